@@ -1,0 +1,70 @@
+"""Generates the gRPC code of the service, the SDK and the agent from the .proto files in this folder.
+
+Each of the three gets a copy of its own in a git-ignored `_gen` package, so that none needs another at run time.
+Run by `make proto`; does nothing where the copies are newer than the .proto files.
+"""
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from grpc_tools import protoc
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+# package that gets the code -> what it needs
+TARGETS = {
+    "service": ("tuning", "agent", "errordetails"),
+    "sdk/trimtab": ("tuning", "errordetails"),
+    "agents/trimtab_agent": ("tuning", "agent", "errordetails"),
+}
+PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}
+
+
+def generate(into: Path) -> None:
+    """Compiles every .proto file into `into`, with type stubs for messages and services."""
+    include = Path(protoc.__file__).parent / "_proto"
+    sources = sorted(str(path) for path in HERE.rglob("*.proto"))
+    arguments = ["protoc", f"-I{HERE}", f"-I{include}"]
+    arguments += [f"--{kind}_out={into}" for kind in ("python", "grpc_python", "mypy", "mypy_grpc")]
+    if protoc.main([*arguments, *sources]) != 0:
+        sys.exit("protoc failed; its message stands above")
+
+
+def install(generated: Path, target: str, rooms: tuple[str, ...]) -> None:
+    """Copies the modules of `rooms`, flat, into the `_gen` package of `target`, with imports that fit there."""
+    package = PACKAGE_NAMES[target]
+    folder = ROOT / target / "_gen"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    for room in rooms:
+        for path in sorted((generated / "trimtab" / room / "v1").iterdir()):
+            text = path.read_text()
+            text = re.sub(r"^from trimtab\.\w+\.v1 import", f"from {package} import", text, flags=re.MULTILINE)
+            # the type stubs import whole paths: `import trimtab.x.v1.x_pb2` or with `as`
+            text = re.sub(r"^import trimtab\.\w+\.v1\.(\w+)( as .*)?$", rf"from {package} import \1\2", text, flags=re.MULTILINE)
+            text = re.sub(r"\btrimtab\.\w+\.v1\.(\w+_pb2)", r"\1", text)
+            (folder / path.name).write_text(text)
+
+
+def up_to_date() -> bool:
+    """Whether every copy is newer than every source."""
+    newest = max(path.stat().st_mtime for path in [*HERE.rglob("*.proto"), Path(__file__)])
+    marks = [ROOT / target / "_gen" / "__init__.py" for target in TARGETS]
+    return all(mark.exists() and mark.stat().st_mtime > newest for mark in marks)
+
+
+def main() -> None:
+    if up_to_date():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        generate(Path(folder))
+        for target, rooms in TARGETS.items():
+            install(Path(folder), target, rooms)
+
+
+if __name__ == "__main__":
+    main()
