@@ -1,0 +1,1 @@
+"""The demonstration behind `make demo`: tunes GCC's flags for a real program on this machine, and proves the gain."""
