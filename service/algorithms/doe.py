@@ -1,0 +1,244 @@
+"""Designs of experiments: designers that learn nothing.
+
+`random`, `sobol` and `lhs` are sequences of points of the unit cube. A position's point depends on the seed alone, so
+the cursor is all that has to be stored, and an ask costs the same at any position. Positions whose configuration breaks
+a constraint are passed over.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias
+
+import numpy as np
+
+from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer, no_feasible
+from service.core.encoding import Encoding, FloatArray
+from service.core.errors import JsonValue
+from service.core.lattice import Lattice
+from service.core.parameters import FloatParameter, OrdinalParameter, Parameter, Scalar
+from service.core.problem import Problem
+from service.core.space import Configuration, Space
+from service.core.trial import Trial
+
+# So many positions in a row may break a constraint before a continuous space is taken to have no feasible point, and a
+# finite one is searched in order.
+_MOST_MISSES = 10_000
+_MOST_MISSES_FINITE = 1_000
+# Steps of such a search, and of that for the next point of a grid: well below a second.
+_MOST_STEPS = 100_000
+_LARGEST_CHUNK = 256
+_REMEMBERED_PARTS = 16
+
+_Fixed: TypeAlias = tuple[tuple[str, str, Scalar], ...]
+
+
+class _Sequence(Designer):
+    """A designer that is a sequence of points."""
+
+    cost = Cost.CHEAP
+    uses_history = False
+
+    def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
+        super().__init__(problem, seed=seed, options=options)
+        self._encoding_of = lru_cache(_REMEMBERED_PARTS)(self._make_encoding)
+        self._dimension = len(problem.space.parameters)
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[Trial] = (),
+        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
+    ) -> Batch:
+        encoding = self._encoding_of(_as_key(fixed))
+        most_misses = _MOST_MISSES if encoding.space.lattice is None else _MOST_MISSES_FINITE
+        found: list[Configuration] = []
+        position, misses = cursor, 0
+        while len(found) < count:
+            chunk = min(max(count - len(found), 2 * misses), _LARGEST_CHUNK)
+            for configuration in encoding.spread(self._points(position, chunk)):
+                position += 1
+                if encoding.space.feasible(configuration):
+                    found.append(configuration)
+                    misses = 0
+                    if len(found) == count:
+                        break
+                else:
+                    misses += 1
+            if misses >= most_misses:
+                found.append(self._search(encoding.space, position, fixed))
+                misses = 0
+        return Batch(tuple(found), position, False)
+
+    def _make_encoding(self, fixed: _Fixed) -> Encoding:
+        return Encoding(self.problem.space.restrict(_of_key(fixed)))
+
+    @abstractmethod
+    def _points(self, position: int, count: int) -> FloatArray:
+        """[count, parameters]: points `position`, `position + 1`, ... of the sequence, in [0, 1)."""
+
+    def _search(self, space: Space, position: int, fixed: Mapping[str, Scalar]) -> Configuration:
+        """A feasible configuration of a finite space that draws hardly ever hit: the next one after a random index.
+
+        Raises InvalidInput where there is none, or none was found.
+        """
+        if space.lattice is None:
+            raise no_feasible(space, fixed, f"{_MOST_MISSES} configurations in a row")
+        start = int(space.lattice.size * np.random.default_rng(_words(self.seed, position)).random())
+        for begin in (start, 0):
+            for _, configuration in islice(space.lattice.walk(begin), _MOST_STEPS):
+                if configuration is not None:
+                    return configuration
+        raise no_feasible(space, fixed, "every one looked at")
+
+
+class Random(_Sequence):
+    """Independent uniform draws."""
+
+    def _points(self, position: int, count: int) -> FloatArray:
+        # Philox gives four numbers a step of its counter, and can begin at any: each position has steps of its own.
+        steps = -(-self._dimension // 4)
+        key = np.random.SeedSequence(_words(self.seed)).generate_state(2, np.uint64)
+        generator = np.random.Generator(np.random.Philox(key=key, counter=position * steps))
+        return generator.random((count, 4 * steps))[:, : self._dimension]
+
+
+class Sobol(_Sequence):
+    """A Sobol sequence, scrambled by the seed (Owen's scrambling in the form of Matoušek 1998)."""
+
+    def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
+        super().__init__(problem, seed=seed, options=options)
+        # Imported here: scipy.stats takes a second to import, and the other designers do without it.
+        from scipy.stats import qmc
+
+        self._engine = qmc.Sobol(self._dimension, scramble=True, rng=np.random.default_rng(_words(seed)))
+
+    def _points(self, position: int, count: int) -> FloatArray:
+        engine = self._engine
+        # 2**30 points, and then the same again.
+        position %= engine.maxn
+        count = min(count, engine.maxn - position)
+        if engine.num_generated > position:
+            engine.reset()
+        if engine.num_generated < position:
+            engine.fast_forward(position - engine.num_generated)
+        # The first point comes alone, or scipy warns of counts that are no power of two.
+        return np.asarray(engine.random(1 if position == 0 else count), dtype=np.float64)
+
+
+class LatinHypercube(_Sequence):
+    """Latin hypercubes of `block` points, each of its own generator."""
+
+    def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
+        super().__init__(problem, seed=seed, options=options)
+        block = options["block"]
+        assert isinstance(block, int)
+        self._block = block
+        self._latest: tuple[int, FloatArray] | None = None
+
+    def _points(self, position: int, count: int) -> FloatArray:
+        number, offset = divmod(position, self._block)
+        return self._hypercube(number)[offset : offset + count]
+
+    def _hypercube(self, number: int) -> FloatArray:
+        if self._latest is None or self._latest[0] != number:
+            from scipy.stats import qmc  # imported here for the same reason as above
+
+            engine = qmc.LatinHypercube(self._dimension, rng=np.random.default_rng(_words(self.seed, number)))
+            self._latest = number, np.asarray(engine.random(self._block), dtype=np.float64)
+        return self._latest[1]
+
+
+class Grid(Designer):
+    """Every feasible configuration of the grid once, in the order of `core.lattice`; then the space is exhausted.
+
+    The cursor is an index of the lattice. What is in the history is not suggested again: the default, configurations
+    of the user's own, and what an ask with fixed values gave, which has a lattice of its own.
+    """
+
+    cost = Cost.CHEAP
+    uses_history = True
+
+    def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
+        super().__init__(problem, seed=seed, options=options)
+        levels = options["levels"]
+        assert isinstance(levels, int)
+        self._levels = levels
+        self._lattice_of = lru_cache(_REMEMBERED_PARTS)(self._make_lattice)
+        self._finished: set[str] = set()
+        # Up to where a part with fixed values holds nothing but finished trials. It only saves time.
+        self._done: dict[_Fixed, int] = {}
+
+    def update(self, finished: Sequence[Trial]) -> None:
+        self._finished.update(self.problem.space.key(trial.configuration) for trial in finished)
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[Trial] = (),
+        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
+    ) -> Batch:
+        part = _as_key(fixed)
+        seen = {self.problem.space.key(trial.configuration) for trial in pending}
+        start = self._done.get(part, 0) if fixed else cursor
+        found: list[Configuration] = []
+        position, misses, all_done = start, 0, True
+        for following, configuration in self._lattice_of(part).walk(start):
+            if len(found) == count:
+                break
+            position = following
+            key = None if configuration is None else self.problem.space.key(configuration)
+            if configuration is None:
+                misses += 1
+                if misses > _MOST_STEPS:
+                    raise no_feasible(self.problem.space, fixed, f"the next {_MOST_STEPS} steps through the grid")
+            elif key not in self._finished:
+                all_done = False
+                if key not in seen:
+                    found.append(configuration)
+                    misses = 0
+            if fixed and all_done:
+                self._done[part] = following
+        if not found and not self._finished and not seen and start == 0:
+            raise no_feasible(self.problem.space, fixed, "every configuration of the grid")
+        return Batch(tuple(found), cursor if fixed else position, len(found) < count)
+
+    def _make_lattice(self, fixed: _Fixed) -> Lattice:
+        space = self.problem.space.restrict(_of_key(fixed))
+        return Lattice([self._with_levels(parameter) for parameter in space.parameters], space.constraints)
+
+    def _with_levels(self, parameter: Parameter) -> Parameter:
+        """The parameter, or an ordinal one of some of its values where it is a continuum."""
+        if not isinstance(parameter, FloatParameter) or parameter.size() is not None:
+            return parameter
+        alone = Encoding(Space((replace(parameter, condition=None),)))
+        levels = alone.decode(np.linspace(0.0, 1.0, self._levels)[:, None])
+        # Twelve digits are what a person would write: 0.01, not 0.010000000000000004.
+        values = {min(max(float(f"{level[parameter.name]:.12g}"), parameter.min), parameter.max) for level in levels}
+        # Without the values that make others active, those would never be.
+        for other in self.problem.space.parameters:
+            if other.condition is not None and other.condition.parent == parameter.name:
+                values.update(parameter.cast(value) for value in other.condition.values)
+        return OrdinalParameter(parameter.name, tuple(sorted(values)), condition=parameter.condition)
+
+
+def _as_key(fixed: Mapping[str, Scalar]) -> _Fixed:
+    # The type's name tells 1 from True, which are the same key otherwise.
+    return tuple(sorted((name, type(value).__name__, value) for name, value in fixed.items()))
+
+
+def _of_key(key: _Fixed) -> Configuration:
+    return {name: value for name, _, value in key}
+
+
+def _words(*numbers: int) -> list[int]:
+    """Numbers as a seed sequence takes them, which is without a sign."""
+    return [number % 2**64 for number in numbers]

@@ -1,0 +1,270 @@
+"""Constraints over parameters as users write them: `n * 4 <= block`, `alg == "a" or n < 8`, `block in [4, 16]`.
+
+The language is a small part of Python's expressions: comparisons, which may be chained, `+ - * / // % **`, `and`, `or`,
+`not`, `in` a list, numbers, texts, `True`, `False` and the names of parameters; a name that Python could not read
+stands in backticks. Python's parser reads the text, but nothing is ever run by Python: a constraint is made
+of this module's own functions, and any other syntax is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from service.core.errors import InvalidInput
+
+LONGEST = 2000
+# Counted in Python's syntax tree, where a sum of n terms is n levels deep.
+DEEPEST = 200
+# A power of integers beyond this many bits is not computed: 9 ** 9 ** 9 would take all memory.
+_MOST_BITS = 4096
+
+Values = Mapping[str, float | int | str | bool]
+Kind = Literal["number", "text", "any"]
+"""What an expression gives; a boolean is a number, 0 or 1; `any` where a parameter mixes numbers and texts."""
+
+_Evaluate = Callable[[Values], object]
+
+_ALLOWED = (
+    "a condition of comparisons, + - * / // % **, and, or, not, in [..], numbers, texts, True, False and names of "
+    "parameters (in backticks where a name has other characters than letters, digits, _ and .)"
+)
+_QUOTED_NAME = re.compile(r"`([^`]*)`")
+_STAND_IN = "quoted_name_{}_"
+
+
+class _Undefined(Exception):
+    """An operation has no result for these values."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What must hold of a configuration. Constraints are equal when their texts are."""
+
+    text: str
+    names: frozenset[str] = field(compare=False)
+    _tree: ast.expr = field(compare=False, repr=False)
+    _quoted: Mapping[str, str] = field(compare=False, repr=False)
+    _evaluate: _Evaluate = field(compare=False, repr=False)
+
+    def holds(self, values: Values) -> bool:
+        """Whether it holds for `values`.
+
+        It does where one of `names` has no value, because that parameter is inactive. It does not where something has
+        no result: a division by zero, a number too large, a text compared with a number by order.
+        """
+        if not self.names <= values.keys():
+            return True
+        try:
+            return bool(self._evaluate(values))
+        except (_Undefined, ArithmeticError):
+            return False
+
+    def check(self, kinds: Mapping[str, Kind], where: str = "constraint") -> None:
+        """Raise InvalidInput if a name is not in `kinds`, or if a text is used as a number."""
+        for name in sorted(self.names):
+            if name not in kinds:
+                raise InvalidInput(where, self.text, f"names of parameters: {', '.join(kinds)} (there is no {name!r})")
+        _Checker(self, kinds, where).kind_of(self._tree)
+
+    def __reduce__(self) -> tuple[Callable[[str], Constraint], tuple[str]]:
+        # The functions it is made of cannot be pickled, and its text says everything.
+        return parse, (self.text,)
+
+
+def parse(text: object, where: str = "constraint") -> Constraint:
+    """The constraint that `text` states. Raises InvalidInput for the field `where`."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(where, text, "a text such as 'n * 4 <= block'")
+    text = text.strip()
+    if len(text) > LONGEST:
+        raise InvalidInput(where, text, f"at most {LONGEST} characters")
+    quoted: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        name = _STAND_IN.format(len(quoted))
+        quoted[name] = match[1]
+        return name
+
+    plain = _QUOTED_NAME.sub(stand_in, text)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of `1 in 2` and the like, which are refused below.
+            tree = ast.parse(plain, mode="eval").body
+    except SyntaxError as error:
+        raise InvalidInput(where, text, f"{_ALLOWED} ({error.msg})") from None
+    except (ValueError, MemoryError, RecursionError):
+        raise InvalidInput(where, text, f"{_ALLOWED}, at most {DEEPEST} levels deep") from None
+    compiler = _Compiler(text, plain, quoted, where)
+    evaluate = compiler.compile(tree, 1)
+    if not compiler.names:
+        raise InvalidInput(where, text, f"{_ALLOWED}, with the name of at least one parameter")
+    return Constraint(text, frozenset(compiler.names), tree, quoted, evaluate)
+
+
+class _Compiler:
+    """Makes a function of a syntax tree, and refuses what is not in the language."""
+
+    def __init__(self, text: str, plain: str, quoted: Mapping[str, str], where: str) -> None:
+        self.names: set[str] = set()
+        self._text, self._plain, self._quoted, self._where = text, plain, quoted, where
+
+    def compile(self, node: ast.expr, depth: int) -> _Evaluate:
+        if depth > DEEPEST:
+            raise InvalidInput(self._where, self._text, f"at most {DEEPEST} levels deep")
+        below = depth + 1
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() as value):
+                return lambda values: value
+            case ast.Name() | ast.Attribute() if (name := _name(node, self._quoted)) is not None:
+                self.names.add(name)
+                return operator.itemgetter(name)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self.compile(operand, below)
+                return lambda values: not inner(values)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+                inner = self.compile(operand, below)
+                if isinstance(sign, ast.UAdd):
+                    return lambda values: _number(inner(values))
+                return lambda values: -_number(inner(values))
+            case ast.BoolOp(op=joint, values=operands):
+                parts = [self.compile(operand, below) for operand in operands]
+                combine = all if isinstance(joint, ast.And) else any
+                return lambda values: combine(part(values) for part in parts)
+            case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _ARITHMETIC:
+                first, second = self.compile(left, below), self.compile(right, below)
+                compute = _ARITHMETIC[type(kind)]
+                return lambda values: compute(_number(first(values)), _number(second(values)))
+            case ast.Compare(left=left, ops=kinds, comparators=rights):
+                return self._comparison(node, [left, *rights], kinds, below)
+        raise self._refusal(node)
+
+    def _comparison(self, node: ast.expr, sides: list[ast.expr], kinds: list[ast.cmpop], depth: int) -> _Evaluate:
+        membership = any(isinstance(kind, ast.In | ast.NotIn) for kind in kinds)
+        if membership and (len(kinds) > 1 or not isinstance(sides[1], ast.List | ast.Tuple)):
+            raise self._refusal(node)
+        if membership and isinstance(sides[1], ast.List | ast.Tuple):
+            wanted = isinstance(kinds[0], ast.In)
+            inner = self.compile(sides[0], depth)
+            members = [self.compile(member, depth) for member in sides[1].elts]
+            return lambda values: any(_equal(inner(values), member(values)) for member in members) is wanted
+        if not all(type(kind) in _COMPARISONS for kind in kinds):
+            raise self._refusal(node)
+        parts = [self.compile(side, depth) for side in sides]
+        tests = [_COMPARISONS[type(kind)] for kind in kinds]
+        if len(tests) == 1:
+            left, right, test = parts[0], parts[1], tests[0]
+            return lambda values: test(left(values), right(values))
+
+        def chain(values: Values) -> bool:
+            found = [part(values) for part in parts]
+            return all(test(a, b) for test, a, b in zip(tests, found, found[1:], strict=False))
+
+        return chain
+
+    def _refusal(self, node: ast.expr) -> InvalidInput:
+        segment = ast.get_source_segment(self._plain, node) or type(node).__name__
+        for name, original in self._quoted.items():
+            segment = segment.replace(name, f"`{original}`")
+        return InvalidInput(self._where, self._text, f"{_ALLOWED}; not {segment!r}")
+
+
+class _Checker:
+    """Finds what each part of a constraint gives, and refuses what can never have a result."""
+
+    def __init__(self, constraint: Constraint, kinds: Mapping[str, Kind], where: str) -> None:
+        self._text, self._quoted = constraint.text, constraint._quoted
+        self._kinds, self._where = kinds, where
+
+    def kind_of(self, node: ast.expr) -> Kind:
+        match node:
+            case ast.Constant(value=value):
+                return "text" if isinstance(value, str) else "number"
+            case ast.Name() | ast.Attribute() if (name := _name(node, self._quoted)) is not None:
+                return self._kinds[name]
+            case ast.UnaryOp(op=kind, operand=operand):
+                self._require_number(operand, "not" if isinstance(kind, ast.Not) else "a sign")
+            case ast.BoolOp(values=operands):
+                for operand in operands:
+                    self._require_number(operand, "and, or")
+            case ast.BinOp(left=left, right=right):
+                self._require_number(left, "arithmetic")
+                self._require_number(right, "arithmetic")
+            case ast.Compare(left=left, ops=kinds, comparators=rights):
+                self._check_comparison([left, *rights], kinds)
+        return "number"
+
+    def _check_comparison(self, sides: list[ast.expr], kinds: list[ast.cmpop]) -> None:
+        for left, kind, right in zip(sides, kinds, sides[1:], strict=False):
+            if isinstance(kind, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                self._require_number(left, "an order")
+                self._require_number(right, "an order")
+                continue
+            others = right.elts if isinstance(right, ast.List | ast.Tuple) else [right]
+            for other in others:
+                if {self.kind_of(left), self.kind_of(other)} == {"number", "text"}:
+                    raise InvalidInput(self._where, self._text, "a text compared with a text, a number with a number")
+
+    def _require_number(self, node: ast.expr, what: str) -> None:
+        if self.kind_of(node) == "text":
+            raise InvalidInput(self._where, self._text, f"numbers and booleans in {what}; a text only in ==, != and in")
+
+
+def _name(node: ast.expr, quoted: Mapping[str, str]) -> str | None:
+    """The parameter's name that `a`, `a.b` or a backticked name is; None for an attribute of anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([quoted.get(node.id, node.id), *reversed(parts)])
+
+
+def _number(value: object) -> float:
+    if isinstance(value, int | float):
+        return value
+    raise _Undefined
+
+
+def _equal(a: object, b: object) -> bool:
+    return a == b
+
+
+def _power(base: float, exponent: float) -> float:
+    if isinstance(base, int) and isinstance(exponent, int) and abs(base).bit_length() * abs(exponent) > _MOST_BITS:
+        raise _Undefined
+    result: float | complex = base**exponent
+    if isinstance(result, complex):
+        raise _Undefined
+    return result
+
+
+def _product(a: float, b: float) -> float:
+    if isinstance(a, int) and isinstance(b, int) and a.bit_length() + b.bit_length() > _MOST_BITS:
+        raise _Undefined
+    return a * b
+
+
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: _product,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[object, object], bool]] = {
+    ast.Lt: lambda a, b: _number(a) < _number(b),
+    ast.LtE: lambda a, b: _number(a) <= _number(b),
+    ast.Gt: lambda a, b: _number(a) > _number(b),
+    ast.GtE: lambda a, b: _number(a) >= _number(b),
+    ast.Eq: _equal,
+    ast.NotEq: lambda a, b: not _equal(a, b),
+}

@@ -1,0 +1,188 @@
+"""Configurations as points of the unit cube, and back. The only scaling in the project.
+
+Numbers lie evenly on their own scale: linear, logarithmic for `log`, by rank for a multiplicative grid. Choices and
+booleans lie by rank. A parameter with a single value is always 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from service.core.parameters import (
+    BoolParameter,
+    CategoricalParameter,
+    FloatParameter,
+    IntParameter,
+    OrdinalParameter,
+    Parameter,
+    Scalar,
+)
+from service.core.space import Configuration, Space
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Kind = Literal["numeric", "ordinal", "categorical", "boolean", "activity"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One coordinate of the cube: the parameter's name, what it is, and how many levels it has (None: a continuum).
+
+    Levels lie at 0, 1 / (size - 1), ..., 1, except those of a numeric column with a log scale and an additive step.
+    """
+
+    name: str
+    kind: Kind
+    size: int | None
+
+
+class Encoding:
+    """The encoding of a space.
+
+    First come columns for the parameters, in their order; an inactive one is encoded by its default. Then comes, for
+    each conditional parameter, a column of kind `activity`: 1 where it is active, else 0.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._scales = tuple(_scale_of(parameter) for parameter in space.parameters)
+        self._conditional = tuple(one.name for one in space.parameters if one.condition is not None)
+        self.columns: tuple[Column, ...] = (
+            *(Column(one.name, _kind_of(one), one.size()) for one in space.parameters),
+            *(Column(name, "activity", 2) for name in self._conditional),
+        )
+        self.dimension = len(self.columns)
+        self._defaults = {one.name: one.default_value() for one in space.parameters}
+
+    def encode(self, configurations: Sequence[Configuration]) -> FloatArray:
+        """[n, dimension], within [0, 1], of n configurations of the space."""
+        cube = np.empty((len(configurations), self.dimension))
+        for place, (name, scale) in enumerate(zip(self.space.names(), self._scales, strict=True)):
+            default = self._defaults[name]
+            cube[:, place] = scale.encode([configuration.get(name, default) for configuration in configurations])
+        for place, name in enumerate(self._conditional, start=len(self._scales)):
+            cube[:, place] = [name in configuration for configuration in configurations]
+        return cube
+
+    def decode(self, cube: npt.ArrayLike) -> list[Configuration]:
+        """The configurations nearest to the rows of `cube`, [n, dimension] or one row, clipped to [0, 1].
+
+        Which parameters are active follows from the values; activity columns are not looked at and may be missing.
+        Constraints may be broken. For a configuration's own row it is the configuration: exact on grids, for a
+        continuum up to rounding, for more than 2**45 levels up to the precision of a float.
+        """
+        rows = np.atleast_2d(np.asarray(cube, dtype=np.float64)).clip(0.0, 1.0)
+        return self._configurations([scale.decode(rows[:, place]) for place, scale in enumerate(self._scales)])
+
+    def spread(self, numbers: npt.ArrayLike) -> list[Configuration]:
+        """Configurations for rows of numbers that are uniform in [0, 1), a column a parameter.
+
+        In contrast to `decode`, the first and the last level are not drawn half as often as the others: each has an
+        equal share (on a log scale with an additive step, the share that its step spans).
+        """
+        rows = np.atleast_2d(np.asarray(numbers, dtype=np.float64))
+        return self._configurations([scale.spread(rows[:, place]) for place, scale in enumerate(self._scales)])
+
+    def _configurations(self, columns: Sequence[Sequence[Scalar]]) -> list[Configuration]:
+        names = self.space.names()
+        return [self.space.prune(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+class _Continuum:
+    """A float without a grid."""
+
+    def __init__(self, parameter: FloatParameter) -> None:
+        self._least, self._most, self._log = parameter.min, parameter.max, parameter.log
+        self._low, self._high = (
+            (math.log(self._least), math.log(self._most)) if self._log else (self._least, self._most)
+        )
+
+    def encode(self, values: Sequence[Scalar]) -> FloatArray:
+        numbers = np.array(values, dtype=np.float64)
+        positions = np.log(numbers) if self._log else numbers
+        return ((positions - self._low) / (self._high - self._low)).clip(0.0, 1.0)
+
+    def decode(self, codes: FloatArray) -> list[Scalar]:
+        # Weighted, so that 0 and 1 are the bounds themselves, and + 0.0 against the negative zero.
+        positions = self._low * (1.0 - codes) + self._high * codes
+        numbers = np.exp(positions) if self._log else positions
+        return [*(numbers.clip(self._least, self._most) + 0.0).tolist()]
+
+    spread = decode
+
+
+class _Ranks:
+    """Levels that lie evenly, by rank."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        size = parameter.size()
+        assert size is not None
+        self._parameter, self._size = parameter, size
+
+    def encode(self, values: Sequence[Scalar]) -> FloatArray:
+        ranks = np.array([self._parameter.rank(value) for value in values], dtype=np.float64)
+        return ranks / max(self._size - 1, 1)
+
+    def decode(self, codes: FloatArray) -> list[Scalar]:
+        return self._values(np.rint(codes * (self._size - 1)))
+
+    def spread(self, numbers: FloatArray) -> list[Scalar]:
+        return self._values(np.floor(numbers * self._size))
+
+    def _values(self, ranks: FloatArray) -> list[Scalar]:
+        last = self._size - 1
+        return [self._parameter.value_at(min(int(rank), last)) for rank in ranks.tolist()]
+
+
+class _LogSteps(_Ranks):
+    """An additive grid on a log scale."""
+
+    def __init__(self, parameter: FloatParameter | IntParameter) -> None:
+        super().__init__(parameter)
+        first, second, last = (float(parameter.value_at(rank)) for rank in (0, 1, self._size - 1))
+        self._low, self._width = math.log(first), math.log(last) - math.log(first)
+        # The last point has its share too: that of a whole step.
+        self._spread_width = math.log(last + (second - first)) - self._low
+        self._first, self._step = first, second - first
+
+    def encode(self, values: Sequence[Scalar]) -> FloatArray:
+        return ((np.log(np.array(values, dtype=np.float64)) - self._low) / self._width).clip(0.0, 1.0)
+
+    def decode(self, codes: FloatArray) -> list[Scalar]:
+        positions = np.exp(self._low + codes * self._width)
+        return self._values(np.rint((positions - self._first) / self._step))
+
+    def spread(self, numbers: FloatArray) -> list[Scalar]:
+        positions = np.exp(self._low + numbers * self._spread_width)
+        return self._values(np.floor((positions - self._first) / self._step).clip(0.0))
+
+
+_Scale = _Continuum | _Ranks
+
+
+def _scale_of(parameter: Parameter) -> _Scale:
+    size = parameter.size()
+    if isinstance(parameter, FloatParameter) and size is None:
+        return _Continuum(parameter)
+    stepped = isinstance(parameter, FloatParameter | IntParameter) and parameter.log and parameter.factor is None
+    if stepped and size is not None and size > 1:
+        assert isinstance(parameter, FloatParameter | IntParameter)
+        return _LogSteps(parameter)
+    return _Ranks(parameter)
+
+
+def _kind_of(parameter: Parameter) -> Kind:
+    match parameter:
+        case BoolParameter():
+            return "boolean"
+        case CategoricalParameter():
+            return "categorical"
+        case OrdinalParameter():
+            return "ordinal"
+        case _:
+            return "numeric"

@@ -1,0 +1,72 @@
+"""What the trials of a study say of each configuration, and which configurations are best."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.lifecycle import TrialState
+from service.core.pareto import non_dominated
+from service.core.problem import Problem
+from service.core.space import Configuration
+from service.core.trial import Trial
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The objectives' metrics of one configuration, over its `n` completed trials, whose `numbers` are in order."""
+
+    configuration: Configuration
+    numbers: tuple[int, ...]
+    mean: Mapping[str, float]
+    median: Mapping[str, float]
+    n: int
+
+
+def aggregate(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
+    """One estimate for each configuration that was measured, in the order of its first trial.
+
+    Only COMPLETED trials with a finite value for every objective count.
+    """
+    metrics = [objective.metric for objective in problem.objectives]
+    groups: dict[str, list[Trial]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        measured = all(math.isfinite(trial.metrics.get(metric, math.nan)) for metric in metrics)
+        if trial.state == TrialState.COMPLETED and measured:
+            groups.setdefault(problem.space.key(trial.configuration), []).append(trial)
+    return [
+        Estimate(
+            configuration=group[0].configuration,
+            numbers=tuple(trial.number for trial in group),
+            mean={metric: statistics.fmean(trial.metrics[metric] for trial in group) for metric in metrics},
+            median={metric: statistics.median(trial.metrics[metric] for trial in group) for metric in metrics},
+            n=len(group),
+        )
+        for group in groups.values()
+    ]
+
+
+def best(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
+    """The best configuration by its median; with several objectives, the Pareto set, the first objective's best first.
+
+    Among equals, the one that was measured more often, then the one that was measured first. Empty while nothing was.
+    """
+    return best_of(problem, aggregate(problem, trials))
+
+
+def best_of(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
+    """The same of estimates that were made already."""
+    if not found:
+        return []
+    values = problem.signs() * np.array(
+        [[estimate.median[objective.metric] for objective in problem.objectives] for estimate in found]
+    )
+    order = sorted(range(len(found)), key=lambda place: (*values[place], -found[place].n, found[place].numbers))
+    if len(problem.objectives) == 1:
+        return [found[order[0]]]
+    front = non_dominated(values)
+    return [found[place] for place in order if front[place]]

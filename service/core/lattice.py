@@ -1,0 +1,114 @@
+"""The configurations of a finite space, numbered without a list of them: a space of 2**40 costs as little as one of 4.
+
+A parameter and those that depend on it form a tree, since a condition names one parent. The configurations of a tree
+are the values of its root, each with the combinations of what it makes active; those of the space are all combinations
+of its trees', the last tree's running fastest. So each distinct configuration has exactly one index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.core.constraints import Constraint
+from service.core.parameters import Parameter, Scalar
+
+Configuration = dict[str, Scalar]
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A value that makes other parameters active: its rank, and the trees of those."""
+
+    rank: int
+    children: tuple[_Tree, ...]
+    size: int
+
+
+class _Tree:
+    def __init__(self, parameter: Parameter, children: Mapping[str, Sequence[Parameter]]) -> None:
+        below: dict[int, list[_Tree]] = {}
+        for child in children.get(parameter.name, ()):
+            tree = _Tree(child, children)
+            assert child.condition is not None
+            # A parameter that was narrowed may lack some of the values.
+            for rank in sorted({parameter.rank(v) for v in child.condition.values if parameter.contains(v)}):
+                below.setdefault(rank, []).append(tree)
+        self._parameter = parameter
+        self._branches = tuple(
+            _Branch(rank, tuple(trees), math.prod(tree.size for tree in trees)) for rank, trees in sorted(below.items())
+        )
+        values = parameter.size()
+        assert values is not None
+        self.size: int = values - len(self._branches) + sum(branch.size for branch in self._branches)
+
+    def names(self) -> set[str]:
+        names = {self._parameter.name}
+        return names.union(*(tree.names() for branch in self._branches for tree in branch.children))
+
+    def at(self, index: int) -> Configuration:
+        passed = 0
+        for branch in self._branches:
+            alone = branch.rank - passed
+            if index < alone:
+                break
+            index -= alone
+            if index < branch.size:
+                configuration = {self._parameter.name: self._parameter.value_at(branch.rank)}
+                for tree in reversed(branch.children):
+                    index, digit = divmod(index, tree.size)
+                    configuration.update(tree.at(digit))
+                return configuration
+            index -= branch.size
+            passed = branch.rank + 1
+        return {self._parameter.name: self._parameter.value_at(passed + index)}
+
+
+class Lattice:
+    """The distinct configurations of finite parameters. `size` is their number, constraints aside."""
+
+    def __init__(self, parameters: Sequence[Parameter], constraints: Sequence[Constraint]) -> None:
+        children: dict[str, list[Parameter]] = {}
+        for parameter in parameters:
+            if parameter.condition is not None:
+                children.setdefault(parameter.condition.parent, []).append(parameter)
+        self._trees = [_Tree(parameter, children) for parameter in parameters if parameter.condition is None]
+        self._order = tuple(parameter.name for parameter in parameters) if children else None
+        # How many configurations share the values of all trees up to this one.
+        self._blocks = [math.prod(tree.size for tree in self._trees[place + 1 :]) for place in range(len(self._trees))]
+        self.size: int = self._trees[0].size * self._blocks[0]
+        # A constraint is judged as soon as the trees of all its names have values.
+        home = {name: place for place, tree in enumerate(self._trees) for name in tree.names()}
+        self._judged: list[list[Constraint]] = [[] for _ in self._trees]
+        for constraint in constraints:
+            self._judged[max(home[name] for name in constraint.names)].append(constraint)
+
+    def walk(self, start: int) -> Iterator[tuple[int, Configuration | None]]:
+        """Go through the lattice from index `start`, 0 <= start, in steps.
+
+        Yields, for each step, the index to go on from, and the configuration passed. None stands for a whole block that
+        a constraint rules out. To go on from that index later is the same as to go on now.
+        """
+        prefixes: list[Configuration] = [{}] * (len(self._trees) + 1)
+        index, place = start, 0
+        while index < self.size:
+            following, whole = index + 1, True
+            for tree_place in range(place, len(self._trees)):
+                tree, block = self._trees[tree_place], self._blocks[tree_place]
+                prefix = {**prefixes[tree_place], **tree.at(index // block % tree.size)}
+                prefixes[tree_place + 1] = prefix
+                if not all(constraint.holds(prefix) for constraint in self._judged[tree_place]):
+                    following, whole = (index // block + 1) * block, False
+                    break
+            yield following, self._ordered(prefixes[-1]) if whole else None
+            # The first tree whose digit differs; what was chosen before it stays.
+            place = len(self._trees) - 1
+            while place > 0 and following % self._blocks[place - 1] == 0:
+                place -= 1
+            index = following
+
+    def _ordered(self, configuration: Configuration) -> Configuration:
+        if self._order is None:
+            return configuration
+        return {name: configuration[name] for name in self._order if name in configuration}

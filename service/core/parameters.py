@@ -1,0 +1,464 @@
+"""Parameter types: which values a parameter may have, in which order, and how a value is spelt exactly."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import ClassVar, TypeAlias, cast
+
+from service.core import constraints
+from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.grids import AdditiveGrid, Grid, IntegerGrid, MultiplicativeGrid, steps
+
+Scalar: TypeAlias = float | int | str | bool
+
+MOST_VALUES = 10_000
+LONGEST_TEXT = 1000
+# A grid with more points is never listed; a multiplicative one, which has to be, may not have more.
+MOST_LISTED = 2**20
+MOST_POINTS = 2**53
+LARGEST_FLOAT = 1e300
+LEAST_INT, LARGEST_INT = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A parameter with it is active only while the parameter `parent` is active and has one of `values`."""
+
+    parent: str
+    values: tuple[Scalar, ...]
+
+    def met_by(self, value: Scalar) -> bool:
+        """Whether the parent's value is one of `values`."""
+        return identity(value) in self._identities
+
+    @cached_property
+    def _identities(self) -> frozenset[tuple[str, Scalar]]:
+        return frozenset(identity(value) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Parameter(ABC):
+    """One dimension of a space. `Space.build` checks it; its methods count on that.
+
+    Where it has finitely many values, each has a rank, from 0 in order.
+    """
+
+    name: str
+
+    kind: ClassVar[str]
+
+    default: Scalar | None = field(default=None, kw_only=True)
+    condition: Condition | None = field(default=None, kw_only=True)
+
+    @abstractmethod
+    def size(self) -> int | None:
+        """How many values it has; None for a continuum."""
+
+    @abstractmethod
+    def value_at(self, rank: int) -> Scalar:
+        """The value of this rank, 0 <= rank < size()."""
+
+    @abstractmethod
+    def rank(self, value: Scalar) -> int:
+        """The rank of a value of the parameter; of a number that is off the grid, that of the nearest."""
+
+    @abstractmethod
+    def cast(self, value: object, where: str = "") -> Scalar:
+        """The parameter's exact value that `value` means. Raises InvalidInput for `where` (its name)."""
+
+    @abstractmethod
+    def checked(self, where: str) -> Parameter:
+        """The same with exact fields; its condition is the space's to check. Raises InvalidInput below `where`."""
+
+    @abstractmethod
+    def narrowed(self, values: Sequence[Scalar]) -> Parameter:
+        """A parameter of this name and condition that has these of its values alone, in their order."""
+
+    @abstractmethod
+    def kind_in_constraints(self) -> constraints.Kind:
+        """What its name stands for in a constraint."""
+
+    @abstractmethod
+    def _derived_default(self) -> Scalar:
+        """The value that stands for the range where no default was given."""
+
+    def grid(self) -> tuple[Scalar, ...] | None:
+        """All values in order; None for a continuum and for more than 2**20 points."""
+        size = self.size()
+        if size is None or size > MOST_LISTED:
+            return None
+        return tuple(self.value_at(rank) for rank in range(size))
+
+    def contains(self, value: object) -> bool:
+        """Whether `value` means a value of the parameter."""
+        try:
+            self.cast(value)
+        except InvalidInput:
+            return False
+        return True
+
+    def default_value(self) -> Scalar:
+        """The default that was given; else the middle of the range (on its scale), the first choice, False."""
+        return self._derived_default() if self.default is None else self.default
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain JSON without what is absent; `parameter_from_json` makes an equal parameter of it."""
+        data: dict[str, JsonValue] = {"name": self.name, "type": self.kind}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name == "name" or value is None or (entry.name == "log" and not value):
+                continue
+            if isinstance(value, Condition):
+                value = {"parent": value.parent, "values": list(value.values)}
+            data[entry.name] = list(value) if isinstance(value, tuple) else value
+        return data
+
+
+@dataclass(frozen=True)
+class FloatParameter(Parameter):
+    """A real number in [min, max]; a continuum unless `step` (additive) or `factor` (multiplicative) makes a grid.
+
+    A grid starts at `min` and ends at its last point up to `max`. `log`: equal ratios are equal distances.
+    """
+
+    min: float
+    max: float
+    log: bool = False
+    step: float | None = None
+    factor: float | None = None
+
+    kind = "float"
+
+    def size(self) -> int | None:
+        return None if self._grid is None else self._grid.size
+
+    def value_at(self, rank: int) -> float:
+        assert self._grid is not None, "a continuum has no ranks"
+        return self._grid.at(rank)
+
+    def rank(self, value: Scalar) -> int:
+        assert self._grid is not None and not isinstance(value, str)
+        return self._grid.rank(value)
+
+    def cast(self, value: object, where: str = "") -> float:
+        number = _number(value)
+        if number is not None and self.min <= number <= self.max:
+            point = float(number) if self._grid is None else self._grid.find(float(number))
+            if point is not None:
+                return point + 0.0  # not the negative zero, whose text differs
+        raise InvalidInput(where or self.name, value, f"a number from {self.min!r} to {self.max!r}{_steps_of(self)}")
+
+    def checked(self, where: str) -> FloatParameter:
+        least, most = _float(self.min, f"{where}.min"), _float(self.max, f"{where}.max")
+        step = None if self.step is None else _float(self.step, f"{where}.step")
+        parameter = replace(self, min=least, max=most, step=step, factor=_check_range(self, least, most, step, where))
+        size = parameter.size()
+        if size is not None and size > MOST_POINTS:
+            raise InvalidInput(f"{where}.step", step, "a step that makes at most 2**53 points")
+        default = None if self.default is None else parameter.cast(self.default, f"{where}.default")
+        return replace(parameter, default=default)
+
+    def narrowed(self, values: Sequence[Scalar]) -> Parameter:
+        if len(values) == 1:
+            only = cast(float, values[0])
+            return replace(self, min=only, max=only, log=False, step=None, factor=None, default=None)
+        return OrdinalParameter(self.name, tuple(values), condition=self.condition)
+
+    def kind_in_constraints(self) -> constraints.Kind:
+        return "number"
+
+    def _derived_default(self) -> float:
+        if self.log and self.factor is None:
+            middle = math.sqrt(self.min) * math.sqrt(self.max)
+            return self._grid.at(self._grid.rank(middle)) if self._grid else min(max(middle, self.min), self.max)
+        if self._grid is None:
+            return self.min + (self.max - self.min) / 2 + 0.0
+        return self._grid.at((self._grid.size - 1) // 2)
+
+    @cached_property
+    def _grid(self) -> Grid | None:
+        if self.min == self.max:
+            return MultiplicativeGrid((self.min + 0.0,))
+        if self.factor is not None:
+            return MultiplicativeGrid.of_floats(self.min, self.max, self.factor)
+        return None if self.step is None else AdditiveGrid(self.min, self.max, self.step)
+
+
+@dataclass(frozen=True)
+class IntParameter(Parameter):
+    """An integer in [min, max]: every one, or the grid of an additive `step` or of a multiplicative `factor`.
+
+    A grid starts at `min` and ends at its last point up to `max`; points of a `factor` are rounded, and come once each.
+    """
+
+    min: int
+    max: int
+    log: bool = False
+    step: int | None = None
+    factor: float | None = None
+
+    kind = "int"
+
+    def size(self) -> int:
+        return self._grid.size
+
+    def value_at(self, rank: int) -> int:
+        return cast(int, self._grid.at(rank))
+
+    def rank(self, value: Scalar) -> int:
+        assert not isinstance(value, str)
+        return self._grid.rank(value)
+
+    def cast(self, value: object, where: str = "") -> int:
+        number = _integer(value)
+        if number is not None and self.min <= number <= self.max:
+            point = self._grid.find(number)
+            if point is not None:
+                return int(point)
+        raise InvalidInput(where or self.name, value, f"an integer from {self.min} to {self.max}{_steps_of(self)}")
+
+    def checked(self, where: str) -> IntParameter:
+        least, most = _int64(self.min, f"{where}.min"), _int64(self.max, f"{where}.max")
+        step = None if self.step is None else _int64(self.step, f"{where}.step")
+        parameter = replace(self, min=least, max=most, step=step, factor=_check_range(self, least, most, step, where))
+        default = None if self.default is None else parameter.cast(self.default, f"{where}.default")
+        return replace(parameter, default=default)
+
+    def narrowed(self, values: Sequence[Scalar]) -> Parameter:
+        if len(values) == 1:
+            only = cast(int, values[0])
+            return replace(self, min=only, max=only, log=False, step=None, factor=None, default=None)
+        return OrdinalParameter(self.name, tuple(values), condition=self.condition)
+
+    def kind_in_constraints(self) -> constraints.Kind:
+        return "number"
+
+    def _derived_default(self) -> int:
+        if self.log and self.factor is None:
+            return self.value_at(self.rank(math.sqrt(self.min) * math.sqrt(self.max)))
+        return self.value_at((self.size() - 1) // 2)
+
+    @cached_property
+    def _grid(self) -> Grid:
+        if self.factor is not None:
+            return MultiplicativeGrid.of_integers(self.min, self.max, self.factor)
+        return IntegerGrid(self.min, self.max, 1 if self.step is None else self.step)
+
+
+@dataclass(frozen=True)
+class _ChoiceParameter(Parameter):
+    """What ordinal and categorical parameters share: a list of values, of any plain types.
+
+    1 and 1.0 are one value, spelt as the list has it; True, 1 and "1" are three.
+    """
+
+    values: tuple[Scalar, ...]
+
+    def size(self) -> int:
+        return len(self.values)
+
+    def value_at(self, rank: int) -> Scalar:
+        return self.values[rank]
+
+    def rank(self, value: Scalar) -> int:
+        return self._ranks[identity(value)]
+
+    def cast(self, value: object, where: str = "") -> Scalar:
+        if isinstance(value, bool | int | float | str):
+            rank = self._ranks.get(identity(value))
+            if rank is not None:
+                return self.values[rank]
+        raise InvalidInput(where or self.name, value, "one of " + shorten(", ".join(map(repr, self.values)), 300))
+
+    def checked(self, where: str) -> _ChoiceParameter:
+        if not 1 <= len(self.values) <= MOST_VALUES:
+            raise InvalidInput(f"{where}.values", len(self.values), f"1 to {MOST_VALUES} values")
+        seen: set[tuple[str, Scalar]] = set()
+        values = tuple(_scalar(value, f"{where}.values[{index}]") for index, value in enumerate(self.values))
+        for index, value in enumerate(values):
+            if identity(value) in seen:
+                raise InvalidInput(f"{where}.values[{index}]", value, "each value once")
+            seen.add(identity(value))
+        parameter = replace(self, values=values)
+        default = None if self.default is None else parameter.cast(self.default, f"{where}.default")
+        return replace(parameter, default=default)
+
+    def narrowed(self, values: Sequence[Scalar]) -> _ChoiceParameter:
+        return replace(self, values=tuple(values), default=None)
+
+    def kind_in_constraints(self) -> constraints.Kind:
+        texts = {isinstance(value, str) for value in self.values}
+        return "any" if len(texts) > 1 else "text" if texts == {True} else "number"
+
+    def _derived_default(self) -> Scalar:
+        return self.values[0]
+
+    @cached_property
+    def _ranks(self) -> Mapping[tuple[str, Scalar], int]:
+        return {identity(value): rank for rank, value in enumerate(self.values)}
+
+
+@dataclass(frozen=True)
+class OrdinalParameter(_ChoiceParameter):
+    """One of a list of values whose order means something."""
+
+    kind = "ordinal"
+
+
+@dataclass(frozen=True)
+class CategoricalParameter(_ChoiceParameter):
+    """One of a list of values without an order."""
+
+    kind = "categorical"
+
+
+@dataclass(frozen=True)
+class BoolParameter(Parameter):
+    """True or False."""
+
+    kind = "bool"
+
+    def size(self) -> int:
+        return 2
+
+    def value_at(self, rank: int) -> bool:
+        return rank == 1
+
+    def rank(self, value: Scalar) -> int:
+        return int(bool(value))
+
+    def cast(self, value: object, where: str = "") -> bool:
+        if not isinstance(value, bool):
+            raise InvalidInput(where or self.name, value, "true, false")
+        return value
+
+    def checked(self, where: str) -> BoolParameter:
+        if self.default is not None:
+            self.cast(self.default, f"{where}.default")
+        return self
+
+    def narrowed(self, values: Sequence[Scalar]) -> Parameter:
+        return CategoricalParameter(self.name, tuple(values), condition=self.condition)
+
+    def kind_in_constraints(self) -> constraints.Kind:
+        return "number"
+
+    def _derived_default(self) -> bool:
+        return False
+
+
+KINDS: Mapping[str, type[Parameter]] = {
+    kind.kind: kind for kind in (FloatParameter, IntParameter, OrdinalParameter, CategoricalParameter, BoolParameter)
+}
+
+
+def identity(value: Scalar) -> tuple[str, Scalar]:
+    """What makes two values the same: 1 and 1.0 are, and neither is True or "1", which Python's `==` would mix up."""
+    return ("bool" if isinstance(value, bool) else "text" if isinstance(value, str) else "number", value)
+
+
+def parameter_from_json(data: object, where: str) -> Parameter:
+    """The parameter that the JSON describes, its values not yet checked. Raises InvalidInput below `where`."""
+    if not isinstance(data, Mapping):
+        raise InvalidInput(where, data, "an object with name and type")
+    kind = data.get("type")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidInput(f"{where}.type", kind, "one of " + ", ".join(KINDS))
+    shape = [entry.name for entry in fields(KINDS[kind])]
+    for key in data:
+        if key != "type" and key not in shape:
+            raise InvalidInput(f"{where}.{key}", data[key], f"the keys of type {kind}: type, " + ", ".join(shape))
+    given = {key: data[key] for key in shape if data.get(key) is not None}
+    for key in ("name", "min", "max", "values"):
+        if key in shape and key not in given:
+            raise InvalidInput(f"{where}.{key}", None, f"a value, which type {kind} needs")
+    if "values" in given:
+        given["values"] = _values(given["values"], f"{where}.values")
+    if "condition" in given:
+        given["condition"] = _condition(given["condition"], f"{where}.condition")
+    return KINDS[kind](**given)
+
+
+def _condition(data: object, where: str) -> Condition:
+    if not isinstance(data, Mapping):
+        raise InvalidInput(where, data, 'an object such as {"parent": "huge", "values": [true]}')
+    for key in data:
+        if key not in ("parent", "values"):
+            raise InvalidInput(f"{where}.{key}", data[key], "the keys parent, values")
+    return Condition(data.get("parent", ""), _values(data.get("values"), f"{where}.values"))
+
+
+def _values(data: object, where: str) -> tuple[Scalar, ...]:
+    if not isinstance(data, Sequence) or isinstance(data, str):
+        raise InvalidInput(where, data, "a list of values")
+    return tuple(data)
+
+
+def _check_range(
+    parameter: FloatParameter | IntParameter, least: float, most: float, step: float | None, where: str
+) -> float | None:
+    """Raise InvalidInput unless bounds, scale and grid fit together; the factor as a plain float."""
+    if least > most:
+        raise InvalidInput(f"{where}.min", least, f"at most max, which is {most!r}")
+    if not isinstance(parameter.log, bool):
+        raise InvalidInput(f"{where}.log", parameter.log, "true, false")
+    if step is not None and (step <= 0 or (step > most - least and least < most)):
+        raise InvalidInput(f"{where}.step", step, f"above 0, at most max - min, which is {most - least!r}")
+    factor = None if parameter.factor is None else _float(parameter.factor, f"{where}.factor")
+    if (parameter.log or factor is not None) and least <= 0:
+        raise InvalidInput(f"{where}.min", least, "above 0, because of log or factor")
+    if factor is not None:
+        if step is not None:
+            raise InvalidInput(f"{where}.factor", factor, "no value where there is a step: a grid has one of both")
+        if factor <= 1:
+            raise InvalidInput(f"{where}.factor", factor, "above 1")
+        if steps(least, most, factor) >= MOST_LISTED:
+            raise InvalidInput(f"{where}.factor", factor, f"a factor that makes at most {MOST_LISTED} points")
+    return factor
+
+
+def _steps_of(parameter: FloatParameter | IntParameter) -> str:
+    if parameter.factor is not None:
+        return f", each {parameter.factor!r} times the one before"
+    return f", in steps of {parameter.step!r}" if parameter.step not in (None, 1) else ""
+
+
+def _number(value: object) -> float | None:
+    """The finite number that `value` is; a boolean is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) <= LARGEST_FLOAT else None
+
+
+def _integer(value: object) -> int | None:
+    """The integer that `value` is, 3.0 included."""
+    number = _number(value)
+    return int(number) if number is not None and number == math.floor(number) else None
+
+
+def _float(value: object, where: str) -> float:
+    number = _number(value)
+    if number is None:
+        raise InvalidInput(where, value, "a finite number")
+    return float(number) + 0.0
+
+
+def _int64(value: object, where: str) -> int:
+    number = _integer(value)
+    if number is None or not LEAST_INT <= number <= LARGEST_INT:
+        raise InvalidInput(where, value, "an integer of 64 bits")
+    return number
+
+
+def _scalar(value: object, where: str) -> Scalar:
+    if isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value:
+        return value
+    if isinstance(value, bool) or (isinstance(value, int) and LEAST_INT <= value <= LARGEST_INT):
+        return value
+    if isinstance(value, float) and abs(value) <= LARGEST_FLOAT:
+        return value + 0.0
+    raise InvalidInput(where, value, f"a finite number, a boolean or a text of at most {LONGEST_TEXT} characters")

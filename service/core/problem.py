@@ -1,0 +1,106 @@
+"""What a study searches and what it judges by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.errors import InvalidInput, JsonValue
+from service.core.space import Space
+
+__all__ = ["JsonValue", "Objective", "Problem"]
+
+MAX_OBJECTIVES = 8
+Goal = Literal["minimize", "maximize"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric and which way is better. `unit` is for people."""
+
+    metric: str
+    goal: Goal
+    unit: str = ""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain JSON, from which `from_json` makes an equal objective."""
+        return {"metric": self.metric, "goal": self.goal, **({"unit": self.unit} if self.unit else {})}
+
+    @classmethod
+    def from_json(cls, data: object, where: str = "objective") -> Objective:
+        """The objective that the JSON describes. Raises InvalidInput with a path from `where`."""
+        if not isinstance(data, Mapping):
+            raise InvalidInput(where, data, 'an object such as {"metric": "seconds", "goal": "minimize"}')
+        if unknown := sorted(set(data) - {"metric", "goal", "unit"}):
+            raise InvalidInput(f"{where}.{unknown[0]}", data[unknown[0]], "the keys metric, goal, unit")
+        metric, goal, unit = data.get("metric"), data.get("goal"), data.get("unit", "")
+        if not isinstance(metric, str) or not re.fullmatch(r"[^\W\d][\w.:/-]{0,126}", metric):
+            raise InvalidInput(f"{where}.metric", metric, "a letter or _, then letters, digits and _ . : / -")
+        if goal not in ("minimize", "maximize"):
+            raise InvalidInput(f"{where}.goal", goal, "minimize, maximize")
+        if not isinstance(unit, str) or len(unit) > 32:
+            raise InvalidInput(f"{where}.unit", unit, "a text of at most 32 characters")
+        return cls(metric, cast(Goal, goal), unit)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A search space and one or more objectives.
+
+    `noisy`: two measurements of one configuration may differ, so that measuring one again can be worth it.
+    """
+
+    space: Space
+    objectives: tuple[Objective, ...]
+    noisy: bool = True
+
+    @classmethod
+    def build(cls, space: Space, objectives: Sequence[Objective], *, noisy: bool = True) -> Problem:
+        """A checked problem. Raises InvalidInput for no, too many or repeated objectives."""
+        if not 1 <= len(objectives) <= MAX_OBJECTIVES:
+            raise InvalidInput("objectives", len(objectives), f"1 to {MAX_OBJECTIVES} objectives")
+        seen: set[str] = set()
+        for index, objective in enumerate(objectives):
+            if objective.metric in seen:
+                raise InvalidInput(f"objectives[{index}].metric", objective.metric, "each metric once")
+            seen.add(objective.metric)
+        return cls(space, tuple(objectives), noisy)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The objectives' metrics, in their order."""
+        return tuple(objective.metric for objective in self.objectives)
+
+    def signs(self) -> NDArray[np.float64]:
+        """[m]: +1 to minimise, -1 to maximise. A metric times its sign is better when smaller."""
+        return np.array([1.0 if objective.goal == "minimize" else -1.0 for objective in self.objectives])
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain JSON, from which `from_json` makes an equal problem."""
+        return {
+            "space": self.space.to_json(),
+            "objectives": [objective.to_json() for objective in self.objectives],
+            "noisy": self.noisy,
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Problem:
+        """The problem that the JSON describes. Raises InvalidInput with the path of the field at fault."""
+        if not isinstance(data, Mapping):
+            raise InvalidInput("problem", data, "an object with space and objectives")
+        objectives = data.get("objectives")
+        if not isinstance(objectives, Sequence) or isinstance(objectives, str):
+            raise InvalidInput("objectives", objectives, "a list of objectives")
+        noisy = data.get("noisy", True)
+        if not isinstance(noisy, bool):
+            raise InvalidInput("noisy", noisy, "true, false")
+        return cls.build(
+            Space.from_json(data.get("space")),
+            [Objective.from_json(entry, f"objectives[{index}]") for index, entry in enumerate(objectives)],
+            noisy=noisy,
+        )
