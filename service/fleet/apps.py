@@ -1,0 +1,8 @@
+"""Django application `fleet`."""
+
+from django.apps import AppConfig
+
+
+class FleetConfig(AppConfig):
+    name = "service.fleet"
+    label = "fleet"

@@ -1,0 +1,441 @@
+"""Leases: granted, renewed, reported on, settled, expired. Lock order: study, then lease."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, get_args
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound
+from service.core.lifecycle import LeaseState, StudyState, TrialState, check_step
+from service.core.space import Configuration
+from service.fleet import agents
+from service.fleet.models import Agent, Lease
+from service.pipeline import report
+from service.studies import actions
+from service.studies.models import Study, Trial, TrialLog
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
+LOG_TAIL_BYTES = 64 * 1024
+MOST_GRANTS = 1000
+# Studies looked at in one call; the next call goes on with those that waited longest.
+_MOST_CANDIDATES = 100
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """All that an agent must know to run a trial."""
+
+    lease: str
+    study: str
+    trial: int
+    attempt: int
+    component: str
+    digest: str
+    application: str
+    params: Configuration
+    metrics: tuple[str, ...]
+    trial_timeout_seconds: float | None
+    lease_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Leases to stop, with the reason, and those that are no longer the agent's."""
+
+    cancel: list[tuple[str, str]]
+    lost: list[str]
+
+
+def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[str] = ()) -> list[Grant]:
+    """Grant up to `count` trials that wait for an agent like this one; none when there is no work now.
+
+    Leases granted to it before and not listed in `held` come first: the answer was lost. Studies take turns, the one
+    that waited longest first. A count of 0 asks for such lost answers alone. Raises InvalidInput, NotFound (`unknown_agent`).
+    """
+    if not 0 <= count <= MOST_GRANTS:
+        raise InvalidInput("count", count, f"0 to {MOST_GRANTS}")
+    agent = agents.known(principal, agent_id)
+    agents.seen(principal, agent)
+    open_leases = list(
+        access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.HELD).select_related("trial")
+    )
+    unheard = [lease for lease in open_leases if str(lease.id) not in set(held)]
+    grants = _grant_again(principal, agent, unheard)
+    wanted = min(count - len(grants), agent.slots - len(open_leases))
+    if wanted <= 0:
+        return grants
+    candidates = _candidates(principal, agent)
+    for index, study_id in enumerate(candidates):
+        share = -(-wanted // (len(candidates) - index))
+        granted = _grant(principal, agent, study_id, share)
+        grants += granted
+        wanted -= len(granted)
+        if wanted <= 0:
+            break
+    return grants
+
+
+def renew(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
+    """The heartbeat: extend the leases that an agent holds. Raises NotFound (`unknown_agent`)."""
+    agent = agents.known(principal, agent_id)
+    agents.seen(principal, agent)
+    ids = {lease: _uuid(lease) for lease in leases}
+    mine = access.rows(Lease, principal).filter(
+        agent_id=agent.pk, state=LeaseState.HELD, id__in=[one for one in ids.values() if one is not None]
+    )
+    held: dict[UUID, Lease] = {}
+    if ids:
+        mine.update(expires_at=Now() + _lease_time())
+        held = {lease.id: lease for lease in mine.select_related("trial")}
+    cancel: list[tuple[str, str]] = []
+    lost: list[str] = []
+    for text, lease_id in ids.items():
+        lease = held.get(lease_id) if lease_id is not None else None
+        if lease is None:
+            lost.append(text)
+        elif lease.trial.state != TrialState.ACTIVE:
+            cancel.append((text, lease.trial.reason))
+    return Renewal(cancel, lost)
+
+
+def report_started(principal: Principal, *, agent_id: str, lease: str, node: str = "") -> None:
+    """An agent has started a trial's process. Raises NotFound (`unknown_agent`), Conflict (`lease_lost`)."""
+    agent = agents.known(principal, agent_id)
+    found = _find(principal, agent, lease)
+    with access.work(principal):
+        study = actions.lock_by_id(principal, found.study_id)
+        held = _lock(principal, found.id)
+        _expect_held(held)
+        if held.started_at is not None:
+            return
+        held.started_at = study.database_time
+        held.node = node[:200]
+        access.save(principal, held, "started_at", "node")
+        if held.trial.state == TrialState.ACTIVE:
+            # From the grant to here the agent built and prepared: the trial itself starts now.
+            held.trial.started_at = study.database_time
+            actions.touch_trial(principal, study, held.trial, "started_at")
+            actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"node": held.node})
+
+
+def report_measurement(
+    principal: Principal,
+    *,
+    agent_id: str,
+    lease: str,
+    step: int,
+    metrics: Mapping[str, object],
+    elapsed_seconds: float | None = None,
+) -> bool:
+    """Keep a measurement of a leased trial. True: the trial was stopped, the agent is to cancel it.
+
+    Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`, `step_already_reported`).
+    """
+    agent = agents.known(principal, agent_id)
+    found = _find(principal, agent, lease)
+    with access.work(principal):
+        study = actions.lock_by_id(principal, found.study_id)
+        held = _lock(principal, found.id)
+        _expect_held(held)
+        trial = held.trial
+        if trial.state != TrialState.ACTIVE:
+            return True
+        if report.measure(principal, study, trial, step, metrics, elapsed_seconds):
+            actions.conclude(principal, study, "trial.report", f"trial/{trial.number}", {"step": step})
+        return False
+
+
+def settle(
+    principal: Principal,
+    *,
+    agent_id: str,
+    lease: str,
+    outcome: Outcome,
+    metrics: Mapping[str, object] | None = None,
+    reason: str = "",
+    elapsed_seconds: float | None = None,
+) -> None:
+    """End a lease with its trial's outcome; the same again changes nothing.
+
+    A lease that expired meanwhile may still be settled with a result while nobody else was given the trial. Raises
+    InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
+    """
+    if outcome not in get_args(Outcome):
+        raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
+    agent = agents.known(principal, agent_id)
+    found = _find(principal, agent, lease)
+    with access.work(principal):
+        study = actions.lock_by_id(principal, found.study_id)
+        held = _lock(principal, found.id)
+        trial = held.trial
+        measured = report.check_metrics(study, metrics or {}) if outcome == "completed" else {}
+        settlement: dict[str, JsonValue] = {
+            "outcome": outcome,
+            "metrics": dict(measured),
+            "reason": reason,
+            "elapsed_seconds": elapsed_seconds,
+        }
+        if held.state == LeaseState.SETTLED:
+            if held.settlement == settlement:
+                return
+            raise Conflict("lease_already_settled", f"Lease {lease} was settled as {_outcome(held)}.")
+        if held.state == LeaseState.EXPIRED:
+            _take_back(principal, study, held, outcome)
+        check_step("lease", LeaseState(held.state), LeaseState.SETTLED)
+        held.state = LeaseState.SETTLED
+        held.settlement = settlement
+        held.settled_at = study.database_time
+        access.save(principal, held, "state", "settlement", "settled_at")
+        if trial.state == TrialState.ACTIVE:
+            _apply(principal, study, trial, outcome, measured, reason)
+        actions.conclude(
+            principal,
+            study,
+            "lease.settle",
+            f"trial/{trial.number}",
+            {"lease": lease, "outcome": outcome},
+            slot_freed=True,
+        )
+
+
+def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, data: bytes) -> int:
+    """Append to what a trial printed, at an offset in bytes; the offset where the next bytes belong.
+
+    Bytes that are there already are ignored; after a gap the answer says from where to send again. Only the tail is
+    kept. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
+    """
+    if not 0 <= offset < 2**63:
+        raise InvalidInput("offset", offset, "0 or more")
+    agent = agents.known(principal, agent_id)
+    found = _find(principal, agent, lease)
+    with access.work(principal):
+        stored = access.rows(TrialLog, principal).select_for_update().filter(trial_id=found.trial_id).first()
+        if stored is None or stored.source != found.id:
+            # A new run starts the log anew; an older one that is late must not.
+            newer = access.rows(Lease, principal).filter(trial_id=found.trial_id, granted_at__gt=found.granted_at)
+            if newer.exists():
+                raise Conflict("lease_lost", f"The trial of lease {lease} runs elsewhere now.")
+            stored = TrialLog(trial_id=found.trial_id, source=found.id)
+        if offset > stored.size:
+            return stored.size
+        new = data[stored.size - offset :]
+        if new:
+            stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
+            stored.size += len(new)
+            access.put(principal, stored)
+        return stored.size
+
+
+def expire_overdue() -> None:
+    """Take leases back that were not renewed in time. Runs every two seconds; safe to run twice."""
+    overdue = access.system_rows(Lease).filter(state=LeaseState.HELD, expires_at__lt=Now())
+    for found in overdue.order_by("expires_at").select_related("agent"):
+        principal = Principal.system(found.tenant_id)
+        with access.work(principal):
+            try:
+                study = actions.lock_by_id(principal, found.study_id)
+                lease = _lock(principal, found.id)
+            except NotFound:
+                continue
+            if lease.state != LeaseState.HELD or lease.expires_at >= study.database_time:
+                continue
+            check_step("lease", LeaseState.HELD, LeaseState.EXPIRED)
+            lease.state = LeaseState.EXPIRED
+            access.save(principal, lease, "state")
+            trial = lease.trial
+            if trial.state == TrialState.ACTIVE:
+                report.try_again(principal, study, trial, f"Agent {found.agent.name!r} was not heard of any more.")
+            actions.conclude(
+                principal, study, "lease.expire", f"trial/{trial.number}", {"lease": str(lease.id)}, slot_freed=True
+            )
+
+
+def _candidates(principal: Principal, agent: Agent) -> list[int]:
+    offered = Q(pk__in=[])
+    for component in agent.components:
+        offered |= Q(
+            component=component["name"],
+            digest__in=("", component["digest"]),
+            application__in=["", *component.get("applications", ())],
+        )
+    waiting = access.rows(Study, principal).filter(
+        offered, state=StudyState.ACTIVE, requested_count__gt=0, active_count__lt=F("parallelism")
+    )
+    turns = waiting.order_by(F("last_granted_at").asc(nulls_first=True), "pk")
+    return list(turns.values_list("pk", flat=True)[:_MOST_CANDIDATES])
+
+
+def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> list[Grant]:
+    """Lease up to `count` trials of one study. One transaction for each study: never two studies' locks at once."""
+    with access.work(principal):
+        try:
+            study = actions.lock_by_id(principal, study_id)
+        except NotFound:
+            return []
+        free = min(count, (study.parallelism or 0) - study.active_count)
+        if study.state != StudyState.ACTIVE or free <= 0:
+            return []
+        waiting = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.REQUESTED)
+        trials = list(waiting.order_by("number")[:free])
+        if not trials:
+            return []
+        leases = []
+        for trial in trials:
+            trial.agent = agent.name
+            actions.step_trial(principal, study, trial, TrialState.ACTIVE)
+            leases.append(
+                Lease(
+                    study=study,
+                    trial=trial,
+                    agent=agent,
+                    attempt=trial.attempt,
+                    state=LeaseState.HELD,
+                    granted_at=study.database_time,
+                    expires_at=study.database_time + _lease_time(),
+                )
+            )
+        access.add_all(Lease, principal, leases)
+        study.last_granted_at = study.database_time
+        actions.conclude(
+            principal,
+            study,
+            "lease.grant",
+            f"agent/{agent.agent_id}",
+            {"trials": [trial.number for trial in trials]},
+        )
+        return [_describe(study, lease) for lease in leases]
+
+
+def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:
+    """Repeat grants whose answer never arrived; those whose trial was stopped meanwhile are settled instead."""
+    grants = []
+    for lease in unheard:
+        with access.work(principal):
+            try:
+                study = actions.lock_by_id(principal, lease.study_id)
+                held = _lock(principal, lease.id)
+            except NotFound:
+                continue
+            if held.state != LeaseState.HELD:
+                continue
+            if held.trial.state == TrialState.ACTIVE:
+                held.expires_at = study.database_time + _lease_time()
+                access.save(principal, held, "expires_at")
+                grants.append(_describe(study, held))
+            else:
+                held.state = LeaseState.SETTLED
+                held.settlement = {"outcome": "cancelled"}
+                held.settled_at = study.database_time
+                access.save(principal, held, "state", "settlement", "settled_at")
+                actions.conclude(
+                    principal,
+                    study,
+                    "lease.settle",
+                    f"trial/{held.trial.number}",
+                    {"lease": str(held.id)},
+                    slot_freed=True,
+                )
+    return grants
+
+
+def _take_back(principal: Principal, study: Study, lease: Lease, outcome: Outcome) -> None:
+    """Hold an expired lease again so that its late result counts, if the trial still waits for another agent."""
+    trial = lease.trial
+    untouched = trial.state == TrialState.REQUESTED and trial.attempt == lease.attempt + 1
+    if outcome not in ("completed", "infeasible") or not untouched:
+        raise Conflict("lease_lost", f"Lease {lease.id} expired, and its trial was given to another agent or ended.")
+    check_step("lease", LeaseState.EXPIRED, LeaseState.SETTLED)
+    trial.attempt = lease.attempt
+    trial.agent = lease.agent.name
+    actions.step_trial(principal, study, trial, TrialState.ACTIVE)
+
+
+def _apply(
+    principal: Principal,
+    study: Study,
+    trial: Trial,
+    outcome: Outcome,
+    measured: Mapping[str, float],
+    reason: str,
+) -> None:
+    if outcome == "completed":
+        report.finish(principal, study, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
+    elif outcome == "infeasible":
+        report.finish(principal, study, trial, TrialState.INFEASIBLE, reason=reason)
+    else:
+        # Given back without a run it is not the trial's loss; a failure or an agent's own cancellation is counted.
+        report.try_again(principal, study, trial, reason, counted=outcome != "released")
+
+
+def _describe(study: Study, lease: Lease) -> Grant:
+    spec = spec_of(study)
+    assert spec.execution is not None
+    return Grant(
+        lease=str(lease.id),
+        study=study.name,
+        trial=lease.trial.number,
+        attempt=lease.attempt,
+        component=study.component,
+        digest=study.digest,
+        application=study.application,
+        params=lease.trial.params,
+        metrics=tuple(objective.metric for objective in spec.problem.objectives),
+        trial_timeout_seconds=spec.execution.trial_timeout_seconds,
+        lease_seconds=settings.TRIMTAB_LEASE_SECONDS,
+    )
+
+
+def _find(principal: Principal, agent: Agent, lease: str) -> Lease:
+    lease_id = _uuid(lease)
+    found = None
+    if lease_id is not None:
+        found = access.rows(Lease, principal).filter(id=lease_id, agent_id=agent.pk).first()
+    if found is None:
+        raise Conflict("lease_lost", f"Agent {agent.agent_id!r} has no lease {lease!r}.")
+    return found
+
+
+def _lock(principal: Principal, lease_id: UUID) -> Lease:
+    """A lease whose study is locked already. Raises NotFound."""
+    try:
+        return (
+            access.rows(Lease, principal)
+            .select_for_update(of=("self",))
+            .select_related("trial", "agent")
+            .get(id=lease_id)
+        )
+    except Lease.DoesNotExist:
+        raise NotFound("lease_not_found", "The lease was deleted together with its study.") from None
+
+
+def _expect_held(lease: Lease) -> None:
+    if lease.state != LeaseState.HELD:
+        raise Conflict("lease_lost", f"Lease {lease.id} is {lease.state}.")
+
+
+def _outcome(lease: Lease) -> str:
+    return str((lease.settlement or {}).get("outcome", "unknown"))
+
+
+def _lease_time() -> timedelta:
+    return timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,46 @@
+"""A lease: an agent's right, until a time, to run a trial."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.db.models.functions import Now
+
+from service.core.lifecycle import LeaseState
+from service.fleet.models.agent import Agent
+from service.studies.models import Study, Trial
+from service.tenancy.fields import ExactJSONField
+from service.tenancy.models import TenantOwned
+
+
+class Lease(TenantOwned):
+    """One run of a trial on an agent. A trial has at most one that is held."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="+", db_index=False)
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="+")
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="+", db_index=False)
+    attempt = models.PositiveIntegerField()
+    state = models.CharField(max_length=16)
+    node = models.CharField(max_length=200, blank=True)
+    granted_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    settled_at = models.DateTimeField(null=True)
+    # The settlement as it was sent, to know the same one again.
+    settlement = ExactJSONField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["trial"], name="lease_held_once", condition=models.Q(state=LeaseState.HELD.value)
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["agent"], name="lease_agent", condition=models.Q(state=LeaseState.HELD.value)),
+            models.Index(fields=["expires_at"], name="lease_expiry", condition=models.Q(state=LeaseState.HELD.value)),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,48 @@
+"""One-time login codes for the console."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.db.models.functions import Now
+
+from service.core.errors import Unauthenticated
+from service.identity.models import LoginCode
+from service.identity.principals import administrator
+from service.tenancy import access, audit
+from service.tenancy.principal import ADMIN, Principal
+
+LIFETIME = timedelta(minutes=15)
+
+
+def create_code() -> str:
+    """A new code for the administrator, good for one login within 15 minutes."""
+    code = secrets.token_urlsafe(24)
+    principal = administrator()
+    with access.work(principal):
+        access.add(
+            principal,
+            LoginCode(digest=_digest(code), actor=principal.actor, expires_at=Now() + LIFETIME),
+        )
+        audit.record(principal, "login.create_code", principal.actor)
+    return code
+
+
+def redeem(code: str) -> Principal:
+    """The principal of an unused code, which is used up by this. Raises Unauthenticated."""
+    unused = access.system_rows(LoginCode).filter(digest=_digest(code), used_at=None, expires_at__gt=Now())
+    found = unused.first()
+    if found is not None:
+        principal = Principal(found.tenant_id, found.actor, frozenset({ADMIN}))
+        with access.work(principal):
+            # The update decides between two that redeem the code at the same moment.
+            if unused.update(used_at=Now()):
+                audit.record(principal, "login.redeem_code", principal.actor)
+                return principal
+    raise Unauthenticated("invalid_login_code", "The login link was used before or is too old: ask for a new one.")
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

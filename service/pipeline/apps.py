@@ -1,0 +1,8 @@
+"""Django application `pipeline`."""
+
+from django.apps import AppConfig
+
+
+class PipelineConfig(AppConfig):
+    name = "service.pipeline"
+    label = "pipeline"

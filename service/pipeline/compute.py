@@ -1,0 +1,261 @@
+"""Costly suggestions, in a worker: the only caller of designers that learn.
+
+An operation is claimed, computed without any lock, and written if the claim still stands. The operations of one study are
+computed one after the other, in the order of their creation, so that each sees the trials of the one before as pending.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+from django.db.models.functions import Now
+
+from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
+from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
+from service.core.space import Configuration
+from service.pipeline import budget, queue, state, topup
+from service.pipeline.models import DesignerState
+from service.pipeline.supply import note_exhausted
+from service.studies import actions
+from service.studies.models import Operation, Study
+from service.studies.models.operation import UNFINISHED
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's right to finish an operation: good as long as the operation is in this attempt."""
+
+    principal: Principal
+    operation_id: UUID
+    study_id: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What a designer answered, and its state afterwards."""
+
+    configurations: tuple[Configuration, ...]
+    cursor: int
+    exhausted: bool
+    dump: JsonValue
+
+
+def warm_up() -> None:
+    """Import what costly designers need, seconds of it, before the first operation waits for it."""
+    registry.load(COSTLY)
+
+
+def compute(operation_id: UUID) -> None:
+    """Compute an operation if it is due. Called twice, or for one that is done, it does nothing."""
+    claim = _claim(operation_id)
+    if claim is None:
+        return
+    try:
+        with _Heartbeat(claim):
+            computed = _suggest(claim)
+    except TrimtabError as error:
+        _fail(claim, error.code, error.message)
+    except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
+        log.exception("operation %s failed", operation_id)
+        _fail(claim, "designer_failed", f"{type(error).__name__}: {error}")
+    else:
+        _write(claim, computed)
+
+
+def next_due(principal: Principal, study: Study) -> Operation | None:
+    """The operation of a study whose turn it is; None while one is being computed."""
+    first: Operation | None = None
+    for operation in access.rows(Operation, principal).filter(study_id=study.pk, state__in=UNFINISHED):
+        if operation.state != OperationState.PENDING:
+            return None
+        if first is None or (operation.created_at, operation.id) < (first.created_at, first.id):
+            first = operation
+    return first
+
+
+def _claim(operation_id: UUID) -> Claim | None:
+    found = access.system_rows(Operation).filter(id=operation_id, state=OperationState.PENDING).first()
+    if found is None:
+        return None
+    principal = Principal.system(found.tenant_id)
+    try:
+        with access.work(principal):
+            study = actions.lock_by_id(principal, found.study_id)
+            due = next_due(principal, study)
+            if due is None or due.id != operation_id:
+                # Its turn comes when the one before is done, which enqueues it again.
+                return None
+            refusal = budget.refusal(study)
+            if refusal is not None:
+                _end(principal, study, due, refusal.code, refusal.message)
+                return None
+            check_step("operation", OperationState(due.state), OperationState.RUNNING)
+            due.state = OperationState.RUNNING
+            due.attempt += 1
+            due.worker = f"{socket.gethostname()}/{os.getpid()}"
+            due.heartbeat_at = study.database_time
+            access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
+            return Claim(principal, operation_id, study.pk, due.attempt)
+    except NotFound:
+        return None
+
+
+def _suggest(claim: Claim) -> Computed:
+    study = access.rows(Study, claim.principal).annotate(database_time=Now()).get(pk=claim.study_id)
+    operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
+    wanted = topup.deficit(study) if operation.for_agents else operation.count - len(operation.trial_numbers)
+    if wanted <= 0:
+        # Others filled the gap meanwhile, with a trial that an agent gave back for instance.
+        return Computed((), study.cursor, study.exhausted, None)
+    learner, pending = state.borrow(claim.principal, study)
+    batch = learner.designer.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
+    if not batch.configurations and not batch.exhausted:
+        raise Internal("designer_failed", "The designer suggested nothing, yet says that the space is not exhausted.")
+    dump = learner.designer.dump()
+    state.give_back(study, learner)
+    return Computed(batch.configurations, batch.cursor, batch.exhausted, dump)
+
+
+def _write(claim: Claim, computed: Computed) -> None:
+    principal = claim.principal
+    with access.work(principal):
+        locked = _lock_claimed(claim)
+        if locked is None:
+            log.info("operation %s was given to another worker: its result is dropped", claim.operation_id)
+            return
+        study, operation = locked
+        refusal = budget.refusal(study)
+        if refusal is not None and computed.configurations:
+            _end(principal, study, operation, refusal.code, refusal.message)
+            return
+        configurations = computed.configurations[: budget.allowed(study, len(computed.configurations))]
+        trials = actions.add_trials(
+            principal,
+            study,
+            configurations,
+            state=TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE,
+            origin="suggested",
+            client_id=operation.client_id,
+        )
+        study.cursor = computed.cursor
+        note_exhausted(study, computed.exhausted, operation.fixed)
+        operation.trial_numbers = [*operation.trial_numbers, *(trial.number for trial in trials)]
+        operation.exhausted = computed.exhausted
+        if computed.dump is not None:
+            access.put(principal, DesignerState(study=study, state=computed.dump, updated_at=study.database_time))
+        _end(principal, study, operation)
+
+
+def _fail(claim: Claim, code: str, message: str) -> None:
+    with access.work(claim.principal):
+        locked = _lock_claimed(claim)
+        if locked is not None:
+            fail_locked(claim.principal, *locked, code, message)
+
+
+def fail_locked(principal: Principal, study: Study, operation: Operation, code: str, message: str) -> None:
+    """Fail an operation of a locked study. A study on agents pauses: it would fail again and again by itself."""
+    if operation.for_agents and study.state == StudyState.ACTIVE:
+        actions.step_study(study, StudyState.PAUSED, f"No suggestion could be computed: {message}")
+    _end(principal, study, operation, code, message)
+
+
+def _end(principal: Principal, study: Study, operation: Operation, code: str = "", message: str = "") -> None:
+    """Finish an operation of a locked study and go on with what waits behind it. Concludes the transaction."""
+    ended = OperationState.FAILED if code else OperationState.SUCCEEDED
+    check_step("operation", OperationState(operation.state), ended)
+    operation.state = ended
+    operation.error_code, operation.error_message = code, message
+    operation.finished_at = study.database_time
+    access.save(
+        principal,
+        operation,
+        "state",
+        "error_code",
+        "error_message",
+        "finished_at",
+        "trial_numbers",
+        "exhausted",
+    )
+    topup.top_up(principal, study)
+    waiting = next_due(principal, study)
+    if waiting is not None:
+        queue.enqueue_on_commit(waiting.id)
+    actions.conclude(
+        principal,
+        study,
+        "operation.fail" if code else "operation.succeed",
+        f"operation/{operation.id}",
+        {"trials": operation.trial_numbers, "error": code},
+        operation=operation.id,
+    )
+
+
+def _lock_claimed(claim: Claim) -> tuple[Study, Operation] | None:
+    """The study and the operation, locked in this order; None when the claim is lost."""
+    try:
+        study = actions.lock_by_id(claim.principal, claim.study_id)
+    except NotFound:
+        return None
+    operation = (
+        access.rows(Operation, claim.principal)
+        .select_for_update()
+        .filter(id=claim.operation_id, attempt=claim.attempt, state__in=UNFINISHED)
+        .first()
+    )
+    if operation is None:
+        return None
+    if operation.state == OperationState.PENDING:
+        # Given up for lost, but nobody took it yet: this worker was only slow, and its result is as good as any.
+        operation.state = OperationState.RUNNING
+    return study, operation
+
+
+class _Heartbeat:
+    """Tells the database every few seconds, from a thread of its own, that the worker is alive."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"heartbeat-{claim.operation_id}", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        interval = settings.TRIMTAB_OPERATION_STALE_SECONDS / 5
+        try:
+            while not self._done.wait(interval):
+                self._beat()
+        finally:
+            connection.close()
+
+    def _beat(self) -> None:
+        try:
+            close_old_connections()
+            access.rows(Operation, self._claim.principal).filter(
+                id=self._claim.operation_id, attempt=self._claim.attempt, state__in=UNFINISHED
+            ).update(state=OperationState.RUNNING, heartbeat_at=Now())
+        except DatabaseError:
+            # The next beat tries a new connection; meanwhile the operation is at worst marked STALE.
+            log.warning("no heartbeat for operation %s", self._claim.operation_id, exc_info=True)
+            connection.close()

@@ -1,0 +1,113 @@
+"""Studies as a whole: created, stepped to another state, deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.db import IntegrityError
+
+from service.algorithms import registry
+from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from service.core.lifecycle import StudyState, TrialState
+from service.pipeline.topup import top_up
+from service.studies import actions, selectors
+from service.studies.models import Study
+from service.studies.specs import StudySpec, check_identifier, check_name, parse, spec_of
+from service.tenancy import access, audit
+from service.tenancy.principal import Principal
+
+_WITHDRAWN = {
+    StudyState.COMPLETED: [TrialState.REQUESTED],
+    StudyState.ABORTED: [TrialState.REQUESTED, TrialState.ACTIVE],
+}
+
+
+def create_study(
+    principal: Principal, name: str, spec: object, *, load_if_exists: bool = False, request_id: str = ""
+) -> Study:
+    """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
+
+    Raises InvalidInput, AlreadyExists (`study_exists`) and, with `load_if_exists`, Conflict (`study_differs`).
+    """
+    check_name("name", name)
+    check_identifier("request_id", request_id, 100)
+    parsed = parse(spec)
+    parsed = replace(parsed, options=registry.validate(parsed.algorithm, parsed.options, parsed.problem))
+    existing = selectors.find_study(principal, name)
+    if existing is None:
+        try:
+            return _create(principal, name, parsed, request_id)
+        except IntegrityError:
+            # Another call was faster: with the same name, or with the same request_id.
+            existing = selectors.find_study(principal, name)
+            if existing is None:
+                raise Conflict(
+                    "request_id_reused", f"The request_id {request_id!r} belongs to another study."
+                ) from None
+    if request_id and existing.request_id == request_id:
+        return existing
+    if not load_if_exists:
+        raise AlreadyExists("study_exists", f"There is a study {name!r} already. Load it, or choose another name.")
+    if not parsed.same_question(spec_of(existing)):
+        raise Conflict(
+            "study_differs", f"Study {name!r} exists with another space or other objectives: choose another name."
+        )
+    return existing
+
+
+def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -> Study:
+    with access.work(principal):
+        execution = spec.execution
+        created = access.add(
+            principal,
+            Study(
+                name=name,
+                spec=spec.to_json(),
+                request_id=request_id or None,
+                component=execution.component if execution else "",
+                digest=execution.digest if execution else "",
+                application=execution.application if execution else "",
+                parallelism=execution.parallelism if execution else None,
+            ),
+        )
+        study = actions.lock_by_id(principal, created.pk)
+        top_up(principal, study)
+        actions.conclude(principal, study, "study.create")
+        return study
+
+
+def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:
+    """Step a study to ACTIVE, PAUSED, COMPLETED or ABORTED. The state that it is in changes nothing.
+
+    COMPLETED starts nothing new and lets running trials finish; ABORTED ends those as well. Raises InvalidInput,
+    NotFound, Conflict (`invalid_step`).
+    """
+    if state not in list(StudyState):
+        raise InvalidInput("state", state, ", ".join(StudyState))
+    wanted = StudyState(state)
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        if study.state == wanted:
+            return study
+        actions.step_study(study, wanted, reason)
+        if wanted in _WITHDRAWN:
+            actions.withdraw_trials(principal, study, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
+        top_up(principal, study)
+        actions.conclude(principal, study, "study.update_state", detail={"state": wanted, "reason": reason})
+        return study
+
+
+def delete_study(principal: Principal, name: str) -> None:
+    """Delete a study with all that belongs to it. Deleting it again changes nothing.
+
+    Raises NotFound for a name that never was a study's.
+    """
+    with access.work(principal):
+        try:
+            study = actions.lock(principal, name)
+        except NotFound:
+            if selectors.was_deleted(principal, name):
+                return
+            raise
+        study.delete()
+        audit.record(principal, selectors.DELETED, f"study/{name}")

@@ -1,0 +1,146 @@
+"""An ask: trials of the caller's own come back, the rest is suggested."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from django.db import IntegrityError
+
+from service.core.errors import Conflict, InvalidInput, TrimtabError
+from service.core.lifecycle import OperationState, TrialState
+from service.core.space import Scalar
+from service.pipeline import budget, queue
+from service.pipeline.supply import supply
+from service.studies import actions, selectors
+from service.studies.models import Operation, Study, Trial
+from service.studies.selectors import OperationDetail
+from service.studies.specs import check_identifier, spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.tenancy.statements import Insert
+
+MOST_AT_ONCE = 1000
+_insert_operations = Insert(Operation)
+
+log = logging.getLogger(__name__)
+
+
+def suggest(
+    principal: Principal,
+    study: str,
+    *,
+    count: int = 1,
+    client_id: str = "",
+    held_trials: Sequence[int] = (),
+    fixed: Mapping[str, object] | None = None,
+    request_id: str = "",
+) -> OperationDetail:
+    """Ask a study for `count` trials that start at once.
+
+    ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again. Finished
+    at once when no costly designer is needed, otherwise the operation is PENDING and a worker goes on with it. Where
+    the budget holds fewer trials than asked for, those are given. Raises InvalidInput, NotFound, and Conflict
+    (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`).
+    """
+    if not 1 <= count <= MOST_AT_ONCE:
+        raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
+    check_identifier("client_id", client_id, 200)
+    check_identifier("request_id", request_id, 100)
+    try:
+        with access.work(principal):
+            locked = actions.lock(principal, study)
+            return _ask(principal, locked, count, client_id, held_trials, fixed or {}, request_id)
+    except (IntegrityError, Conflict):
+        # Sent twice: answered as the first time, even if the first took the last of the budget.
+        before = selectors.find_operation(principal, request_id) if request_id else None
+        if before is None:
+            raise
+        if before.study_name != study:
+            raise Conflict("request_id_reused", f"The request_id {request_id!r} belongs to another study.") from None
+        return before
+
+
+def _ask(
+    principal: Principal,
+    study: Study,
+    count: int,
+    client_id: str,
+    held_trials: Sequence[int],
+    fixed: Mapping[str, object],
+    request_id: str,
+) -> OperationDetail:
+    if study.component:
+        raise Conflict(
+            "study_runs_on_agents", f"Study {study.name!r} runs on agents: the service itself hands out its trials."
+        )
+    values = _check_fixed(study, fixed)
+    trials = _own(principal, study, client_id, held_trials, count)
+    operation = Operation(
+        study_id=study.pk,
+        request_id=request_id or None,
+        count=count,
+        client_id=client_id,
+        fixed=values,
+        created_at=study.database_time,
+        enqueued_at=study.database_time,
+    )
+    missing = budget.allowed(study, count - len(trials))
+    if missing == 0 and not trials:
+        refusal = budget.refusal(study)
+        assert refusal is not None
+        raise refusal
+    operation.count = len(trials) + missing
+    _fill(principal, study, operation, trials, missing, values)
+    operation.trial_numbers = [trial.number for trial in trials]
+    if operation.state != OperationState.PENDING:
+        operation.finished_at = study.database_time
+    _insert_operations(principal, [operation])
+    actions.conclude(principal, study, "study.suggest", detail={"client": client_id, "trials": operation.trial_numbers})
+    if operation.state == OperationState.PENDING:
+        queue.enqueue_on_commit(operation.id)
+    return OperationDetail(operation, study.name, trials)
+
+
+def _fill(
+    principal: Principal,
+    study: Study,
+    operation: Operation,
+    trials: list[Trial],
+    missing: int,
+    fixed: Mapping[str, Scalar],
+) -> None:
+    """Add new trials to `trials`; settle the operation's state."""
+    operation.state = OperationState.SUCCEEDED
+    if missing == 0:
+        return
+    try:
+        new = supply(principal, study, missing, into=TrialState.ACTIVE, client_id=operation.client_id, fixed=fixed)
+    except (TrimtabError, IntegrityError):
+        raise
+    except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
+        log.exception("the designer of study %s failed", study.name)
+        operation.state = OperationState.FAILED
+        operation.error_code = "designer_failed"
+        operation.error_message = f"{type(error).__name__}: {error}"
+        return
+    trials += new.trials
+    operation.exhausted = new.exhausted
+    if new.missing:
+        operation.state = OperationState.PENDING
+
+
+def _own(principal: Principal, study: Study, client_id: str, held_trials: Sequence[int], count: int) -> list[Trial]:
+    if not client_id:
+        return []
+    held = set(held_trials)
+    mine = actions.active_trials(principal, study, client_id)
+    return [trial for trial in mine if trial.number not in held][:count]
+
+
+def _check_fixed(study: Study, fixed: Mapping[str, object]) -> dict[str, Scalar]:
+    if not fixed:
+        return {}
+    space = spec_of(study).space
+    space.restrict(fixed)
+    return {name: space[name].cast(value, f"fixed.{name}") for name, value in fixed.items()}

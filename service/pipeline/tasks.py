@@ -1,0 +1,22 @@
+"""Celery tasks: thin shells that carry identifiers alone."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from celery import shared_task
+
+from service.pipeline import compute, queue
+from service.pipeline import sweep as sweeping
+
+
+@shared_task(name=queue.COMPUTE, ignore_result=True)
+def compute_operation(operation_id: str) -> None:
+    """Compute one operation, if it is due."""
+    compute.compute(UUID(operation_id))
+
+
+@shared_task(name="service.pipeline.tasks.sweep", ignore_result=True)
+def sweep() -> None:
+    """Find what was left lying."""
+    sweeping.sweep()

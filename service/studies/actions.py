@@ -1,0 +1,259 @@
+"""Steps of studies and trials, under the study's row lock.
+
+Every change of a study or of one of its trials has this shape, in one transaction:
+
+    with access.work(principal):
+        study = lock(principal, name)
+        ...                                   # steps from this file
+        conclude(principal, study, "trial.complete", "trial/3")
+
+`lock` comes first (lock order: study, then trial, then lease or operation). `conclude` comes last and costs one statement
+for the study's row, the audit entry and the door-bell together. A transaction that changed nothing does not conclude.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from psycopg.types.json import Json
+
+from service.core.errors import NotFound
+from service.core.lifecycle import StudyState, TrialState, check_step
+from service.core.space import Configuration
+from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.tenancy.statements import Insert, Select, Update
+
+CHANNEL = "trimtab"
+OPEN_STATES = (TrialState.REQUESTED, TrialState.ACTIVE)
+
+# The spec may be large and is cached by spec_of. NO KEY: rows that refer to the study may be inserted meanwhile.
+_CLOCK = {"database_time": "statement_timestamp()"}
+_lock_name = Select(Study, "name = %s", ending="FOR NO KEY UPDATE", without=["spec"], extra=_CLOCK)
+_lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=["spec"], extra=_CLOCK)
+_select_trial = Select(Trial, "study_id = %s AND number = %s")
+_select_client = Select(Trial, "study_id = %s AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
+_insert_trials = Insert(Trial)
+_update_trial = Update(Trial, "state", "revision", "reason", "metrics", "agent", "attempt", "started_at", "finished_at")
+_CONCLUDE = """
+WITH stamped AS (
+    UPDATE studies_study
+    SET state = %s, state_reason = %s, revision = %s, next_number = %s, cursor = %s, requested_count = %s,
+        active_count = %s, finished_count = %s, added_count = %s, default_done = %s, exhausted = %s, deadline = %s,
+        last_granted_at = %s, updated_at = %s
+    WHERE id = %s AND tenant_id = %s
+), noted AS (
+    INSERT INTO tenancy_auditentry (tenant_id, actor, action, target, detail) VALUES (%s, %s, %s, %s, %s)
+)
+SELECT pg_notify(%s, %s)
+"""
+
+
+def lock(principal: Principal, name: str) -> Study:
+    """The study of this name, its row locked until the transaction ends. Raises NotFound."""
+    found = _lock_name(principal, name)
+    if not found:
+        raise NotFound("study_not_found", f"There is no study {name!r}.")
+    return found[0]
+
+
+def lock_by_id(principal: Principal, study_id: int) -> Study:
+    """The study with this primary key, its row locked until the transaction ends. Raises NotFound."""
+    found = _lock_id(principal, study_id)
+    if not found:
+        raise NotFound("study_not_found", "The study was deleted.")
+    return found[0]
+
+
+def stamp(study: Study) -> int:
+    """The revision of this transaction's change: one more than the last, however many rows it touches."""
+    if not study.changed:
+        study.changed = True
+        study.revision += 1
+    return study.revision
+
+
+def conclude(
+    principal: Principal,
+    study: Study,
+    action: str,
+    target: str = "",
+    detail: Mapping[str, object] | None = None,
+    *,
+    operation: UUID | None = None,
+    slot_freed: bool = False,
+) -> None:
+    """Write the locked study's row and the audit entry, and ring for all who wait for this study.
+
+    Agents are rung for as well when the study has work for them, or when one of them has a free slot now, which another
+    study may have work for.
+    """
+    stamp(study)
+    study.updated_at = study.database_time
+    bell = {
+        "study": study.pk,
+        "operation": None if operation is None else str(operation),
+        "work": slot_freed or (study.state == StudyState.ACTIVE and study.requested_count > 0),
+    }
+    access.execute(
+        _CONCLUDE,
+        (
+            study.state,
+            study.state_reason,
+            study.revision,
+            study.next_number,
+            study.cursor,
+            study.requested_count,
+            study.active_count,
+            study.finished_count,
+            study.added_count,
+            study.default_done,
+            study.exhausted,
+            study.deadline,
+            study.last_granted_at,
+            study.updated_at,
+            study.pk,
+            principal.tenant_id,
+            principal.tenant_id,
+            principal.actor,
+            action,
+            f"study/{study.name}" + (f"/{target}" if target else ""),
+            Json(dict(detail or {})),
+            CHANNEL,
+            json.dumps(bell),
+        ),
+    )
+
+
+def configuration_key(study: Study, configuration: Configuration) -> str:
+    """Digest of a configuration's canonical text: short enough for an index."""
+    text = spec_of(study).space.key(configuration)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def add_trials(
+    principal: Principal,
+    study: Study,
+    configurations: Sequence[Configuration],
+    *,
+    state: TrialState,
+    origin: str,
+    client_id: str = "",
+    metrics: Mapping[str, float] | None = None,
+    request_id: str | None = None,
+) -> list[Trial]:
+    """Insert trials of a locked study, numbered on from its last."""
+    if not configurations:
+        return []
+    revision = stamp(study)
+    now = study.database_time
+    trials = [
+        Trial(
+            study_id=study.pk,
+            number=study.next_number + index,
+            state=state,
+            params=configuration,
+            key=configuration_key(study, configuration),
+            metrics=None if metrics is None else dict(metrics),
+            origin=origin,
+            client_id=client_id,
+            revision=revision,
+            request_id=request_id,
+            created_at=now,
+            started_at=None if state == TrialState.REQUESTED else now,
+            finished_at=None if state in OPEN_STATES else now,
+        )
+        for index, configuration in enumerate(configurations)
+    ]
+    _insert_trials(principal, trials)
+    study.next_number += len(trials)
+    _count(study, state, len(trials))
+    max_seconds = spec_of(study).budget.max_seconds
+    if study.deadline is None and max_seconds is not None:
+        study.deadline = now + timedelta(seconds=max_seconds)
+    return trials
+
+
+def get_trial(principal: Principal, study: Study, number: int) -> Trial:
+    """A trial of a locked study. Raises NotFound."""
+    # Numbers beyond the column's range are nobody's.
+    found = _select_trial(principal, study.pk, number) if 0 < number < study.next_number else []
+    if not found:
+        raise NotFound("trial_not_found", f"Study {study.name!r} has no trial {number}.")
+    return found[0]
+
+
+def active_trials(principal: Principal, study: Study, client_id: str) -> list[Trial]:
+    """The trials that a client of a locked study works on, by number."""
+    return _select_client(principal, study.pk, client_id)
+
+
+def step_trial(
+    principal: Principal,
+    study: Study,
+    trial: Trial,
+    state: TrialState,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    reason: str = "",
+) -> None:
+    """Take a trial of a locked study to another state, as far as the table of steps allows it.
+
+    What the caller changed on `agent`, `attempt` or `started_at` is written along.
+    """
+    check_step("trial", TrialState(trial.state), state)
+    _count(study, TrialState(trial.state), -1)
+    _count(study, state, 1)
+    trial.state = state
+    trial.revision = stamp(study)
+    trial.reason = reason
+    if metrics is not None:
+        trial.metrics = dict(metrics)
+    if state in OPEN_STATES:
+        trial.started_at = study.database_time if state == TrialState.ACTIVE else None
+    else:
+        trial.finished_at = study.database_time
+    _update_trial(principal, trial)
+
+
+def touch_trial(principal: Principal, study: Study, trial: Trial, *fields: str) -> None:
+    """Stamp a trial of a locked study that changed without a step, and write these of its columns."""
+    trial.revision = stamp(study)
+    access.save(principal, trial, "revision", *fields)
+
+
+def step_study(study: Study, state: StudyState, reason: str = "") -> None:
+    """Take a locked study to another state, as far as the table of steps allows it."""
+    check_step("study", StudyState(study.state), state)
+    stamp(study)
+    study.state = state
+    study.state_reason = reason
+
+
+def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialState], reason: str) -> None:
+    """End all trials of a locked study that are in these open states as FAILED, with one statement."""
+    ended = (
+        access.rows(Trial, principal)
+        .filter(study_id=study.pk, state__in=states)
+        .update(state=TrialState.FAILED, reason=reason, revision=stamp(study), finished_at=study.database_time)
+    )
+    if TrialState.REQUESTED in states:
+        study.requested_count = 0
+    if TrialState.ACTIVE in states:
+        study.active_count = 0
+    study.finished_count += ended
+
+
+def _count(study: Study, state: TrialState, by: int) -> None:
+    if state == TrialState.REQUESTED:
+        study.requested_count += by
+    elif state == TrialState.ACTIVE:
+        study.active_count += by
+    else:
+        study.finished_count += by

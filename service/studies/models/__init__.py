@@ -1,0 +1,7 @@
+"""The rows of this room."""
+
+from service.studies.models.operation import Operation
+from service.studies.models.study import Study
+from service.studies.models.trial import Measurement, Trial, TrialLog
+
+__all__ = ["Measurement", "Operation", "Study", "Trial", "TrialLog"]

@@ -1,0 +1,62 @@
+"""An operation: a suggestion that is being computed, or was."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from service.core.lifecycle import OperationState
+from service.studies.models.study import Study
+from service.tenancy.fields import ExactJSONField
+from service.tenancy.models import TenantOwned
+
+UNFINISHED = (OperationState.PENDING, OperationState.RUNNING, OperationState.STALE)
+
+
+class Operation(TenantOwned):
+    """A request for `count` trials. One without a client tops up a study that runs on agents.
+
+    `attempt` is the claim: a worker's result counts only while the operation is RUNNING or STALE in the attempt that the
+    worker claimed.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="+", db_index=False)
+    request_id = models.CharField(max_length=100, null=True)
+    count = models.PositiveIntegerField()
+    fixed = ExactJSONField(default=dict)
+    client_id = models.CharField(max_length=200, blank=True)
+    for_agents = models.BooleanField(default=False)
+    state = models.CharField(max_length=16, default=OperationState.PENDING.value)
+    # What it has given so far: trials handed back or made at once are here while the rest is being computed.
+    trial_numbers = ArrayField(models.PositiveIntegerField(), default=list)
+    exhausted = models.BooleanField(default=False)
+    attempt = models.PositiveIntegerField(default=0)
+    worker = models.CharField(max_length=200, blank=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    # When it was last enqueued: the sweep enqueues again what nobody took.
+    enqueued_at = models.DateTimeField(db_default=Now())
+    error_code = models.CharField(max_length=64, blank=True)
+    error_message = models.TextField(blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "request_id"], name="operation_request", condition=models.Q(request_id__isnull=False)
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["study", "created_at"],
+                name="operation_unfinished",
+                condition=models.Q(state__in=[state.value for state in UNFINISHED]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

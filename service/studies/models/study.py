@@ -1,0 +1,77 @@
+"""A study, with the counters that keep asks and tells from ever reading its history."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models.functions import Now
+
+from service.core.lifecycle import StudyState
+from service.tenancy.fields import ExactJSONField
+from service.tenancy.models import TenantOwned
+
+
+class Study(TenantOwned):
+    """One search for good configurations.
+
+    Its row lock orders all changes of the study and of its trials. Each change raises `revision` and stamps the trials it
+    touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` never changes.
+    """
+
+    name = models.CharField(max_length=63)
+    spec = ExactJSONField()
+    request_id = models.CharField(max_length=100, null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    # Copied from the spec for queries across studies; empty and null for ask/tell studies.
+    component = models.CharField(max_length=200, blank=True)
+    digest = models.CharField(max_length=64, blank=True)
+    application = models.CharField(max_length=200, blank=True)
+    parallelism = models.PositiveIntegerField(null=True)
+
+    state = models.CharField(max_length=16, default=StudyState.ACTIVE.value)
+    state_reason = models.TextField(blank=True)
+    revision = models.BigIntegerField(default=0)
+    next_number = models.PositiveIntegerField(default=1)
+    # Position in the designer's own sequence.
+    cursor = models.BigIntegerField(default=0)
+    requested_count = models.PositiveIntegerField(default=0)
+    active_count = models.PositiveIntegerField(default=0)
+    finished_count = models.PositiveIntegerField(default=0)
+    # Trials that users brought along: finished, but not counted against the budget.
+    added_count = models.PositiveIntegerField(default=0)
+    default_done = models.BooleanField(default=False)
+    exhausted = models.BooleanField(default=False)
+    # When the time budget is over; null before the first trial and without such a budget.
+    deadline = models.DateTimeField(null=True)
+    last_granted_at = models.DateTimeField(null=True)
+    updated_at = models.DateTimeField(db_default=Now())
+
+    # Not columns. The database's clock when the row was locked, and whether this transaction took a new revision.
+    database_time: datetime
+    changed: bool = False
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="study_name"),
+            models.UniqueConstraint(fields=["tenant", "request_id"], name="study_request"),
+        ]
+        # None of these names a column that an ask or a tell changes: PostgreSQL then updates the row in place (HOT).
+        indexes = [
+            models.Index(fields=["component", "state"], name="study_component", condition=~models.Q(component="")),
+            models.Index(fields=["deadline"], name="study_deadline", condition=models.Q(deadline__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def trial_count(self) -> int:
+        """All trials there ever were: numbers are given without gaps and trials are never deleted."""
+        return self.next_number - 1
+
+    @property
+    def open_count(self) -> int:
+        """Trials that wait for a result."""
+        return self.requested_count + self.active_count

@@ -1,0 +1,76 @@
+"""A trial, its measurements and the tail of what it printed."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from service.core.lifecycle import TrialState
+from service.studies.models.study import Study
+from service.tenancy.fields import ExactJSONField
+from service.tenancy.models import TenantOwned
+
+
+class Trial(TenantOwned):
+    """One evaluation of one configuration, known by its study and its number (1, 2, ...)."""
+
+    study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="+", db_index=False)
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=16)
+    params = ExactJSONField()
+    # Digest of the configuration's canonical text: equal for replicates.
+    key = models.CharField(max_length=32)
+    # Of the final measurement; of a pruned trial the last one known.
+    metrics = ExactJSONField(null=True)
+    reason = models.TextField(blank=True)
+    origin = models.CharField(max_length=16)
+    client_id = models.CharField(max_length=200, blank=True)
+    agent = models.CharField(max_length=200, blank=True)
+    attempt = models.PositiveIntegerField(default=1)
+    revision = models.BigIntegerField()
+    request_id = models.CharField(max_length=100, null=True)
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["study", "number"], name="trial_number"),
+            models.UniqueConstraint(
+                fields=["tenant", "request_id"], name="trial_request", condition=models.Q(request_id__isnull=False)
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["study", "state", "number"], name="trial_state"),
+            models.Index(fields=["study", "revision"], name="trial_revision"),
+            models.Index(fields=["study", "key"], name="trial_key"),
+            models.Index(
+                fields=["study", "client_id"], name="trial_client", condition=models.Q(state=TrialState.ACTIVE.value)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"trial {self.number}"
+
+
+class Measurement(TenantOwned):
+    """Metric values at one step of a trial."""
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="+", db_index=False)
+    step = models.BigIntegerField()
+    metrics = ExactJSONField()
+    elapsed_seconds = models.FloatField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trial", "step"], name="measurement_step")]
+
+
+class TrialLog(TenantOwned):
+    """The tail of what a trial printed in its latest lease."""
+
+    trial = models.OneToOneField(Trial, on_delete=models.CASCADE, related_name="+", primary_key=True)
+    # The lease that prints: a new one starts again from offset 0.
+    source = models.UUIDField()
+    size = models.BigIntegerField(default=0)
+    tail = models.BinaryField(default=b"")

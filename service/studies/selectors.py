@@ -1,0 +1,220 @@
+"""Questions about studies, trials and operations. Lists go by keyset: page 1,000 costs what page 1 does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from service.core import estimates
+from service.core.errors import InvalidInput, NotFound
+from service.core.lifecycle import StudyState, TrialState
+from service.core.trial import Trial as MeasuredTrial
+from service.studies.models import Measurement, Operation, Study, Trial, TrialLog
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.models import AuditEntry
+from service.tenancy.principal import Principal
+
+DEFAULT_PAGE = 100
+LARGEST_PAGE = 1000
+# The audit trail's word for a deletion: it answers for a study that is gone.
+DELETED = "study.delete"
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """One page of a list. An empty token: the last page. `total_count` is -1 where nobody counted."""
+
+    items: list[Item]
+    next_page_token: str
+    total_count: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDetail:
+    """A trial with all that is known of it."""
+
+    study: Study
+    trial: Trial
+    measurements: list[Measurement]
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDetail:
+    """An operation with the trials it has given so far, in the order of their numbers."""
+
+    operation: Operation
+    study_name: str
+    trials: list[Trial]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Trials that changed up to `revision`, from where to ask on; at once, if there are `more`."""
+
+    study: Study
+    trials: list[Trial]
+    revision: int
+    more: bool
+
+
+def find_study(principal: Principal, name: str) -> Study | None:
+    """The study of this name, if there is one."""
+    return access.rows(Study, principal).filter(name=name).first()
+
+
+def get_study(principal: Principal, name: str) -> Study:
+    """The study of this name. Raises NotFound."""
+    study = find_study(principal, name)
+    if study is None:
+        raise NotFound("study_not_found", f"There is no study {name!r}.")
+    return study
+
+
+def was_deleted(principal: Principal, name: str) -> bool:
+    """Whether a study of this name was deleted once."""
+    return access.rows(AuditEntry, principal).filter(action=DELETED, target=f"study/{name}").exists()
+
+
+def list_studies(
+    principal: Principal,
+    *,
+    states: Sequence[str] = (),
+    name_prefix: str = "",
+    component: str = "",
+    page_size: int = 0,
+    page_token: str = "",
+) -> Page[Study]:
+    """Studies, the newest first. Raises InvalidInput."""
+    studies = access.rows(Study, principal)
+    if states:
+        studies = studies.filter(state__in=_check_states(states, list(StudyState)))
+    if name_prefix:
+        studies = studies.filter(name__startswith=name_prefix)
+    if component:
+        studies = studies.filter(component=component)
+    total = studies.count()
+    size = _check_size(page_size)
+    if page_token:
+        studies = studies.filter(pk__lt=_check_token(page_token))
+    found = list(studies.order_by("-pk")[: size + 1])
+    return Page(found[:size], str(found[size - 1].pk) if len(found) > size else "", total)
+
+
+def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
+    """A trial with its measurements and the tail of its log. Raises NotFound."""
+    found = get_study(principal, study)
+    trial = access.rows(Trial, principal).filter(study_id=found.pk, number=number).first()
+    if trial is None:
+        raise NotFound("trial_not_found", f"Study {study!r} has no trial {number}.")
+    measurements = list(access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("step"))
+    log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
+    # The tail may begin in the middle of a character.
+    return TrialDetail(found, trial, measurements, bytes(log.tail).decode(errors="replace") if log else "")
+
+
+def list_trials(
+    principal: Principal,
+    study: str,
+    *,
+    states: Sequence[str] = (),
+    client_id: str = "",
+    page_size: int = 0,
+    page_token: str = "",
+    newest_first: bool = False,
+) -> Page[Trial]:
+    """A study's trials by number. Raises InvalidInput, NotFound."""
+    found = get_study(principal, study)
+    trials = access.rows(Trial, principal).filter(study_id=found.pk)
+    if states:
+        trials = trials.filter(state__in=_check_states(states, list(TrialState)))
+    if client_id:
+        trials = trials.filter(client_id=client_id)
+    size = _check_size(page_size)
+    if page_token:
+        last = _check_token(page_token)
+        trials = trials.filter(number__lt=last) if newest_first else trials.filter(number__gt=last)
+    page = list(trials.order_by("-number" if newest_first else "number")[: size + 1])
+    return Page(page[:size], str(page[size - 1].number) if len(page) > size else "")
+
+
+def best_trials(principal: Principal, study: str) -> list[Trial]:
+    """The incumbent by its aggregated estimate, or the Pareto set: of each configuration its first trial.
+
+    Empty while nothing was measured. Raises NotFound.
+    """
+    found = get_study(principal, study)
+    completed = access.rows(Trial, principal).filter(study_id=found.pk, state=TrialState.COMPLETED)
+    measured = [
+        MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics)
+        for number, params, metrics in completed.order_by("number").values_list("number", "params", "metrics")
+    ]
+    best = estimates.best(spec_of(found).problem, measured)
+    numbers = [min(estimate.numbers) for estimate in best]
+    by_number = {trial.number: trial for trial in completed.filter(number__in=numbers)}
+    return [by_number[number] for number in numbers]
+
+
+def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDetail:
+    """An operation and its trials. Raises NotFound."""
+    try:
+        wanted = operation_id if isinstance(operation_id, UUID) else UUID(operation_id)
+    except ValueError:
+        wanted = None
+    detail = None if wanted is None else _detail(principal, id=wanted)
+    if detail is None:
+        raise NotFound("operation_not_found", f"There is no operation {str(operation_id)!r}.")
+    return detail
+
+
+def find_operation(principal: Principal, request_id: str) -> OperationDetail | None:
+    """The operation that a request made, if it did."""
+    return _detail(principal, request_id=request_id)
+
+
+def changes(principal: Principal, study: str, from_revision: int, *, limit: int = 500) -> Changes:
+    """What changed in a study after a revision, oldest first. Raises NotFound."""
+    # Study first: a change that is committed between the two reads is then reported now or next time, never skipped.
+    found = get_study(principal, study)
+    changed = access.rows(Trial, principal).filter(study_id=found.pk, revision__lte=found.revision)
+    page = list(changed.filter(revision__gt=from_revision).order_by("revision", "number")[: limit + 1])
+    if len(page) <= limit:
+        return Changes(found, page, found.revision, False)
+    # Trials that changed together must not be parted, for a revision is all that a watcher remembers.
+    last = page[limit].revision
+    whole = [trial for trial in page if trial.revision < last]
+    if not whole:
+        whole = list(changed.filter(revision=last).order_by("number"))
+    return Changes(found, whole, whole[-1].revision, True)
+
+
+def _detail(principal: Principal, **condition: object) -> OperationDetail | None:
+    operation = access.rows(Operation, principal).filter(**condition).select_related("study").first()
+    if operation is None:
+        return None
+    trials = access.rows(Trial, principal).filter(study_id=operation.study_id, number__in=operation.trial_numbers)
+    return OperationDetail(operation, operation.study.name, list(trials.order_by("number")))
+
+
+def _check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:
+    for state in states:
+        if state not in allowed:
+            raise InvalidInput("states", state, ", ".join(allowed))
+    return list(states)
+
+
+def _check_size(size: int) -> int:
+    if not 0 <= size <= LARGEST_PAGE:
+        raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
+    return size or DEFAULT_PAGE
+
+
+def _check_token(token: str) -> int:
+    if not token.isascii() or not token.isdigit() or len(token) > 18:
+        raise InvalidInput("page_token", token, "the next_page_token of the page before")
+    return int(token)

@@ -1,0 +1,1 @@
+"""Who owns a row: tenants, principals, the access door and the audit trail."""

@@ -1,0 +1,8 @@
+"""Django application `tenancy`."""
+
+from django.apps import AppConfig
+
+
+class TenancyConfig(AppConfig):
+    name = "service.tenancy"
+    label = "tenancy"

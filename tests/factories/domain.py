@@ -1,0 +1,105 @@
+"""Principals, specs and designers for tests of the domain."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from service.algorithms.base import Batch, Cost, Designer
+from service.core.errors import JsonValue
+from service.core.space import Scalar
+from service.core.trial import Trial
+from service.tenancy.models import Tenant
+from service.tenancy.principal import ADMIN, Principal
+
+SECONDS = {"metric": "seconds", "goal": "minimize"}
+
+
+def make_principal() -> Principal:
+    """A caller in a tenant of its own."""
+    tenant = Tenant._default_manager.create(slug=f"test-{uuid4().hex[:12]}")
+    return Principal(tenant.pk, "tester", frozenset({ADMIN}))
+
+
+def study_name() -> str:
+    return f"study-{uuid4().hex[:12]}"
+
+
+def make_spec(**changes: Any) -> dict[str, Any]:
+    """Two numbers, one metric, `random`, no budget."""
+    return {
+        "space": {
+            "parameters": [
+                {"name": "x", "type": "float", "min": 0.0, "max": 1.0},
+                {"name": "n", "type": "int", "min": 1, "max": 16},
+            ],
+            "constraints": [],
+        },
+        "objectives": [SECONDS],
+        "algorithm": {"name": "random", "options": {}},
+        "seed": 1,
+        **changes,
+    }
+
+
+def make_execution(**changes: Any) -> dict[str, Any]:
+    """What runs on an agent that `make_component` describes."""
+    return {"component": "compiler", "digest": "", "application": "small", "parallelism": 1, **changes}
+
+
+def make_component(**changes: Any) -> dict[str, Any]:
+    return {"name": "compiler", "digest": "d1", "applications": ["small"], "space": [], "metrics": ["seconds"], **changes}
+
+
+class ScriptedDesigner(Designer):
+    """A costly designer that tests can look into, hold up and break."""
+
+    cost: ClassVar[Cost] = Cost.COSTLY
+    uses_history: ClassVar[bool] = True
+
+    # Of all instances, in the order of the calls; `reset` empties them.
+    fed: ClassVar[list[int]] = []
+    pending: ClassVar[list[list[int]]] = []
+    loaded: ClassVar[list[JsonValue]] = []
+    error: ClassVar[Exception | None] = None
+    most: ClassVar[int | None] = None
+    gate: ClassVar[threading.Event] = threading.Event()
+    entered: ClassVar[threading.Event] = threading.Event()
+
+    @classmethod
+    def reset(cls) -> None:
+        cls.fed, cls.pending, cls.loaded = [], [], []
+        cls.error, cls.most = None, None
+        cls.gate, cls.entered = threading.Event(), threading.Event()
+        cls.gate.set()
+
+    def update(self, finished: Sequence[Trial]) -> None:
+        self.fed.extend(trial.number for trial in finished)
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[Trial] = (),
+        fixed: Mapping[str, Scalar] | None = None,
+    ) -> Batch:
+        self.pending.append([trial.number for trial in pending])
+        self.entered.set()
+        assert self.gate.wait(30)
+        if self.error is not None:
+            raise self.error
+        given = count if self.most is None else max(0, min(count, self.most - cursor))
+        return Batch(
+            tuple({"x": 1 / (cursor + index + 2), "n": 1, **(fixed or {})} for index in range(given)),
+            cursor + given,
+            given < count,
+        )
+
+    def dump(self) -> JsonValue:
+        return {"seen": len(self.fed)}
+
+    def load(self, state: JsonValue) -> None:
+        self.loaded.append(state)

@@ -1,0 +1,297 @@
+"""Costly suggestions: claimed once, computed in order, written once, never lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from service.algorithms import registry
+from service.pipeline import compute, queue, report, state, studies, suggest, sweep
+from service.pipeline.models import DesignerState
+from service.studies import selectors
+from service.studies.models import Operation
+from service.studies.selectors import OperationDetail
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from tests.factories.domain import ScriptedDesigner, make_execution, make_spec, study_name
+
+
+@pytest.fixture(autouse=True)
+def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """`gp` is a designer that the test directs; what would be enqueued is written down, for no broker is needed."""
+    ScriptedDesigner.reset()
+    monkeypatch.setattr(registry, "create", lambda name, problem, *, seed, options: ScriptedDesigner(
+        problem, seed=seed, options=options
+    ))
+    monkeypatch.setattr(state, "_learners", type(state._learners)())
+    sent: list[str] = []
+    monkeypatch.setattr(queue, "enqueue", lambda operation_id: sent.append(str(operation_id)))
+    return sent
+
+
+@pytest.fixture
+def study(principal: Principal) -> str:
+    return studies.create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
+
+
+@contextmanager
+def running(detail: OperationDetail) -> Iterator[None]:
+    """The operation is being computed by another worker, which waits inside its designer until the end."""
+    ScriptedDesigner.gate.clear()
+    ScriptedDesigner.entered.clear()
+
+    def work() -> None:
+        try:
+            compute.compute(detail.operation.id)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert ScriptedDesigner.entered.wait(30)
+    yield
+    ScriptedDesigner.gate.set()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def row(detail: OperationDetail) -> Operation:
+    return access.system_rows(Operation).get(id=detail.operation.id)
+
+
+def silent_for(detail: OperationDetail, seconds: float, **more: Any) -> None:
+    access.system_rows(Operation).filter(id=detail.operation.id).update(
+        heartbeat_at=Now() - timedelta(seconds=seconds), **more
+    )
+
+
+def test_an_operation_is_enqueued_computed_and_answers(
+    principal: Principal, study: str, enqueued: list[str]
+) -> None:
+    asked = suggest.suggest(principal, study, count=2, client_id="a")
+    assert (asked.operation.state, asked.trials) == ("PENDING", [])
+    assert enqueued == [str(asked.operation.id)]
+    compute.compute(asked.operation.id)
+    compute.compute(asked.operation.id)
+    answer = selectors.get_operation(principal, asked.operation.id)
+    assert answer.operation.state == "SUCCEEDED"
+    assert [(trial.number, trial.state, trial.client_id) for trial in answer.trials] == [
+        (1, "ACTIVE", "a"),
+        (2, "ACTIVE", "a"),
+    ]
+    assert selectors.get_study(principal, study).trial_count == 2
+
+
+def test_the_default_needs_no_worker(principal: Principal, enqueued: list[str]) -> None:
+    spec = make_spec(algorithm={"name": "gp"})
+    spec["space"]["parameters"][0]["default"] = 0.25
+    name = studies.create_study(principal, study_name(), spec).name
+    first = suggest.suggest(principal, name)
+    assert (first.operation.state, first.trials[0].origin, enqueued) == ("SUCCEEDED", "default", [])
+
+
+def test_a_designer_is_fed_each_finished_trial_once(principal: Principal, study: str) -> None:
+    for round_ in range(3):
+        asked = suggest.suggest(principal, study, count=2)
+        compute.compute(asked.operation.id)
+        first, second = selectors.get_operation(principal, asked.operation.id).trials
+        report.complete_trial(principal, study, first.number, metrics={"seconds": 1.0})
+        if round_ == 1:
+            # Another process: nothing is remembered, the state is read and the history fed anew.
+            state._learners.clear()
+            fed, ScriptedDesigner.fed[:] = list(ScriptedDesigner.fed), []
+            assert fed == [1]
+    assert ScriptedDesigner.fed == [1, 3]
+    assert ScriptedDesigner.pending == [[], [2], [2, 4]]
+    assert ScriptedDesigner.loaded == [{"seen": 1}]
+    assert access.rows(DesignerState, principal).get(study__name=study).state == {"seen": 2}
+
+
+def test_operations_of_a_study_are_computed_in_order_and_see_each_other(
+    principal: Principal, study: str, enqueued: list[str]
+) -> None:
+    first, second, third = (suggest.suggest(principal, study) for _ in range(3))
+    compute.compute(third.operation.id)
+    assert row(third).state == "PENDING"
+    with running(first):
+        compute.compute(second.operation.id)
+        assert (row(first).state, row(second).state) == ("RUNNING", "PENDING")
+        enqueued.clear()
+    assert enqueued == [str(second.operation.id)]
+    compute.compute(second.operation.id)
+    compute.compute(third.operation.id)
+    assert ScriptedDesigner.pending == [[], [1], [1, 2]]
+
+
+def test_a_designer_that_fails_ends_its_operation_with_the_reason(
+    principal: Principal, study: str, enqueued: list[str]
+) -> None:
+    ScriptedDesigner.error = ValueError("matrix is not positive definite")
+    asked, next_ = suggest.suggest(principal, study), suggest.suggest(principal, study)
+    enqueued.clear()
+    compute.compute(asked.operation.id)
+    failed = row(asked)
+    assert (failed.state, failed.error_code) == ("FAILED", "designer_failed")
+    assert failed.error_message == "ValueError: matrix is not positive definite"
+    assert enqueued == [str(next_.operation.id)]
+    ScriptedDesigner.error = None
+    compute.compute(next_.operation.id)
+    assert row(next_).state == "SUCCEEDED"
+    assert selectors.get_study(principal, study).state == "ACTIVE"
+
+
+def test_an_exhausted_designer_gives_fewer_and_says_so(principal: Principal, study: str) -> None:
+    ScriptedDesigner.most = 3
+    asked = suggest.suggest(principal, study, count=5)
+    compute.compute(asked.operation.id)
+    answer = selectors.get_operation(principal, asked.operation.id)
+    assert (len(answer.trials), answer.operation.exhausted, answer.operation.state) == (3, True, "SUCCEEDED")
+
+
+def test_an_operation_of_a_study_that_is_paused_meanwhile_fails(principal: Principal, study: str) -> None:
+    early, late = suggest.suggest(principal, study), suggest.suggest(principal, study)
+    with running(early):
+        studies.update_state(principal, study, "PAUSED")
+    compute.compute(late.operation.id)
+    for detail in (early, late):
+        assert (row(detail).state, row(detail).error_code) == ("FAILED", "study_not_active")
+    assert selectors.get_study(principal, study).trial_count == 0
+
+
+def test_a_study_that_is_deleted_meanwhile_takes_its_operation_along(principal: Principal, study: str) -> None:
+    asked = suggest.suggest(principal, study)
+    with running(asked):
+        studies.delete_study(principal, study)
+    compute.compute(asked.operation.id)
+    assert not access.rows(Operation, principal).exists()
+
+
+def test_a_quiet_worker_is_marked_and_its_result_still_counts(principal: Principal, study: str) -> None:
+    asked = suggest.suggest(principal, study)
+    with running(asked):
+        silent_for(asked, 11)
+        sweep.sweep()
+        assert row(asked).state == "STALE"
+    assert (row(asked).state, row(asked).attempt) == ("SUCCEEDED", 1)
+    assert selectors.get_study(principal, study).trial_count == 1
+
+
+def test_a_worker_that_beats_again_is_running_again(
+    principal: Principal, study: str, settings: Any
+) -> None:
+    settings.TRIMTAB_OPERATION_STALE_SECONDS = 0.5
+    asked = suggest.suggest(principal, study)
+    with running(asked):
+        silent_for(asked, 20, state="STALE")
+        deadline = threading.Event()
+        for _ in range(100):
+            if row(asked).state == "RUNNING":
+                break
+            deadline.wait(0.1)
+        assert row(asked).state == "RUNNING"
+    assert row(asked).state == "SUCCEEDED"
+
+
+def test_the_operation_of_a_lost_worker_is_computed_again(
+    principal: Principal, study: str, enqueued: list[str]
+) -> None:
+    asked = suggest.suggest(principal, study, count=2)
+    with running(asked):
+        silent_for(asked, 31)
+        enqueued.clear()
+        sweep.sweep()
+        assert enqueued == [str(asked.operation.id)]
+        assert row(asked).state == "PENDING"
+        ScriptedDesigner.entered.clear()
+        # The second worker is done first; what the first brings afterwards is dropped.
+        access.system_rows(Operation).filter(id=asked.operation.id).update(attempt=1)
+        ScriptedDesigner.gate.set()
+        compute.compute(asked.operation.id)
+    assert row(asked).state == "SUCCEEDED"
+    assert selectors.get_study(principal, study).trial_count == 2
+
+
+def test_an_operation_that_costs_three_workers_fails(principal: Principal, study: str) -> None:
+    asked = suggest.suggest(principal, study)
+    for attempt in (1, 2, 3):
+        access.system_rows(Operation).filter(id=asked.operation.id).update(
+            state="RUNNING", attempt=attempt, worker="host/1", heartbeat_at=Now() - timedelta(seconds=40)
+        )
+        sweep.sweep()
+        if attempt < 3:
+            assert row(asked).state == "PENDING"
+    assert (row(asked).state, row(asked).error_code) == ("FAILED", "worker_lost")
+    assert "host/1" in row(asked).error_message
+
+
+def test_a_lost_message_is_sent_again_and_less_often_each_time(
+    principal: Principal, study: str, enqueued: list[str]
+) -> None:
+    asked, waiting = suggest.suggest(principal, study), suggest.suggest(principal, study)
+    enqueued.clear()
+    sweep.sweep()
+    assert enqueued == []
+    both = access.rows(Operation, principal)
+    both.update(created_at=Now() - timedelta(seconds=3), enqueued_at=Now() - timedelta(seconds=3))
+    both.filter(id=waiting.operation.id).update(created_at=Now() - timedelta(seconds=2.9))
+    sweep.sweep()
+    # Only the one whose turn it is.
+    assert enqueued == [str(asked.operation.id)]
+    sweep.sweep()
+    assert len(enqueued) == 1
+    both.filter(id=asked.operation.id).update(
+        created_at=Now() - timedelta(seconds=20), enqueued_at=Now() - timedelta(seconds=8)
+    )
+    sweep.sweep()
+    assert len(enqueued) == 1, "it has waited 12 s so far and is sent again after another 12 s"
+
+
+def test_a_study_on_agents_pauses_when_its_designer_fails(principal: Principal, enqueued: list[str]) -> None:
+    ScriptedDesigner.error = ValueError("broken")
+    spec = make_spec(algorithm={"name": "gp"}, execution=make_execution())
+    name = studies.create_study(principal, study_name(), spec).name
+    (operation,) = access.rows(Operation, principal)
+    assert enqueued == [str(operation.id)]
+    compute.compute(operation.id)
+    paused = selectors.get_study(principal, name)
+    assert paused.state == "PAUSED" and "broken" in paused.state_reason
+    sweep.sweep()
+    assert len(enqueued) == 1
+    ScriptedDesigner.error = None
+    studies.update_state(principal, name, "ACTIVE")
+    (again,) = access.rows(Operation, principal).filter(state="PENDING")
+    compute.compute(again.id)
+    after = selectors.get_study(principal, name)
+    assert (after.requested_count, after.state, after.state_reason) == (2, "ACTIVE", "")
+
+
+def test_the_sweep_tops_up_a_study_whose_operation_was_lost(principal: Principal, enqueued: list[str]) -> None:
+    spec = make_spec(algorithm={"name": "gp"}, execution=make_execution(parallelism=3))
+    studies.create_study(principal, study_name(), spec)
+    access.rows(Operation, principal).delete()
+    sweep.sweep()
+    (operation,) = access.rows(Operation, principal)
+    assert (operation.for_agents, operation.count) == (True, 4)
+    sweep.sweep()
+    assert access.rows(Operation, principal).count() == 1
+
+
+def test_a_time_budget_completes_a_study(principal: Principal) -> None:
+    name = studies.create_study(principal, study_name(), make_spec(budget={"max_seconds": 60})).name
+    assert selectors.get_study(principal, name).deadline is None
+    (trial,) = suggest.suggest(principal, name).trials
+    from service.studies.models import Study
+
+    assert selectors.get_study(principal, name).deadline is not None
+    access.rows(Study, principal).update(deadline=Now() - timedelta(seconds=1))
+    sweep.sweep()
+    assert selectors.get_study(principal, name).state == "COMPLETED"
+    report.complete_trial(principal, name, trial.number, metrics={"seconds": 1.0})
+    assert selectors.get_study(principal, name).finished_count == 1
