@@ -1,0 +1,1 @@
+"""The gRPC door: translates messages to actions and back; decides nothing."""

@@ -1,0 +1,428 @@
+"""Messages to plain Python and back. Decides nothing: what a value means is checked by those who use it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from google.protobuf import struct_pb2
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from service._gen import agent_pb2, tuning_pb2
+from service.core.errors import InvalidInput
+from service.core.space import Scalar
+from service.fleet.leases import Grant
+from service.fleet.models import Agent
+from service.pipeline.report import Reported
+from service.studies.models import Measurement, Study, Trial
+from service.studies.selectors import Changes, OperationDetail, TrialDetail
+from service.studies.specs import StudySpec, spec_of
+
+Json = dict[str, Any]
+
+STUDY_STATES = {
+    name.removeprefix("STUDY_STATE_"): number for name, number in tuning_pb2.StudyState.items() if number != 0
+}
+TRIAL_STATES = {
+    name.removeprefix("TRIAL_STATE_"): number for name, number in tuning_pb2.TrialState.items() if number != 0
+}
+OPERATION_STATES = {
+    name.removeprefix("OPERATION_STATE_"): number for name, number in tuning_pb2.OperationState.items() if number != 0
+}
+OUTCOMES = {
+    name.removeprefix("OUTCOME_").lower(): number
+    for name, number in agent_pb2.SettleLeaseRequest.Outcome.items()
+    if number != 0
+}
+GOALS = {"minimize": tuning_pb2.Objective.GOAL_MINIMIZE, "maximize": tuning_pb2.Objective.GOAL_MAXIMIZE}
+
+
+# --- values, times, enumerations
+
+
+def plain_value(field: str, value: tuning_pb2.Value) -> Scalar:
+    """The value in plain Python; `field` is named where it has none."""
+    kind = value.WhichOneof("kind")
+    if kind is None:
+        raise InvalidInput(field, None, "one of number, integer, text, flag")
+    return getattr(value, kind)  # type: ignore[no-any-return]
+
+
+def plain_values(field: str, values: Mapping[str, tuning_pb2.Value]) -> dict[str, Scalar]:
+    """A configuration, or part of one."""
+    return {name: plain_value(f"{field}.{name}", value) for name, value in values.items()}
+
+
+def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
+    """Writes a plain value into a message. To Python True is an integer: here it is not."""
+    if isinstance(value, bool):
+        message.flag = value
+    elif isinstance(value, float):
+        message.number = value
+    elif isinstance(value, int):
+        message.integer = value
+    else:
+        message.text = value
+
+
+def value_message(value: Scalar) -> tuning_pb2.Value:
+    """A plain value as a message."""
+    message = tuning_pb2.Value()
+    set_value(message, value)
+    return message
+
+
+def duration(seconds: float) -> Duration:
+    """A length of time as a message."""
+    whole = int(seconds)
+    return Duration(seconds=whole, nanos=round((seconds - whole) * 1e9))
+
+
+def seconds_or_none(message: Message, field: str) -> float | None:
+    """A field of type Duration in seconds, None where it is not set."""
+    if not message.HasField(field):
+        return None
+    value: Duration = getattr(message, field)
+    return value.seconds + value.nanos / 1e9
+
+
+def set_time(message: Timestamp, time: datetime) -> None:
+    """Writes a time into a message, exactly."""
+    message.seconds = int(time.timestamp())
+    message.nanos = time.microsecond * 1000
+
+
+def study_state(number: int, field: str = "state") -> str:
+    """The state's name in the domain."""
+    return _name_of(STUDY_STATES, number, field)
+
+
+def study_states(numbers: Iterable[int]) -> list[str]:
+    """The states' names in the domain."""
+    return [study_state(number, f"states[{index}]") for index, number in enumerate(numbers)]
+
+
+def trial_states(numbers: Iterable[int]) -> list[str]:
+    """The states' names in the domain."""
+    return [_name_of(TRIAL_STATES, number, f"states[{index}]") for index, number in enumerate(numbers)]
+
+
+def outcome(number: int) -> str:
+    """The outcome's name in the domain."""
+    return _name_of(OUTCOMES, number, "outcome")
+
+
+def _name_of(numbers: Mapping[str, int], number: int, field: str) -> str:
+    for name, candidate in numbers.items():
+        if candidate == number:
+            return name
+    raise InvalidInput(field, number, ", ".join(f"{candidate} ({name})" for name, candidate in numbers.items()))
+
+
+# --- specs: what the caller left out is left out here, so that the domain's defaults hold
+
+
+def spec_json(spec: tuning_pb2.StudySpec) -> Json:
+    """The study's spec in its JSON form."""
+    data: Json = {
+        "space": {
+            "parameters": [parameter_json(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
+            "constraints": list(spec.constraints),
+        },
+        "objectives": [
+            {
+                "metric": objective.metric,
+                "goal": _name_of(GOALS, objective.goal, f"objectives[{index}].goal"),
+                "unit": objective.unit,
+            }
+            for index, objective in enumerate(spec.objectives)
+        ],
+        "seed": spec.seed,
+        "noisy": spec.noisy,
+    }
+    if spec.HasField("algorithm"):
+        data["algorithm"] = {"name": spec.algorithm.name, "options": _plain_struct(spec.algorithm.options)}
+    if spec.HasField("budget"):
+        data["budget"] = {
+            "max_trials": spec.budget.max_trials if spec.budget.HasField("max_trials") else None,
+            "max_seconds": seconds_or_none(spec.budget, "max_time"),
+        }
+    if spec.HasField("execution"):
+        execution = spec.execution
+        data["execution"] = {
+            "component": execution.component,
+            "digest": execution.digest,
+            "application": execution.application,
+            "trial_timeout_seconds": seconds_or_none(execution, "trial_timeout"),
+        }
+        if execution.parallelism:
+            data["execution"]["parallelism"] = execution.parallelism
+    return data
+
+
+def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
+    """A parameter in its JSON form; `field` is its place in the request."""
+    kind = parameter.WhichOneof("kind")
+    data: Json = {"name": parameter.name}
+    match kind:
+        case "float" | "integer":
+            limits: Any = getattr(parameter, kind)
+            data["type"] = "float" if kind == "float" else "int"
+            data |= {name: getattr(limits, name) for name in ("min", "max", "log")}
+            data |= {name: getattr(limits, name) for name in ("step", "factor") if limits.HasField(name)}
+        case "ordinal" | "categorical":
+            values: tuning_pb2.Values = getattr(parameter, kind)
+            data |= {
+                "type": kind,
+                "values": [plain_value(f"{field}.values[{index}]", value) for index, value in enumerate(values.values)],
+            }
+        case "boolean":
+            data["type"] = "bool"
+        case None:
+            raise InvalidInput(field, parameter.name, "a kind: float, integer, ordinal, categorical or boolean")
+    if parameter.HasField("default"):
+        data["default"] = plain_value(f"{field}.default", parameter.default)
+    if parameter.HasField("condition"):
+        data["condition"] = {
+            "parent": parameter.condition.parent,
+            "values": [
+                plain_value(f"{field}.condition.values[{index}]", value)
+                for index, value in enumerate(parameter.condition.values)
+            ],
+        }
+    return data
+
+
+def component_json(field: str, component: agent_pb2.Component) -> Json:
+    """An agent's component in its JSON form."""
+    return {
+        "name": component.name,
+        "digest": component.digest,
+        "applications": list(component.applications),
+        "description": component.description,
+        "space": [
+            parameter_json(f"{field}.space[{index}]", parameter) for index, parameter in enumerate(component.space)
+        ],
+        "metrics": list(component.metrics),
+    }
+
+
+def _plain_struct(struct: struct_pb2.Struct) -> Json:
+    return {name: _plain_json(value) for name, value in struct.fields.items()}
+
+
+def _plain_json(value: struct_pb2.Value) -> Any:
+    match value.WhichOneof("kind"):
+        case "number_value":
+            # A Struct knows only doubles: 5.0 may have been 5, and is as good as 5 where a float is wanted.
+            number = value.number_value
+            return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        case "string_value":
+            return value.string_value
+        case "bool_value":
+            return value.bool_value
+        case "struct_value":
+            return _plain_struct(value.struct_value)
+        case "list_value":
+            return [_plain_json(item) for item in value.list_value.values]
+        case _:
+            return None
+
+
+# A study's spec never changes, and a watcher gets it with each event: each is converted once. Do not change the answer.
+@lru_cache(maxsize=512)
+def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
+    """The study's spec as a message."""
+    data = spec.to_json()
+    message = tuning_pb2.StudySpec(
+        space=[parameter_message(parameter) for parameter in data["space"]["parameters"]],
+        constraints=data["space"]["constraints"],
+        objectives=[
+            tuning_pb2.Objective(
+                metric=objective["metric"], goal=GOALS[objective["goal"]], unit=objective.get("unit", "")
+            )
+            for objective in data["objectives"]
+        ],
+        seed=spec.seed,
+        noisy=spec.problem.noisy,
+    )
+    message.algorithm.name = spec.algorithm
+    message.algorithm.options.update(spec.options)
+    if spec.budget.max_trials is not None:
+        message.budget.max_trials = spec.budget.max_trials
+    if spec.budget.max_seconds is not None:
+        message.budget.max_time.CopyFrom(duration(spec.budget.max_seconds))
+    execution = spec.execution
+    if execution is not None:
+        message.execution.component = execution.component
+        message.execution.digest = execution.digest
+        message.execution.application = execution.application
+        message.execution.parallelism = execution.parallelism
+        if execution.trial_timeout_seconds is not None:
+            message.execution.trial_timeout.CopyFrom(duration(execution.trial_timeout_seconds))
+    return message
+
+
+def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
+    """A parameter's JSON form as a message."""
+    message = tuning_pb2.Parameter(name=data["name"])
+    kind = data["type"]
+    if kind in ("float", "int"):
+        limits: Any = message.float if kind == "float" else message.integer
+        limits.min, limits.max, limits.log = data["min"], data["max"], data.get("log", False)
+        for name in ("step", "factor"):
+            if data.get(name) is not None:
+                setattr(limits, name, data[name])
+    elif kind in ("ordinal", "categorical"):
+        values = message.ordinal if kind == "ordinal" else message.categorical
+        values.SetInParent()
+        for value in data["values"]:
+            set_value(values.values.add(), value)
+    else:
+        message.boolean.SetInParent()
+    if data.get("default") is not None:
+        set_value(message.default, data["default"])
+    condition = data.get("condition")
+    if condition is not None:
+        message.condition.parent = condition["parent"]
+        for value in condition["values"]:
+            set_value(message.condition.values.add(), value)
+    return message
+
+
+# --- rows
+
+
+def study_message(study: Study) -> tuning_pb2.Study:
+    """A study as a message."""
+    message = tuning_pb2.Study(
+        name=study.name,
+        spec=spec_message(spec_of(study)),
+        state=STUDY_STATES[study.state],  # type: ignore[arg-type]
+        state_reason=study.state_reason,
+        revision=study.revision,
+        trial_count=study.trial_count,
+        finished_count=study.finished_count,
+        space_exhausted=study.exhausted,
+    )
+    set_time(message.created_at, study.created_at)
+    set_time(message.updated_at, study.updated_at)
+    return message
+
+
+def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
+    """A trial as a message, without its measurements and log."""
+    message = tuning_pb2.Trial(
+        study=study,
+        number=trial.number,
+        state=TRIAL_STATES[trial.state],  # type: ignore[arg-type]
+        metrics=trial.metrics or {},
+        reason=trial.reason,
+        client_id=trial.client_id,
+        agent=trial.agent,
+        attempt=trial.attempt,
+        revision=trial.revision,
+        origin=trial.origin,
+    )
+    for name, value in trial.params.items():
+        set_value(message.params[name], value)
+    set_time(message.created_at, trial.created_at)
+    if trial.started_at is not None:
+        set_time(message.started_at, trial.started_at)
+    if trial.finished_at is not None:
+        set_time(message.finished_at, trial.finished_at)
+    return message
+
+
+def reported_message(reported: Reported) -> tuning_pb2.Trial:
+    """A trial after a report."""
+    return trial_message(reported.study.name, reported.trial)
+
+
+def trial_detail_message(detail: TrialDetail) -> tuning_pb2.Trial:
+    """A trial with all that is known of it."""
+    message = trial_message(detail.study.name, detail.trial)
+    message.measurements.extend(measurement_message(measurement) for measurement in detail.measurements)
+    message.log = detail.log
+    return message
+
+
+def measurement_message(measurement: Measurement) -> tuning_pb2.Measurement:
+    """A measurement as a message."""
+    message = tuning_pb2.Measurement(step=measurement.step, metrics=measurement.metrics)
+    if measurement.elapsed_seconds is not None:
+        message.elapsed.CopyFrom(duration(measurement.elapsed_seconds))
+    return message
+
+
+def operation_message(detail: OperationDetail) -> tuning_pb2.Operation:
+    """An operation with the trials that it has given so far."""
+    operation = detail.operation
+    return tuning_pb2.Operation(
+        id=str(operation.id),
+        study=detail.study_name,
+        state=OPERATION_STATES[operation.state],  # type: ignore[arg-type]
+        trials=[trial_message(detail.study_name, trial) for trial in detail.trials],
+        space_exhausted=operation.exhausted,
+        error_code=operation.error_code,
+        error_message=operation.error_message,
+    )
+
+
+def event_message(changes: Changes) -> tuning_pb2.StudyEvent:
+    """What happened to a study. Its revision is that of the last trial in the event, from which a watcher may go on."""
+    message = tuning_pb2.StudyEvent(
+        study=study_message(changes.study),
+        trials=[trial_message(changes.study.name, trial) for trial in changes.trials],
+    )
+    message.study.revision = changes.revision
+    return message
+
+
+def lease_message(grant: Grant) -> agent_pb2.Lease:
+    """A granted lease as a message."""
+    message = agent_pb2.Lease(
+        id=grant.lease,
+        study=grant.study,
+        trial=grant.trial,
+        attempt=grant.attempt,
+        component=grant.component,
+        digest=grant.digest,
+        application=grant.application,
+        metrics=grant.metrics,
+        lease_time=duration(grant.lease_seconds),
+    )
+    for name, value in grant.params.items():
+        set_value(message.params[name], value)
+    if grant.trial_timeout_seconds is not None:
+        message.trial_timeout.CopyFrom(duration(grant.trial_timeout_seconds))
+    return message
+
+
+def agent_message(agent: Agent) -> tuning_pb2.Agent:
+    """An agent as the fleet's list shows it."""
+    message = tuning_pb2.Agent(
+        id=agent.agent_id,
+        name=agent.name,
+        version=agent.version,
+        state=tuning_pb2.AGENT_STATE_ONLINE if agent.online else tuning_pb2.AGENT_STATE_OFFLINE,
+        slots=agent.slots,
+        running=agent.busy,
+        labels=agent.labels,
+        components=[
+            tuning_pb2.Component(
+                name=component["name"],
+                digest=component["digest"],
+                applications=component["applications"],
+                description=component["description"],
+                space=[parameter_message(parameter) for parameter in component["space"]],
+                metrics=component["metrics"],
+            )
+            for component in agent.components
+        ],
+    )
+    set_time(message.registered_at, agent.registered_at)
+    set_time(message.last_seen_at, agent.last_seen_at)
+    return message

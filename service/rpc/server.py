@@ -1,0 +1,125 @@
+"""The gRPC server: wiring, start and graceful stop."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+import grpc
+from django.conf import settings
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from service._gen import agent_pb2, agent_pb2_grpc, tuning_pb2, tuning_pb2_grpc
+from service.pipeline.wakeup import listener
+from service.rpc.interceptors import MAX_REQUEST_BYTES, Authentication, Errors, SizeLimit
+from service.rpc.servicers.agent import AgentServicer
+from service.rpc.servicers.tuning import TuningServicer
+from service.rpc.threads import DatabaseThreads
+from service.rpc.waiting import Waits
+from service.tenancy import access
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 2.0
+HEALTH_SECONDS = 5.0
+# Calls being served, held ones included; beyond it gRPC answers RESOURCE_EXHAUSTED.
+MAX_CALLS = 10_000
+SERVICES = (
+    tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].full_name,
+    agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
+)
+OPTIONS = (
+    # Requests between the two limits get a typed error (interceptors.SizeLimit), larger ones are not read at all.
+    ("grpc.max_receive_message_length", 4 * MAX_REQUEST_BYTES),
+    # A port that another process has is an error, not shared with it.
+    ("grpc.so_reuseport", 0),
+    # Finds dead clients of long calls; lets clients look for a dead server as often.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+
+
+def run(host: str, port: int) -> None:
+    """Serves until SIGTERM or SIGINT; see `serve`. Ends the process with a message where the port cannot be had."""
+    try:
+        asyncio.run(serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
+    except OSError as error:
+        sys.exit(f"trimtab-service: {error}")
+
+
+async def serve(address: str, *, ready: Callable[[int], None] | None = None) -> None:
+    """Serves on `address` (HOST:PORT; port 0 picks a free one) until SIGTERM or SIGINT, then stops gracefully.
+
+    `ready` is called with the port as soon as calls are answered. Raises OSError where the port cannot be had.
+    Must run in the main thread, with Django set up.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await serve_until(stop, address, ready=ready)
+
+
+async def serve_until(stop: asyncio.Event, address: str, *, ready: Callable[[int], None] | None = None) -> None:
+    """As `serve`, until `stop` is set."""
+    threads = DatabaseThreads(settings.TRIMTAB_GRPC_THREADS)
+    waits = Waits()
+    # The first interceptor is the outermost.
+    server = grpc.aio.server(
+        interceptors=(Errors(), SizeLimit(), Authentication(threads)),
+        options=OPTIONS,
+        maximum_concurrent_rpcs=MAX_CALLS,
+    )
+    tuning_pb2_grpc.add_TuningServiceServicer_to_server(TuningServicer(threads, waits), server)
+    agent_pb2_grpc.add_AgentServiceServicer_to_server(AgentServicer(threads, waits), server)
+    health_servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+    reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"gRPC cannot listen on {address}: is another process listening there?") from error
+    await server.start()
+    await _set_health(health_servicer, health_pb2.HealthCheckResponse.NOT_SERVING)
+    checking = asyncio.create_task(_keep_health(health_servicer, threads))
+    logger.info("gRPC serves on port %d", port)
+    if ready is not None:
+        ready(port)
+    try:
+        await stop.wait()
+    finally:
+        checking.cancel()
+        with suppress(asyncio.CancelledError):
+            await checking
+        await health_servicer.enter_graceful_shutdown()
+        waits.stop()
+        await server.stop(GRACE_SECONDS)
+        await listener().close()
+        threads.close()
+
+
+async def _keep_health(servicer: health.aio.HealthServicer, threads: DatabaseThreads) -> None:
+    """Keeps the health of the services and of the server as a whole true: they serve while the database answers."""
+    while True:
+        try:
+            await threads.run(_ask_database)
+            status = health_pb2.HealthCheckResponse.SERVING
+        except Exception as error:  # noqa: BLE001 - whatever it is, the database cannot be used
+            logger.warning("the database does not answer: %s", error)
+            status = health_pb2.HealthCheckResponse.NOT_SERVING
+        await _set_health(servicer, status)
+        await asyncio.sleep(HEALTH_SECONDS)
+
+
+def _ask_database() -> None:
+    access.execute("SELECT 1", ())
+
+
+async def _set_health(servicer: health.aio.HealthServicer, status: int) -> None:
+    for name in (health.OVERALL_HEALTH, *SERVICES):
+        await servicer.set(name, status)

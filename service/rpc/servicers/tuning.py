@@ -1,0 +1,276 @@
+"""trimtab.tuning.v1.TuningService."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+from service._gen import tuning_pb2, tuning_pb2_grpc
+from service.core.errors import NotFound, Unavailable
+from service.fleet import selectors as fleet
+from service.pipeline import report, studies, suggest
+from service.pipeline.wakeup import listener
+from service.rpc import converters
+from service.rpc.interceptors import Context, current_principal
+from service.rpc.threads import DatabaseThreads
+from service.rpc.waiting import Waits, allowed_seconds
+from service.studies import selectors
+from service.tenancy.principal import Principal
+
+UNFINISHED = (
+    tuning_pb2.OPERATION_STATE_PENDING,
+    tuning_pb2.OPERATION_STATE_RUNNING,
+    tuning_pb2.OPERATION_STATE_STALE,
+)
+# Between two events of a stream at least; a burst of changes comes in one event.
+WATCH_PAUSE_SECONDS = 0.05
+WATCH_REREAD_SECONDS = 5.0
+
+
+class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
+    """The .proto file says what each method means. Each translates, calls one action or selector in a database thread,
+    and translates back.
+    """
+
+    def __init__(self, threads: DatabaseThreads, waits: Waits) -> None:
+        self._threads = threads
+        self._waits = waits
+
+    async def CreateStudy(self, request: tuning_pb2.CreateStudyRequest, context: Context) -> tuning_pb2.Study:
+        return await self._threads.run(_create_study, current_principal(), request)
+
+    async def GetStudy(self, request: tuning_pb2.GetStudyRequest, context: Context) -> tuning_pb2.Study:
+        return await self._threads.run(_get_study, current_principal(), request)
+
+    async def ListStudies(
+        self, request: tuning_pb2.ListStudiesRequest, context: Context
+    ) -> tuning_pb2.ListStudiesResponse:
+        return await self._threads.run(_list_studies, current_principal(), request)
+
+    async def UpdateStudyState(self, request: tuning_pb2.UpdateStudyStateRequest, context: Context) -> tuning_pb2.Study:
+        return await self._threads.run(_update_study_state, current_principal(), request)
+
+    async def DeleteStudy(
+        self, request: tuning_pb2.DeleteStudyRequest, context: Context
+    ) -> tuning_pb2.DeleteStudyResponse:
+        await self._threads.run(studies.delete_study, current_principal(), request.name)
+        return tuning_pb2.DeleteStudyResponse()
+
+    async def SuggestTrials(self, request: tuning_pb2.SuggestTrialsRequest, context: Context) -> tuning_pb2.Operation:
+        principal = current_principal()
+        seconds = allowed_seconds(request.wait, context)
+        operation = await self._threads.run(_suggest_trials, principal, request)
+        return await self._wait_for(principal, operation, seconds)
+
+    async def GetOperation(self, request: tuning_pb2.GetOperationRequest, context: Context) -> tuning_pb2.Operation:
+        return await self._threads.run(_get_operation, current_principal(), request.id)
+
+    async def WaitOperation(self, request: tuning_pb2.WaitOperationRequest, context: Context) -> tuning_pb2.Operation:
+        principal = current_principal()
+        seconds = allowed_seconds(request.wait, context)
+        operation = await self._threads.run(_get_operation, principal, request.id)
+        return await self._wait_for(principal, operation, seconds)
+
+    async def AddTrial(self, request: tuning_pb2.AddTrialRequest, context: Context) -> tuning_pb2.Trial:
+        return await self._threads.run(_add_trial, current_principal(), request)
+
+    async def ReportMeasurement(
+        self, request: tuning_pb2.ReportMeasurementRequest, context: Context
+    ) -> tuning_pb2.Trial:
+        return await self._threads.run(_report_measurement, current_principal(), request)
+
+    async def CompleteTrial(self, request: tuning_pb2.CompleteTrialRequest, context: Context) -> tuning_pb2.Trial:
+        return await self._threads.run(_complete_trial, current_principal(), request)
+
+    async def FailTrial(self, request: tuning_pb2.FailTrialRequest, context: Context) -> tuning_pb2.Trial:
+        return await self._threads.run(_fail_trial, current_principal(), request)
+
+    async def StopTrial(self, request: tuning_pb2.StopTrialRequest, context: Context) -> tuning_pb2.Trial:
+        return await self._threads.run(_stop_trial, current_principal(), request)
+
+    async def GetTrial(self, request: tuning_pb2.GetTrialRequest, context: Context) -> tuning_pb2.Trial:
+        return await self._threads.run(_get_trial, current_principal(), request)
+
+    async def ListTrials(
+        self, request: tuning_pb2.ListTrialsRequest, context: Context
+    ) -> tuning_pb2.ListTrialsResponse:
+        return await self._threads.run(_list_trials, current_principal(), request)
+
+    async def GetBestTrials(
+        self, request: tuning_pb2.GetBestTrialsRequest, context: Context
+    ) -> tuning_pb2.GetBestTrialsResponse:
+        return await self._threads.run(_get_best_trials, current_principal(), request)
+
+    async def ListAgents(
+        self, request: tuning_pb2.ListAgentsRequest, context: Context
+    ) -> tuning_pb2.ListAgentsResponse:
+        return await self._threads.run(_list_agents, current_principal())
+
+    async def WatchStudy(
+        self, request: tuning_pb2.WatchStudyRequest, context: Context
+    ) -> AsyncIterator[tuning_pb2.StudyEvent]:
+        # The first event comes at once, even if nothing changed; the stream ends with the study.
+        principal = current_principal()
+        study = await self._threads.run(selectors.get_study, principal, request.study)
+        seen = request.from_revision
+        first = True
+        async with listener().watch(study=study.pk) as bell:
+            while not self._waits.stopping:
+                try:
+                    changes = await self._threads.run(selectors.changes, principal, request.study, seen)
+                except NotFound:
+                    return
+                if changes.study.pk != study.pk:
+                    return  # deleted, and another one of this name created
+                if first or changes.revision != seen:
+                    yield converters.event_message(changes)
+                    first, seen = False, changes.revision
+                    await asyncio.sleep(WATCH_PAUSE_SECONDS)
+                if not changes.more:
+                    await self._waits.ring(bell, WATCH_REREAD_SECONDS)
+        raise Unavailable("shutting_down", "The service is being stopped; watch again.", retryable=True)
+
+    async def _wait_for(
+        self, principal: Principal, operation: tuning_pb2.Operation, seconds: float
+    ) -> tuning_pb2.Operation:
+        if seconds <= 0 or _finished(operation):
+            return operation
+        return await self._waits.until(
+            lambda: self._threads.run(_get_operation, principal, operation.id),
+            _finished,
+            seconds=seconds,
+            operation=UUID(operation.id),
+        )
+
+
+def _finished(operation: tuning_pb2.Operation) -> bool:
+    return operation.state not in UNFINISHED
+
+
+def _create_study(principal: Principal, request: tuning_pb2.CreateStudyRequest) -> tuning_pb2.Study:
+    study = studies.create_study(
+        principal,
+        request.name,
+        converters.spec_json(request.spec),
+        load_if_exists=request.load_if_exists,
+        request_id=request.request_id,
+    )
+    return converters.study_message(study)
+
+
+def _get_study(principal: Principal, request: tuning_pb2.GetStudyRequest) -> tuning_pb2.Study:
+    return converters.study_message(selectors.get_study(principal, request.name))
+
+
+def _list_studies(principal: Principal, request: tuning_pb2.ListStudiesRequest) -> tuning_pb2.ListStudiesResponse:
+    page = selectors.list_studies(
+        principal,
+        states=converters.study_states(request.states),
+        name_prefix=request.name_prefix,
+        component=request.component,
+        page_size=request.page_size,
+        page_token=request.page_token,
+    )
+    return tuning_pb2.ListStudiesResponse(
+        studies=[converters.study_message(study) for study in page.items],
+        next_page_token=page.next_page_token,
+        total_count=page.total_count,
+    )
+
+
+def _update_study_state(principal: Principal, request: tuning_pb2.UpdateStudyStateRequest) -> tuning_pb2.Study:
+    state = converters.study_state(request.state)
+    return converters.study_message(studies.update_state(principal, request.name, state, reason=request.reason))
+
+
+def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsRequest) -> tuning_pb2.Operation:
+    return converters.operation_message(
+        suggest.suggest(
+            principal,
+            request.study,
+            count=request.count,
+            client_id=request.client_id,
+            held_trials=list(request.held_trials),
+            fixed=converters.plain_values("fixed", request.fixed),
+            request_id=request.request_id,
+        )
+    )
+
+
+def _get_operation(principal: Principal, operation_id: str) -> tuning_pb2.Operation:
+    return converters.operation_message(selectors.get_operation(principal, operation_id))
+
+
+def _add_trial(principal: Principal, request: tuning_pb2.AddTrialRequest) -> tuning_pb2.Trial:
+    return converters.reported_message(
+        report.add_trial(
+            principal,
+            request.study,
+            params=converters.plain_values("params", request.params),
+            metrics=dict(request.metrics),
+            request_id=request.request_id,
+        )
+    )
+
+
+def _report_measurement(principal: Principal, request: tuning_pb2.ReportMeasurementRequest) -> tuning_pb2.Trial:
+    measurement = request.measurement
+    return converters.reported_message(
+        report.report_measurement(
+            principal,
+            request.study,
+            request.trial,
+            step=measurement.step,
+            metrics=dict(measurement.metrics),
+            elapsed_seconds=converters.seconds_or_none(measurement, "elapsed"),
+        )
+    )
+
+
+def _complete_trial(principal: Principal, request: tuning_pb2.CompleteTrialRequest) -> tuning_pb2.Trial:
+    return converters.reported_message(
+        report.complete_trial(principal, request.study, request.trial, metrics=dict(request.metrics))
+    )
+
+
+def _fail_trial(principal: Principal, request: tuning_pb2.FailTrialRequest) -> tuning_pb2.Trial:
+    return converters.reported_message(
+        report.fail_trial(principal, request.study, request.trial, infeasible=request.infeasible, reason=request.reason)
+    )
+
+
+def _stop_trial(principal: Principal, request: tuning_pb2.StopTrialRequest) -> tuning_pb2.Trial:
+    return converters.reported_message(
+        report.stop_trial(principal, request.study, request.trial, reason=request.reason)
+    )
+
+
+def _get_trial(principal: Principal, request: tuning_pb2.GetTrialRequest) -> tuning_pb2.Trial:
+    return converters.trial_detail_message(selectors.get_trial(principal, request.study, request.trial))
+
+
+def _list_trials(principal: Principal, request: tuning_pb2.ListTrialsRequest) -> tuning_pb2.ListTrialsResponse:
+    page = selectors.list_trials(
+        principal,
+        request.study,
+        states=converters.trial_states(request.states),
+        client_id=request.client_id,
+        page_size=request.page_size,
+        page_token=request.page_token,
+    )
+    return tuning_pb2.ListTrialsResponse(
+        trials=[converters.trial_message(request.study, trial) for trial in page.items],
+        next_page_token=page.next_page_token,
+    )
+
+
+def _get_best_trials(
+    principal: Principal, request: tuning_pb2.GetBestTrialsRequest
+) -> tuning_pb2.GetBestTrialsResponse:
+    best = selectors.best_trials(principal, request.study)
+    return tuning_pb2.GetBestTrialsResponse(trials=[converters.trial_message(request.study, trial) for trial in best])
+
+
+def _list_agents(principal: Principal) -> tuning_pb2.ListAgentsResponse:
+    return tuning_pb2.ListAgentsResponse(
+        agents=[converters.agent_message(agent) for agent in fleet.list_agents(principal)]
+    )

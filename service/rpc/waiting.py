@@ -1,0 +1,74 @@
+"""Held calls: they wait in asyncio, without a thread, a connection or a transaction."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+
+from google.protobuf.duration_pb2 import Duration
+
+from service.core.errors import InvalidInput
+from service.pipeline.wakeup import Bell, listener
+from service.rpc.interceptors import Context
+
+T = TypeVar("T")
+
+MAX_WAIT_SECONDS = 60.0
+# The answer must be on its way before the caller's deadline, after which nobody reads it.
+DEADLINE_MARGIN_SECONDS = 0.25
+
+
+class Waits:
+    """The waits of one server, which all end when it stops."""
+
+    def __init__(self) -> None:
+        self._stopping = asyncio.Event()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the server is about to stop: no wait may begin any more."""
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Wakes every waiter; each answers with what there is."""
+        self._stopping.set()
+
+    async def until(
+        self,
+        read: Callable[[], Awaitable[T]],
+        done: Callable[[T], bool],
+        *,
+        seconds: float,
+        operation: UUID | None = None,
+        work: bool = False,
+    ) -> T:
+        """The first reading that is `done`, or the last one when the time is up or the server stops.
+
+        Subscribes before it reads, so that no change falls between the two.
+        """
+        end = time.monotonic() + seconds
+        async with listener().watch(operation=operation, work=work) as bell:
+            while True:
+                answer = await read()
+                left = end - time.monotonic()
+                if done(answer) or left <= 0 or self.stopping:
+                    return answer
+                await self.ring(bell, left)
+
+    async def ring(self, bell: Bell, seconds: float) -> None:
+        """Returns when the bell rings, after `seconds`, or when the server stops; also sometimes for nothing."""
+        tasks = [asyncio.ensure_future(bell.wait(seconds)), asyncio.ensure_future(self._stopping.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+def allowed_seconds(wait: Duration, context: Context) -> float:
+    """How long a call may be held: what it asks for, within the cap and its own deadline."""
+    seconds = wait.seconds + wait.nanos / 1e9
+    if seconds < 0:
+        raise InvalidInput("wait", f"{seconds} s", "a duration from 0 s on")
+    return max(0.0, min(seconds, MAX_WAIT_SECONDS, context.time_remaining() - DEADLINE_MARGIN_SECONDS))

@@ -1,0 +1,267 @@
+"""The agents' side: register, acquire, heartbeat, report, settle; a lost answer loses nothing."""
+
+import math
+import threading
+import time
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from service._gen import agent_pb2 as pb
+from service._gen import tuning_pb2
+from service._gen.agent_pb2_grpc import AgentServiceStub
+from service._gen.tuning_pb2_grpc import TuningServiceStub
+from tests.factories.grpc_service import PATIENCE, GrpcService, create, plain, refusal, unique, value
+
+Outcome = pb.SettleLeaseRequest
+
+
+class Agent:
+    """An agent with one component of its own, as far as the wire is concerned."""
+
+    def __init__(self, stub: AgentServiceStub, slots: int = 4) -> None:
+        self.stub = stub
+        self.id = unique("agent")
+        self.component = unique("component")
+        self.slots = slots
+
+    def register(self) -> pb.RegisterResponse:
+        component = pb.Component(
+            name=self.component,
+            digest="ab" * 32,
+            applications=["small"],
+            description="a test's",
+            space=[
+                tuning_pb2.Parameter(name="x", float=tuning_pb2.Parameter.FloatRange(min=0, max=1), default=value(0.5))
+            ],
+            metrics=["loss"],
+        )
+        return self.stub.Register(
+            pb.RegisterRequest(
+                agent_id=self.id,
+                name=f"name of {self.id}",
+                version="1.2",
+                slots=self.slots,
+                labels={"rack": "7"},
+                components=[component],
+                session_id=unique("session"),
+            )
+        )
+
+    def study(self, tuning: TuningServiceStub, parallelism: int = 2, **changes: Any) -> str:
+        execution = tuning_pb2.Execution(
+            component=self.component,
+            application="small",
+            parallelism=parallelism,
+            trial_timeout=Duration(seconds=12, nanos=500_000_000),
+        )
+        return create(tuning, execution=execution, **changes)
+
+    def acquire(self, count: int = 1, held: tuple[str, ...] = (), wait: float = 0) -> list[pb.Lease]:
+        seconds = int(wait)
+        request = pb.AcquireLeasesRequest(
+            agent_id=self.id,
+            count=count,
+            held_leases=held,
+            wait=Duration(seconds=seconds, nanos=int((wait - seconds) * 1e9)),
+        )
+        return list(self.stub.AcquireLeases(request, timeout=PATIENCE).leases)
+
+    def settle(self, lease: str, outcome: pb.SettleLeaseRequest.Outcome.ValueType, **fields: Any) -> None:
+        self.stub.SettleLease(pb.SettleLeaseRequest(agent_id=self.id, lease=lease, outcome=outcome, **fields))
+
+
+@pytest.fixture
+def agent(agents: AgentServiceStub) -> Agent:
+    agent = Agent(agents)
+    agent.register()
+    return agent
+
+
+def trial_of(tuning: TuningServiceStub, lease: pb.Lease) -> tuning_pb2.Trial:
+    return tuning.GetTrial(tuning_pb2.GetTrialRequest(study=lease.study, trial=lease.trial))
+
+
+def test_register(agents: AgentServiceStub, tuning: TuningServiceStub) -> None:
+    agent = Agent(agents, slots=3)
+    answer = agent.register()
+    assert answer.lease_time == Duration(seconds=5)
+    assert answer.heartbeat_interval.ToTimedelta().total_seconds() > 0
+    agent.register()
+    listed = tuning.ListAgents(tuning_pb2.ListAgentsRequest()).agents
+    (found,) = [one for one in listed if one.id == agent.id]
+    assert found.state == tuning_pb2.AGENT_STATE_ONLINE
+    assert (found.name, found.version, found.slots, found.running) == (f"name of {agent.id}", "1.2", 3, 0)
+    assert dict(found.labels) == {"rack": "7"}
+    (component,) = found.components
+    assert (component.name, list(component.applications)) == (agent.component, ["small"])
+    assert component.space[0].default == value(0.5)
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.RegisterRequest(name="n", slots=1), "agent_id"),
+        (pb.RegisterRequest(agent_id="i", slots=1), "name"),
+        (pb.RegisterRequest(agent_id="i", name="n", slots=0), "slots"),
+        (pb.RegisterRequest(agent_id="i", name="n", slots=1, components=[pb.Component()]), "components[0].name"),
+        (
+            pb.RegisterRequest(
+                agent_id="i",
+                name="n",
+                slots=1,
+                components=[pb.Component(name="c", digest="d", space=[tuning_pb2.Parameter(name="x")])],
+            ),
+            "components[0].space[0]",
+        ),
+    ],
+)
+def test_a_bad_registration(agents: AgentServiceStub, request_: pb.RegisterRequest, field: str) -> None:
+    error = refusal(agents.Register, request_)
+    assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+
+
+def test_an_agent_that_is_not_known(agents: AgentServiceStub) -> None:
+    for call, request in (
+        (agents.AcquireLeases, pb.AcquireLeasesRequest(agent_id="nobody", count=1, wait=Duration(seconds=10))),
+        (agents.RenewLeases, pb.RenewLeasesRequest(agent_id="nobody")),
+        (agents.ReportStarted, pb.ReportStartedRequest(agent_id="nobody", lease="x")),
+        (agents.AppendLog, pb.AppendLogRequest(agent_id="nobody", lease="x")),
+        (agents.SettleLease, pb.SettleLeaseRequest(agent_id="nobody", lease="x", outcome=Outcome.OUTCOME_FAILED)),
+    ):
+        error = refusal(call, request)
+        assert (error.status, error.code) == (grpc.StatusCode.NOT_FOUND, "unknown_agent")
+
+
+def test_a_trial_from_lease_to_result(agent: Agent, tuning: TuningServiceStub) -> None:
+    study = agent.study(tuning)
+    (lease,) = agent.acquire()
+    assert (lease.study, lease.trial, lease.attempt) == (study, 1, 1)
+    assert (lease.component, lease.application, list(lease.metrics)) == (agent.component, "small", ["loss"])
+    assert lease.trial_timeout == Duration(seconds=12, nanos=500_000_000)
+    assert set(plain(lease.params)) == {"x", "n"}
+    assert isinstance(plain(lease.params)["n"], int)
+    agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="node-1"))
+    agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="node-1"))
+    measurement = tuning_pb2.Measurement(step=1, metrics={"loss": 2.0})
+    report = pb.ReportMeasurementRequest(agent_id=agent.id, lease=lease.id, measurement=measurement)
+    assert not agent.stub.ReportMeasurement(report).cancel
+    text = "Grüße\n".encode()
+    log = pb.AppendLogRequest(agent_id=agent.id, lease=lease.id, offset=0, data=text)
+    assert agent.stub.AppendLog(log).next_offset == len(text)
+    assert agent.stub.AppendLog(log).next_offset == len(text)
+    renewal = agent.stub.RenewLeases(pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id, "unheard-of"]))
+    assert (list(renewal.cancel), list(renewal.lost)) == ([], ["unheard-of"])
+    settled = {"metrics": {"loss": 0.5}, "elapsed": Duration(seconds=3)}
+    agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, **settled)
+    agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, **settled)
+    trial = trial_of(tuning, lease)
+    assert trial.state == tuning_pb2.TRIAL_STATE_COMPLETED
+    assert dict(trial.metrics) == {"loss": 0.5}
+    assert trial.agent == f"name of {agent.id}"
+    assert trial.log == "Grüße\n"
+    assert [item.step for item in trial.measurements] == [1]
+    request = pb.SettleLeaseRequest(agent_id=agent.id, lease=lease.id, outcome=Outcome.OUTCOME_FAILED)
+    error = refusal(agent.stub.SettleLease, request)
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "lease_already_settled")
+    assert trial_of(tuning, lease) == trial
+
+
+def test_an_answer_that_was_lost_comes_again(agent: Agent, tuning: TuningServiceStub) -> None:
+    agent.study(tuning)
+    first = agent.acquire()
+    assert agent.acquire() == first
+    assert agent.acquire(count=0) == first
+    held = (first[0].id,)
+    (second,) = agent.acquire(held=held)
+    assert second.trial == 2
+    # the study's parallelism is reached
+    assert agent.acquire(count=4, held=(*held, second.id)) == []
+
+
+def test_bad_settlements_change_nothing(agent: Agent, tuning: TuningServiceStub) -> None:
+    agent.study(tuning)
+    (lease,) = agent.acquire()
+    before = trial_of(tuning, lease)
+    for fields, field in (
+        ({"outcome": Outcome.OUTCOME_UNSPECIFIED}, "outcome"),
+        ({"outcome": Outcome.OUTCOME_COMPLETED}, "metrics.loss"),
+        ({"outcome": Outcome.OUTCOME_COMPLETED, "metrics": {"loss": math.nan}}, "metrics.loss"),
+    ):
+        error = refusal(agent.stub.SettleLease, pb.SettleLeaseRequest(agent_id=agent.id, lease=lease.id, **fields))
+        assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+    assert trial_of(tuning, lease) == before
+
+
+def test_a_released_trial_is_given_again(agent: Agent, tuning: TuningServiceStub) -> None:
+    agent.study(tuning)
+    (lease,) = agent.acquire()
+    agent.settle(lease.id, Outcome.OUTCOME_RELEASED)
+    (again,) = agent.acquire()
+    assert again.id != lease.id
+    assert (again.trial, again.params) == (lease.trial, lease.params)
+
+
+def test_a_stopped_trial_is_cancelled_on_its_agent(agent: Agent, tuning: TuningServiceStub) -> None:
+    study = agent.study(tuning)
+    (lease,) = agent.acquire()
+    tuning.StopTrial(tuning_pb2.StopTrialRequest(study=study, trial=lease.trial, reason="hopeless"))
+    renewal = agent.stub.RenewLeases(pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id]))
+    assert [(one.lease, one.reason) for one in renewal.cancel] == [(lease.id, "hopeless")]
+    measurement = tuning_pb2.Measurement(step=1, metrics={"loss": 2.0})
+    report = pb.ReportMeasurementRequest(agent_id=agent.id, lease=lease.id, measurement=measurement)
+    assert agent.stub.ReportMeasurement(report).cancel
+    agent.settle(lease.id, Outcome.OUTCOME_CANCELLED)
+    assert trial_of(tuning, lease).state == tuning_pb2.TRIAL_STATE_PRUNED
+
+
+def test_a_user_cannot_ask_or_tell_a_study_of_agents(agent: Agent, tuning: TuningServiceStub) -> None:
+    study = agent.study(tuning)
+    error = refusal(tuning.SuggestTrials, tuning_pb2.SuggestTrialsRequest(study=study, count=1))
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "study_runs_on_agents")
+
+
+def test_the_long_poll_ends_when_there_is_work(agent: Agent, tuning: TuningServiceStub) -> None:
+    found: list[pb.Lease] = []
+    waiting = threading.Thread(target=lambda: found.extend(agent.acquire(wait=25)))
+    began = time.monotonic()
+    waiting.start()
+    time.sleep(0.5)
+    assert waiting.is_alive()
+    study = agent.study(tuning)
+    waiting.join(PATIENCE)
+    assert [lease.study for lease in found] == [study]
+    assert time.monotonic() - began < 20
+
+
+def test_the_long_poll_ends_with_its_wait(agent: Agent) -> None:
+    began = time.monotonic()
+    assert agent.acquire(wait=0.6) == []
+    assert time.monotonic() - began >= 0.6
+
+
+def test_many_agents_wait_without_threads(grpc_service: GrpcService, tuning: TuningServiceStub) -> None:
+    """More agents wait than there are threads, and an ask is answered meanwhile; work goes to one that waits."""
+    waiting = [Agent(grpc_service.agents()) for _ in range(24)]
+    for one in waiting:
+        one.component = waiting[0].component
+        one.register()
+    calls = [
+        one.stub.AcquireLeases.future(
+            pb.AcquireLeasesRequest(agent_id=one.id, count=1, wait=Duration(seconds=25)), timeout=PATIENCE
+        )
+        for one in waiting
+    ]
+    time.sleep(0.5)
+    study = create(tuning)
+    assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study), timeout=5).name == study
+    waiting[0].study(tuning, parallelism=3)
+    end = time.monotonic() + PATIENCE
+    while sum(call.done() for call in calls) < 3 and time.monotonic() < end:
+        time.sleep(0.05)
+    leases = [lease.trial for call in calls if call.done() for lease in call.result().leases]
+    assert sorted(leases) == [1, 2, 3]
+    for call in calls:
+        call.cancel()

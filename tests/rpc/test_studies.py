@@ -1,0 +1,199 @@
+"""Studies: made once, found, listed, stopped, deleted; bad specs change nothing and say which field is at fault."""
+
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import Struct
+
+from service._gen import tuning_pb2 as pb
+from service._gen.tuning_pb2_grpc import TuningServiceStub
+from tests.factories.grpc_service import GrpcService, create, refusal, spec, unique, value
+
+FloatRange, IntRange = pb.Parameter.FloatRange, pb.Parameter.IntRange
+
+
+def rich_spec() -> pb.StudySpec:
+    options = Struct()
+    options.update({"scramble": True})
+    return pb.StudySpec(
+        space=[
+            pb.Parameter(name="x", float=FloatRange(min=1e-3, max=1e22, log=True), default=value(1e22)),
+            pb.Parameter(name="grid", float=FloatRange(min=0, max=1, step=0.25)),
+            pb.Parameter(name="n", integer=IntRange(min=1, max=2**40, factor=2.0), default=value(4)),
+            pb.Parameter(name="block", ordinal=pb.Values(values=[value(4), value(16), value(64.5)])),
+            pb.Parameter(
+                name="alg",
+                categorical=pb.Values(values=[value("a"), value("ü"), value(True), value(1)]),
+                condition=pb.Condition(parent="huge", values=[value(True)]),
+            ),
+            pb.Parameter(name="huge", boolean=pb.Parameter.BoolRange(), default=value(True)),
+        ],
+        constraints=["n * 4 <= x"],
+        objectives=[
+            pb.Objective(metric="seconds", goal=pb.Objective.GOAL_MINIMIZE, unit="s"),
+            pb.Objective(metric="rate", goal=pb.Objective.GOAL_MAXIMIZE),
+        ],
+        algorithm=pb.Algorithm(name="sobol"),
+        seed=2**62,
+        noisy=True,
+        budget=pb.Budget(max_trials=7, max_time=Duration(seconds=90, nanos=500_000_000)),
+    )
+
+
+def test_a_study_comes_back_as_it_was_made(tuning: TuningServiceStub) -> None:
+    name, wanted = unique(), rich_spec()
+    made = tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=wanted))
+    assert made.name == name
+    assert made.state == pb.STUDY_STATE_ACTIVE
+    found = tuning.GetStudy(pb.GetStudyRequest(name=name))
+    assert found == made
+    assert found.created_at.seconds > 1_700_000_000
+    for field in ("constraints", "objectives", "seed", "noisy", "budget"):
+        assert getattr(found.spec, field) == getattr(wanted, field), field
+    for there, here in zip(found.spec.space, wanted.space, strict=True):
+        assert there == here
+    assert found.spec.algorithm.name == "sobol"
+
+
+def test_create_twice_with_a_request_id_makes_one(tuning: TuningServiceStub) -> None:
+    request = pb.CreateStudyRequest(name=unique(), spec=spec(), request_id=unique())
+    assert tuning.CreateStudy(request) == tuning.CreateStudy(request)
+
+
+def test_a_name_that_is_taken(tuning: TuningServiceStub) -> None:
+    name = create(tuning)
+    error = refusal(tuning.CreateStudy, pb.CreateStudyRequest(name=name, spec=spec()))
+    assert (error.status, error.code) == (grpc.StatusCode.ALREADY_EXISTS, "study_exists")
+    assert not error.retryable
+    loaded = tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=spec(), load_if_exists=True))
+    assert loaded == tuning.GetStudy(pb.GetStudyRequest(name=name))
+    other = spec(objectives=[pb.Objective(metric="other", goal=pb.Objective.GOAL_MAXIMIZE)])
+    error = refusal(tuning.CreateStudy, pb.CreateStudyRequest(name=name, spec=other, load_if_exists=True))
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "study_differs")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"space": []}, "space"),
+        ({"space": [pb.Parameter(name="x", float=FloatRange(min=2, max=1))]}, "space[0]"),
+        ({"space": [pb.Parameter(name="x", float=FloatRange(min=float("nan"), max=1))]}, "space[0].min"),
+        ({"space": [pb.Parameter(name="x")]}, "space[0]"),
+        ({"space": [pb.Parameter(name="9 lives", boolean=pb.Parameter.BoolRange())]}, "space[0].name"),
+        (
+            {"space": [pb.Parameter(name="x", categorical=pb.Values(values=[value(1), pb.Value()]))]},
+            "space[0].values[1]",
+        ),
+        ({"space": [pb.Parameter(name="x", boolean=pb.Parameter.BoolRange(), default=pb.Value())]}, "space[0].default"),
+        (
+            {
+                "space": [
+                    pb.Parameter(
+                        name="x",
+                        boolean=pb.Parameter.BoolRange(),
+                        condition=pb.Condition(parent="y", values=[value(1)]),
+                    )
+                ]
+            },
+            "space[0].condition.parent",
+        ),
+        ({"constraints": ["x <= nobody"]}, "constraints[0]"),
+        ({"constraints": ["__import__('os').system('true')"]}, "constraints[0]"),
+        ({"objectives": []}, "objectives"),
+        ({"objectives": [pb.Objective(metric="loss")]}, "objectives[0].goal"),
+        ({"objectives": [pb.Objective(goal=pb.Objective.GOAL_MINIMIZE)]}, "objectives[0].metric"),
+        ({"algorithm": pb.Algorithm(name="oracle")}, "algorithm"),
+        ({"seed": -1}, "seed"),
+        ({"budget": pb.Budget(max_trials=0)}, "budget.max_trials"),
+        ({"budget": pb.Budget(max_time=Duration(seconds=-5))}, "budget.max_seconds"),
+        ({"execution": pb.Execution(application="a")}, "execution.component"),
+        ({"execution": pb.Execution(component="c", parallelism=-1)}, "execution.parallelism"),
+    ],
+)
+def test_a_bad_spec_names_the_field_and_makes_nothing(
+    tuning: TuningServiceStub, changes: dict[str, Any], field: str
+) -> None:
+    name = unique()
+    error = refusal(tuning.CreateStudy, pb.CreateStudyRequest(name=name, spec=spec(**changes)))
+    assert error.status == grpc.StatusCode.INVALID_ARGUMENT
+    assert error.data["field"].startswith(field)
+    assert error.data["field"] in error.message
+    assert error.data["allowed"]
+    assert refusal(tuning.GetStudy, pb.GetStudyRequest(name=name)).code == "study_not_found"
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "a/b", "x" * 64, "ü", "a\0b"])
+def test_a_bad_name(tuning: TuningServiceStub, name: str) -> None:
+    error = refusal(tuning.CreateStudy, pb.CreateStudyRequest(name=name, spec=spec()))
+    assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, "name")
+
+
+def test_list_by_pages_and_filters(tuning: TuningServiceStub) -> None:
+    prefix = unique("list")
+    names = [f"{prefix}-{index}" for index in range(5)]
+    for name in names:
+        tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=spec()))
+    tuning.UpdateStudyState(pb.UpdateStudyStateRequest(name=names[0], state=pb.STUDY_STATE_PAUSED))
+    found: list[str] = []
+    token = ""
+    while True:
+        page = tuning.ListStudies(pb.ListStudiesRequest(name_prefix=prefix, page_size=2, page_token=token))
+        assert page.total_count == 5
+        assert len(page.studies) <= 2
+        found += [study.name for study in page.studies]
+        token = page.next_page_token
+        if not token:
+            break
+    assert found == names[::-1]
+    paused = tuning.ListStudies(pb.ListStudiesRequest(name_prefix=prefix, states=[pb.STUDY_STATE_PAUSED]))
+    assert [study.name for study in paused.studies] == [names[0]]
+    assert not tuning.ListStudies(pb.ListStudiesRequest(name_prefix=prefix, component="none")).studies
+    # no wildcard of SQL's
+    assert not tuning.ListStudies(pb.ListStudiesRequest(name_prefix=prefix[:-1] + "_")).studies
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.ListStudiesRequest(states=[77]), "states[0]"),  # type: ignore[list-item]
+        (pb.ListStudiesRequest(states=[0]), "states[0]"),  # type: ignore[list-item]
+        (pb.ListStudiesRequest(page_size=-1), "page_size"),
+        (pb.ListStudiesRequest(page_token="nonsense"), "page_token"),
+    ],
+)
+def test_bad_listings(tuning: TuningServiceStub, request_: pb.ListStudiesRequest, field: str) -> None:
+    error = refusal(tuning.ListStudies, request_)
+    assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+
+
+def test_states(tuning: TuningServiceStub) -> None:
+    name = create(tuning)
+
+    def to(state: pb.StudyState.ValueType, reason: str = "") -> pb.UpdateStudyStateRequest:
+        return pb.UpdateStudyStateRequest(name=name, state=state, reason=reason)
+
+    paused = tuning.UpdateStudyState(to(pb.STUDY_STATE_PAUSED, "lunch"))
+    assert (paused.state, paused.state_reason) == (pb.STUDY_STATE_PAUSED, "lunch")
+    assert tuning.UpdateStudyState(to(pb.STUDY_STATE_PAUSED, "lunch")) == paused
+    error = refusal(tuning.SuggestTrials, pb.SuggestTrialsRequest(study=name, count=1))
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "study_not_active")
+    tuning.UpdateStudyState(to(pb.STUDY_STATE_ACTIVE))
+    tuning.UpdateStudyState(to(pb.STUDY_STATE_ABORTED, "enough"))
+    error = refusal(tuning.UpdateStudyState, to(pb.STUDY_STATE_ACTIVE))
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "invalid_step")
+    error = refusal(tuning.UpdateStudyState, to(pb.STUDY_STATE_UNSPECIFIED))
+    assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, "state")
+
+
+def test_delete(tuning: TuningServiceStub, grpc_service: GrpcService) -> None:
+    name = create(tuning)
+    tuning.SuggestTrials(pb.SuggestTrialsRequest(study=name, count=2))
+    tuning.DeleteStudy(pb.DeleteStudyRequest(name=name))
+    tuning.DeleteStudy(pb.DeleteStudyRequest(name=name))
+    error = refusal(tuning.GetStudy, pb.GetStudyRequest(name=name))
+    assert (error.status, error.code) == (grpc.StatusCode.NOT_FOUND, "study_not_found")
+    assert refusal(tuning.DeleteStudy, pb.DeleteStudyRequest(name=unique())).code == "study_not_found"
+    # the name is free again
+    tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=spec()))

@@ -1,0 +1,139 @@
+"""Messages and plain values say the same."""
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service._gen import tuning_pb2
+from service.core.errors import InvalidInput
+from service.core.lifecycle import OperationState, StudyState, TrialState
+from service.core.space import Scalar
+from service.fleet.leases import Outcome
+from service.rpc import converters
+from service.studies.specs import parse
+
+scalars = st.one_of(
+    st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(st.characters(codec="utf-8"))
+)
+
+
+@given(scalars)
+def test_a_value_comes_back_with_its_type(value: Scalar) -> None:
+    message = tuning_pb2.Value.FromString(converters.value_message(value).SerializeToString())
+    back = converters.plain_value("x", message)
+    assert (type(back), back) == (type(value), value)
+
+
+def test_a_value_without_kind() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        converters.plain_values("params", {"x": tuning_pb2.Value()})
+    assert caught.value.field == "params.x"
+
+
+@given(st.floats(0, 1e9))
+def test_durations(seconds: float) -> None:
+    message = tuning_pb2.Measurement(elapsed=converters.duration(seconds))
+    assert 0 <= message.elapsed.nanos < 10**9
+    found = converters.seconds_or_none(message, "elapsed")
+    assert found is not None
+    assert math.isclose(found, seconds, rel_tol=1e-9, abs_tol=1e-9)
+    assert converters.seconds_or_none(tuning_pb2.Measurement(), "elapsed") is None
+
+
+@given(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
+def test_times_are_exact(time: datetime) -> None:
+    message = Timestamp()
+    converters.set_time(message, time)
+    assert message.ToDatetime(UTC) == time
+
+
+def test_every_state_of_the_domain_has_a_number() -> None:
+    assert set(converters.STUDY_STATES) == set(StudyState)
+    assert set(converters.TRIAL_STATES) == set(TrialState)
+    assert set(converters.OPERATION_STATES) == set(OperationState)
+    assert set(converters.OUTCOMES) == set(Outcome.__args__)
+
+
+def test_options_keep_integers() -> None:
+    options = Struct()
+    options.update({"count": 5, "rate": 0.5, "deep": {"list": [1, "a", None, True]}})
+    spec = tuning_pb2.StudySpec(algorithm=tuning_pb2.Algorithm(name="gp", options=options))
+    found = converters.spec_json(spec)["algorithm"]["options"]
+    assert found == {"count": 5, "rate": 0.5, "deep": {"list": [1, "a", None, True]}}
+    assert isinstance(found["count"], int)
+
+
+numbers = st.integers(-(10**6), 10**6)
+names = st.from_regex(r"[a-z_][a-z0-9_.-]{0,10}", fullmatch=True)
+
+
+@st.composite
+def parameters(draw: st.DrawFn) -> dict[str, object]:
+    """A parameter's JSON form, as the core writes it."""
+    kind = draw(st.sampled_from(["float", "int", "ordinal", "categorical", "bool"]))
+    data: dict[str, object] = {"name": draw(names), "type": kind}
+    if kind in ("float", "int"):
+        low = draw(st.integers(1, 1000))
+        high = low + draw(st.integers(1, 1000))
+        data |= {"min": float(low) if kind == "float" else low, "max": float(high) if kind == "float" else high}
+        match draw(st.sampled_from(["none", "log", "step", "factor"])):
+            case "log":
+                data["log"] = True
+            case "step":
+                data["step"] = 1.5 if kind == "float" else 1
+            case "factor":
+                data["factor"] = 2.0
+    elif kind != "bool":
+        data["values"] = draw(st.lists(st.one_of(st.text("abc"), numbers), min_size=1, max_size=5, unique=True))
+        if draw(st.booleans()):
+            data["default"] = draw(st.sampled_from(data["values"]))  # type: ignore[arg-type]
+    elif draw(st.booleans()):
+        data["default"] = draw(st.booleans())
+    return data
+
+
+@given(st.lists(parameters(), min_size=1, max_size=5, unique_by=lambda data: data["name"]))
+def test_a_spec_comes_back(space: list[dict[str, object]]) -> None:
+    data = {
+        "space": {"parameters": space, "constraints": []},
+        "objectives": [{"metric": "loss", "goal": "maximize", "unit": "s"}],
+        "algorithm": {"name": "random", "options": {}},
+        "seed": 3,
+        "noisy": False,
+        "budget": {"max_trials": 4, "max_seconds": 2.5},
+        "execution": {
+            "component": "c",
+            "digest": "ab",
+            "application": "a",
+            "parallelism": 2,
+            "trial_timeout_seconds": 1.5,
+        },
+    }
+    spec = parse(data)
+    message = tuning_pb2.StudySpec.FromString(converters.spec_message(spec).SerializeToString())
+    assert parse(converters.spec_json(message)).to_json() == spec.to_json()
+
+
+def test_what_is_left_out_is_left_to_the_domain() -> None:
+    message = tuning_pb2.StudySpec(
+        space=[tuning_pb2.Parameter(name="x", boolean=tuning_pb2.Parameter.BoolRange())],
+        objectives=[tuning_pb2.Objective(metric="loss", goal=tuning_pb2.Objective.GOAL_MINIMIZE)],
+        execution=tuning_pb2.Execution(component="c"),
+    )
+    data = converters.spec_json(message)
+    assert "algorithm" not in data
+    assert "budget" not in data
+    spec = parse(data)
+    assert spec.execution is not None
+    assert spec.execution.parallelism == 1
+    assert spec.execution.trial_timeout_seconds is None
+
+
+def test_a_cast_enumeration_names_the_choices() -> None:
+    with pytest.raises(InvalidInput, match="ACTIVE"):
+        converters.study_state(0)
