@@ -1,1 +1,50 @@
-"""Trimtab SDK."""
+"""Trimtab: finds settings that make a system measurably better.
+
+For example:
+
+    import trimtab
+
+    client = trimtab.Client("127.0.0.1:8471", token="...")
+    study = client.create_study(
+        "my-study",
+        space=[trimtab.Float("x", 1e-3, 10, log=True), trimtab.Int("n", 1, 16)],
+        objectives=[trimtab.Minimize("seconds")],
+    )
+    study.optimize(lambda params: measure(**params), n_trials=50, parallel=4)
+    print(study.best_trial.params)
+"""
+
+from trimtab import errors
+from trimtab.client import Client
+from trimtab.errors import Infeasible, Timeout, TrimtabError
+from trimtab.fleet import Agent, Component
+from trimtab.objective import Maximize, Minimize, Objective
+from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
+from trimtab.spec import StudyState
+from trimtab.trial import Measurement, Trial, TrialState
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Agent",
+    "Bool",
+    "Categorical",
+    "Client",
+    "Component",
+    "Float",
+    "Infeasible",
+    "Int",
+    "Maximize",
+    "Measurement",
+    "Minimize",
+    "Objective",
+    "Ordinal",
+    "Parameter",
+    "Params",
+    "StudyState",
+    "Timeout",
+    "Trial",
+    "TrialState",
+    "TrimtabError",
+    "errors",
+]

@@ -1,0 +1,1 @@
+"""The command line `trimtab`. Nothing of it is imported by `import trimtab`."""

@@ -1,0 +1,60 @@
+"""`trimtab agent`: the machines that run trials."""
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import trimtab
+from trimtab.cli import study_file
+from trimtab.cli.output import out, print_json, say, table
+from trimtab.fleet import Agent, Component
+
+app = typer.Typer(no_args_is_help=True, help="The machines that run trials, and the components that they offer.")
+
+
+@app.command("list", epilog="Examples:\n\n`trimtab agent list`\n\n`trimtab agent list --json`")
+def list_agents(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with each component's parameters.")] = False,
+) -> None:
+    """List the agents, and what they can tune."""
+    with trimtab.Client(retry_seconds=10.0) as client:
+        agents = client.list_agents()
+    if as_json:
+        print_json([_agent_json(agent) for agent in agents])
+        return
+    if not agents:
+        say("No agent has registered. Start one: trimtab-agent run --server HOST:PORT --token-file F --components DIR")
+        return
+    shown = table("agent", "state", "running", "components", "last seen")
+    for agent in agents:
+        shown.add_row(
+            Text(agent.name),
+            Text("online", "green") if agent.online else Text("offline", "red"),
+            f"{agent.running}/{agent.slots}",
+            Text("\n".join(f"{item.name} ({', '.join(item.applications)})" for item in agent.components)),
+            _ago(agent.last_seen_at),
+        )
+    out.print(shown)
+
+
+def _agent_json(agent: Agent) -> dict[str, object]:
+    data = {field.name: getattr(agent, field.name) for field in fields(agent)}
+    return {**data, "components": [_component_json(component) for component in agent.components]}
+
+
+def _component_json(component: Component) -> dict[str, object]:
+    data = {field.name: getattr(component, field.name) for field in fields(component) if field.name != "space"}
+    return {**data, "parameters": {item.name: study_file.describe(item) for item in component.space}}
+
+
+def _ago(time: datetime | None) -> str:
+    if time is None:
+        return ""
+    seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

@@ -1,0 +1,79 @@
+"""The root of the command line."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import trimtab
+from trimtab import login as logins
+from trimtab.cli import agents, studies, tune
+from trimtab.cli.output import Commands, say
+from trimtab.errors import InvalidInput
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Trimtab finds settings that make a system measurably better.\n\n"
+    "Begin with `trimtab login HOST:PORT --token-file FILE`, or set TRIMTAB_URL and TRIMTAB_TOKEN.",
+)
+app.add_typer(studies.app, name="study")
+app.add_typer(agents.app, name="agent")
+app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trimtab {trimtab.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Holds the options that stand before any command; its help is the app's."""
+
+
+@app.command(
+    epilog="Examples:\n\n`trimtab login 127.0.0.1:8471 --token-file data/admin-token`\n\n"
+    "`trimtab login grpcs://tuning.example.org:443` (asks for the token)"
+)
+def login(
+    address: Annotated[
+        str | None, typer.Argument(help="HOST:PORT of the gRPC port, grpcs://HOST:PORT for TLS. [default: 127.0.0.1:8471]")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(help="The token. Others on this machine may see it: better use --token-file.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A file with the token; - is standard input.", allow_dash=True)
+    ] = None,
+) -> None:
+    """Check a token and keep it for this user.
+
+    Address and token are stored in a file that only you can read. Other commands, and `trimtab.Client()`, use them
+    unless TRIMTAB_URL and TRIMTAB_TOKEN are set.
+    """
+    if token is not None and token_file is not None:
+        raise typer.BadParameter("give --token or --token-file, not both")
+    if token_file is not None:
+        token = sys.stdin.read() if str(token_file) == "-" else token_file.read_text(errors="replace")
+    if token is None:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("give --token-file FILE, for example the service's data/admin-token")
+        token = typer.prompt("Token", hide_input=True)
+    wanted = logins.Login(logins.Address.parse(address or logins.DEFAULT_ADDRESS), logins.clean(token))
+    with trimtab.Client(str(wanted.address), wanted.token, retry_seconds=5.0) as client:
+        client.check()
+    path = logins.store(wanted)
+    say(f"Logged in to {wanted.address}; stored in {path}.")
+
+
+__all__ = ["InvalidInput", "app"]

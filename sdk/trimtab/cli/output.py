@@ -1,0 +1,154 @@
+"""What the commands print: results on standard output, all else on standard error."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import TypeAlias
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from trimtab.cli import study_file
+from trimtab.errors import TrimtabError
+from trimtab.objective import Maximize
+from trimtab.study import Study
+from trimtab.trial import Trial
+
+Json: TypeAlias = Mapping[str, object] | Sequence[object]
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+# What to do about an error, by its code; codes not listed here have messages that say so themselves.
+ADVICE = {
+    "unauthenticated": "Log in again: trimtab login ADDRESS --token-file FILE",
+    "invalid_token": "Log in again: trimtab login ADDRESS --token-file FILE",
+    "study_not_found": "The names are shown by: trimtab study list",
+    "study_exists": "Choose another name, or go on with that study: --load-if-exists",
+    "component_not_found": "What agents offer is shown by: trimtab agent list",
+}
+
+
+class Commands(TyperGroup):
+    """Commands whose expected errors are one clear line and exit code 1, without a traceback."""
+
+    def invoke(self, ctx: "typer.Context") -> object:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except TrimtabError as error:
+            say_error(error)
+            raise typer.Exit(1) from error
+        except BrokenPipeError:  # the reader, `head` for example, has seen enough
+            raise typer.Exit(1) from None
+
+
+def say_error(error: TrimtabError) -> None:
+    """The error and, where it helps, what to do next."""
+    err.print(Text.assemble(("error: ", "bold red"), " ".join(error.message.split()), f" [{error.code}]"), soft_wrap=True)
+    if error.code in ADVICE:
+        err.print(ADVICE[error.code], markup=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """A remark, on standard error."""
+    err.print(text, markup=False, soft_wrap=True)
+
+
+def print_json(content: Json) -> None:
+    """For programs."""
+    typer.echo(json.dumps(content, indent=2, default=_jsonable))
+
+
+def print_json_line(content: Json) -> None:
+    """One line of a stream, for programs."""
+    typer.echo(json.dumps(content, default=_jsonable))
+
+
+def table(*columns: str) -> Table:
+    """An empty table."""
+    return Table(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+
+
+def study_json(study: Study) -> dict[str, object]:
+    """A study for programs: where it stands."""
+    status = study.status
+    return {"name": study.name, **{field.name: getattr(status, field.name) for field in fields(status)}}
+
+
+def trial_json(trial: Trial) -> dict[str, object]:
+    """A trial for programs: what a list of trials knows."""
+    skipped = ("study", "measurements", "log")
+    return {field.name: getattr(trial, field.name) for field in fields(trial) if field.name not in skipped}
+
+
+def full_json(study: Study, trials: Sequence[Trial]) -> dict[str, object]:
+    """A study with its specification, in the form of a study file, and its trials."""
+    return {
+        **study_json(study),
+        "spec": study_file.dump(study.name, study.spec),
+        "trials": [trial_json(trial) for trial in trials],
+    }
+
+
+def goals(study: Study) -> str:
+    """The objectives in words."""
+    return ", ".join(
+        f"{'maximize' if isinstance(objective, Maximize) else 'minimize'} {objective.metric}"
+        + (f" ({objective.unit})" if objective.unit else "")
+        for objective in study.objectives
+    )
+
+
+def metrics(study: Study, trial: Trial) -> str:
+    """A trial's objectives in words."""
+    return ", ".join(
+        f"{objective.metric} {trial.metrics[objective.metric]:.6g} {objective.unit}".rstrip()
+        for objective in study.objectives
+        if objective.metric in trial.metrics
+    )
+
+
+def print_best(study: Study) -> None:
+    """The best trial, or the Pareto front, with parameters."""
+    best = study.best_trials
+    if not best:
+        say("No trial has been completed.")
+        return
+    names = [parameter.name for parameter in study.spec.space]
+    if len(best) == 1:
+        out.print(f"Best: {metrics(study, best[0])} (trial {best[0].number})", markup=False)
+        chosen = table("parameter", "value")
+        for name, value in best[0].params.items():
+            chosen.add_row(Text(name), Text(shown(value)))
+        out.print(chosen)
+        return
+    out.print(f"Pareto front: {len(best)} trials")
+    front = table("trial", *(objective.metric for objective in study.objectives), *names)
+    for trial in best:
+        values = [f"{trial.metrics[objective.metric]:.6g}" for objective in study.objectives]
+        front.add_row(str(trial.number), *values, *(Text(shown(trial.params.get(name, ""))) for name in names))
+    out.print(front)
+
+
+def shown(value: object) -> str:
+    """A value for people."""
+    match value:
+        case bool():
+            return "on" if value else "off"
+        case float():
+            return f"{value:.6g}"
+        case datetime():
+            return value.astimezone().strftime("%Y-%m-%d %H:%M")
+    return str(value)
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,0 +1,253 @@
+"""The door to the service."""
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Self
+
+from trimtab import login
+from trimtab.errors import InvalidInput, JsonValue, NotFound
+from trimtab.fleet import Agent, Component
+from trimtab.objective import Objective
+from trimtab.space import Parameter
+from trimtab.spec import Execution, StudySpec, StudyState
+
+if TYPE_CHECKING:
+    from trimtab._gen import tuning_pb2 as pb
+    from trimtab.asking import Desk
+    from trimtab.study import Study
+
+PAGE_SIZE = 200
+_NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+class Client:
+    """A connection to a Trimtab service. Thread-safe; connects at the first call.
+
+        client = trimtab.Client("127.0.0.1:8471", token="...")
+        study = client.create_study("my-study", space=[...], objectives=[trimtab.Minimize("seconds")])
+
+    Args:
+        address: HOST:PORT or grpc://HOST:PORT of the service's gRPC port, grpcs://HOST:PORT for TLS. Left out:
+            TRIMTAB_URL, else what `trimtab login` stored, else 127.0.0.1:8471.
+        token: left out: TRIMTAB_TOKEN, else what `trimtab login` stored for the address.
+        client_id: who this is when it asks for trials; new in every process unless given. A program that crashed
+            and comes back with the same one gets the trials back that it was working on. Two programs at work at
+            the same time must not share one.
+        retry_seconds: how long a call is tried again while the service does not answer, for example because it is
+            being restarted. No call is lost or done twice by this.
+
+    Raises:
+        Unauthenticated: there is no token.
+        InvalidInput: an address that is none.
+
+    A process that was forked must make its own client.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        token: str | None = None,
+        *,
+        client_id: str | None = None,
+        retry_seconds: float = 120.0,
+    ) -> None:
+        # gRPC takes a tenth of a second to import: only those who connect wait for it.
+        from trimtab.transport import Transport
+
+        self._transport = Transport(login.find(address, token), retry_seconds)
+        self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._desks: dict[tuple[str, str], Desk] = {}
+        self._desks_guard = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        """Where the service is."""
+        return str(self._transport.address)
+
+    def close(self) -> None:
+        """Ends the connection. Calls that are under way fail."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def create_study(
+        self,
+        name: str,
+        space: Sequence[Parameter] | None = None,
+        objectives: Sequence[Objective] = (),
+        constraints: Sequence[str] = (),
+        *,
+        algorithm: str = "gp",
+        algorithm_options: Mapping[str, JsonValue] = _NO_OPTIONS,
+        seed: int = 0,
+        noisy: bool = True,
+        max_trials: int | None = None,
+        max_time: float | timedelta | None = None,
+        component: str | None = None,
+        application: str = "",
+        digest: str = "",
+        parallelism: int = 1,
+        trial_timeout: float | timedelta | None = None,
+        load_if_exists: bool = False,
+        client_id: str | None = None,
+    ) -> "Study":
+        """Creates a study: ask/tell, or, with a `component`, one whose trials run on agents.
+
+            study = client.create_study(
+                "sort", space=[trimtab.Int("run", 4, 512, log=True)], objectives=[trimtab.Minimize("seconds")],
+                constraints=["run <= 256"], algorithm="gp", seed=0, max_trials=100)
+
+            client.create_study(
+                "flags", component="gcc-flags", application="kernels",
+                objectives=[trimtab.Minimize("seconds")], max_trials=30).wait()
+
+        Args:
+            name: 1 to 63 letters, digits, dots, hyphens and underscores, unique among the tenant's studies.
+            space: what may be varied. With a component it may be left out: then its own space is used.
+            objectives: what is looked for; several give a Pareto front.
+            constraints: expressions that every configuration has to satisfy, such as "n * 4 <= block".
+            algorithm: "gp" (Bayesian optimisation), "random", "sobol", "lhs" or "grid".
+            algorithm_options: what the algorithm's documentation lists.
+            seed: the same seed and the same results give the same suggestions.
+            noisy: two measurements of one configuration may differ.
+            max_trials, max_time: the budget; max_time in seconds, counted from the first trial.
+            component, application, digest: what agents run; digest pins a version of the component's file.
+            parallelism: how many trials agents may run at once.
+            trial_timeout: seconds after which an agent stops a trial.
+            load_if_exists: go on with the study of this name, if there is one with the same space and objectives.
+            client_id: as in `Client`, for this study only.
+
+        Raises:
+            InvalidInput: with `data["field"]` naming what is wrong.
+            AlreadyExists: the name is taken.
+            Conflict: load_if_exists, but the study there has another space or other objectives.
+        """
+        from trimtab import converters
+        from trimtab._gen import tuning_pb2 as pb
+
+        execution = None
+        if component is not None:
+            execution = Execution(component, application, digest, parallelism, _seconds(trial_timeout))
+        elif application or digest:
+            raise InvalidInput.of("component", None, "a component's name, when there is an application or a digest")
+        if space is None:
+            if component is None:
+                raise InvalidInput.of("space", None, "a list of parameters")
+            space = self.component(component, digest).space
+        spec = StudySpec(
+            space=tuple(space),
+            objectives=tuple(objectives),
+            constraints=tuple(constraints),
+            algorithm=algorithm,
+            algorithm_options=algorithm_options,
+            seed=seed,
+            noisy=noisy,
+            max_trials=max_trials,
+            max_time=_seconds(max_time),
+            execution=execution,
+        )
+        request = pb.CreateStudyRequest(
+            name=name, spec=converters.to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
+        )
+        return self._study(self._transport.call(self._transport.stub.CreateStudy, request), client_id)
+
+    def get_study(self, name: str, *, client_id: str | None = None) -> "Study":
+        """The study of this name. Raises NotFound."""
+        from trimtab._gen import tuning_pb2 as pb
+
+        request = pb.GetStudyRequest(name=name)
+        return self._study(self._transport.call(self._transport.stub.GetStudy, request), client_id)
+
+    def list_studies(
+        self, *, states: Sequence[StudyState | str] = (), name_prefix: str = "", component: str = ""
+    ) -> "list[Study]":
+        """The studies, newest first, read page by page.
+
+        For example:
+
+            for study in client.list_studies(states=["ACTIVE"]):
+                print(study.name, study.status.finished_count)
+        """
+        from trimtab._gen import tuning_pb2 as pb
+        from trimtab.converters import to_study_states
+
+        request = pb.ListStudiesRequest(
+            page_size=PAGE_SIZE, states=to_study_states(states), name_prefix=name_prefix, component=component
+        )
+        studies: list[Study] = []
+        while True:
+            page = self._transport.call(self._transport.stub.ListStudies, request)
+            studies.extend(self._study(study, None) for study in page.studies)
+            if not page.next_page_token:
+                return studies
+            request.page_token = page.next_page_token
+
+    def delete_study(self, name: str) -> None:
+        """Deletes the study with all its trials. Of a study that is not there nothing is left to delete."""
+        from trimtab._gen import tuning_pb2 as pb
+
+        self._transport.call(self._transport.stub.DeleteStudy, pb.DeleteStudyRequest(name=name))
+        with self._desks_guard:
+            for key in [key for key in self._desks if key[0] == name]:
+                del self._desks[key]
+
+    def list_agents(self) -> list[Agent]:
+        """The agents that have registered, with the components that they offer."""
+        from trimtab._gen import tuning_pb2 as pb
+        from trimtab.converters import from_agent
+
+        answer = self._transport.call(self._transport.stub.ListAgents, pb.ListAgentsRequest())
+        return [from_agent(agent) for agent in answer.agents]
+
+    def component(self, name: str, digest: str = "") -> Component:
+        """The component as the agents offer it; online agents go before those that have gone.
+
+        Raises:
+            NotFound: no agent has it.
+            InvalidInput: agents have different versions, and `digest` does not say which.
+        """
+        agents = self.list_agents()
+        offers = [
+            (agent, component)
+            for agent in agents
+            for component in agent.components
+            if component.name == name and component.digest.startswith(digest)
+        ]
+        offers = [offer for offer in offers if offer[0].online] or offers
+        if not offers:
+            known = sorted({component.name for agent in agents for component in agent.components})
+            version = f" with digest {digest}" if digest else ""
+            raise NotFound(
+                "component_not_found",
+                f"No agent offers component {name}{version}; there is: {', '.join(known) or 'none'}.",
+                data={"component": name, "offered": [*known]},
+            )
+        digests = sorted({component.digest for _, component in offers})
+        if len(digests) > 1:
+            raise InvalidInput.of("digest", digest, f"one of {', '.join(digests)}: agents differ in {name}")
+        return offers[0][1]
+
+    def _study(self, message: "pb.Study", client_id: str | None) -> "Study":
+        from trimtab.asking import Desk
+        from trimtab.study import Study
+
+        key = (message.name, client_id or self.client_id)
+        with self._desks_guard:
+            if key not in self._desks:
+                self._desks[key] = Desk(self._transport, *key)
+            return Study(self._transport, self._desks[key], message)
+
+
+def _seconds(time: float | timedelta | None) -> float | None:
+    return time.total_seconds() if isinstance(time, timedelta) else time

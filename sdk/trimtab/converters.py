@@ -1,0 +1,387 @@
+"""Protocol messages to the SDK's own classes and back: the only file that knows the messages' fields."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import SupportsFloat, SupportsIndex, TypeVar
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from trimtab._gen import tuning_pb2 as pb
+from trimtab.errors import InvalidInput, JsonValue
+from trimtab.fleet import Agent, Component
+from trimtab.objective import Maximize, Minimize, Objective
+from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
+from trimtab.spec import Execution, StudySpec, StudyState, StudyStatus
+from trimtab.structs import from_struct, to_struct
+from trimtab.trial import Measurement, Trial, TrialState
+
+_STUDY_STATES = {state: pb.StudyState.Value(f"STUDY_STATE_{state}") for state in StudyState}
+_TRIAL_STATES = {state: pb.TrialState.Value(f"TRIAL_STATE_{state}") for state in TrialState}
+_STUDY_STATES_BACK = {number: state for state, number in _STUDY_STATES.items()}
+_TRIAL_STATES_BACK = {number: state for state, number in _TRIAL_STATES.items()}
+State = TypeVar("State", StudyState, TrialState)
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+
+
+# --- values
+
+
+def to_value(field: str, value: object) -> pb.Value:
+    """A plain value, or one of numpy's scalars, as a message. Raises InvalidInput for anything else."""
+    plain = _plain(value)
+    match plain:
+        case bool():  # before int, which it is to Python
+            return pb.Value(flag=plain)
+        case int():
+            return pb.Value(integer=to_int(field, plain))
+        case float():
+            return pb.Value(number=plain)
+        case str():
+            return pb.Value(text=plain)
+    raise InvalidInput.of(field, value, "a number, a text or a boolean")
+
+
+def from_value(value: pb.Value) -> Scalar:
+    """A plain value."""
+    match value.WhichOneof("kind"):
+        case "number":
+            return value.number
+        case "integer":
+            return value.integer
+        case "flag":
+            return value.flag
+        case _:
+            return value.text
+
+
+def to_params(field: str, space: Sequence[Parameter], values: Mapping[str, object]) -> dict[str, pb.Value]:
+    """A configuration or a part of one. Which names and values are allowed is for the service to say."""
+    plain: dict[str, Scalar] = {name: _scalar(f"{field}.{name}", value) for name, value in values.items()}
+    return {name: to_value(f"{field}.{name}", value) for name, value in cast(space, plain).items()}
+
+
+def to_metrics(values: Mapping[str, object]) -> dict[str, float]:
+    """Metric values as floats; whether they are finite and complete is for the service to say."""
+    return {name: to_float(f"metrics.{name}", value) for name, value in values.items()}
+
+
+def to_float(field: str, value: object) -> float:
+    """A number as a float. Raises InvalidInput where it is none: a text is never read as a number."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, (SupportsFloat, SupportsIndex)):
+        raise InvalidInput.of(field, value, "a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput.of(field, value, "a number") from error
+
+
+def to_int(field: str, value: object) -> int:
+    """A whole number of 64 bits. Raises InvalidInput where it is none."""
+    try:
+        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InvalidInput.of(field, value, "a whole number") from error
+    if not _MIN_INT64 <= whole <= _MAX_INT64:
+        raise InvalidInput.of(field, value, "a whole number of 64 bits")
+    return whole
+
+
+def to_duration(seconds: float) -> Duration:
+    """A length of time."""
+    message = Duration()
+    message.FromNanoseconds(round(seconds * 1e9))
+    return message
+
+
+def _plain(value: object) -> object:
+    # numpy's scalars say what they hold by item(); float64 is a float to Python, int64 no int.
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "shape", None) == ():
+        return item()
+    return value
+
+
+def _scalar(field: str, value: object) -> Scalar:
+    return from_value(to_value(field, value))
+
+
+def _seconds(message: Duration) -> float:
+    return message.ToNanoseconds() / 1e9
+
+
+def _time(message: Timestamp) -> datetime | None:
+    if not message.seconds and not message.nanos:
+        return None
+    return message.ToDatetime(tzinfo=UTC)
+
+
+# --- the space
+
+
+def to_parameter(field: str, parameter: Parameter) -> pb.Parameter:
+    """A parameter as a message. Raises InvalidInput for what no message can say."""
+    if not isinstance(parameter, Parameter):
+        raise InvalidInput.of(field, parameter, "trimtab.Float, Int, Ordinal, Categorical or Bool")
+    if not isinstance(parameter.name, str):
+        raise InvalidInput.of(f"{field}.name", parameter.name, "a text")
+    message = pb.Parameter(name=parameter.name)
+    match parameter:
+        case Float():
+            real = message.float
+            real.min = to_float(f"{field}.min", parameter.min)
+            real.max = to_float(f"{field}.max", parameter.max)
+            real.log = parameter.log
+            if parameter.step is not None:
+                real.step = to_float(f"{field}.step", parameter.step)
+            if parameter.factor is not None:
+                real.factor = to_float(f"{field}.factor", parameter.factor)
+        case Int():
+            whole = message.integer
+            whole.min = to_int(f"{field}.min", parameter.min)
+            whole.max = to_int(f"{field}.max", parameter.max)
+            whole.log = parameter.log
+            if parameter.step is not None:
+                whole.step = to_int(f"{field}.step", parameter.step)
+            if parameter.factor is not None:
+                whole.factor = to_float(f"{field}.factor", parameter.factor)
+        case Ordinal():
+            message.ordinal.CopyFrom(pb.Values(values=_to_list(f"{field}.values", parameter.values)))
+        case Categorical():
+            message.categorical.CopyFrom(pb.Values(values=_to_list(f"{field}.values", parameter.values)))
+        case Bool():
+            message.boolean.SetInParent()
+    if parameter.default is not None:
+        default = parameter.cast(_scalar(f"{field}.default", parameter.default))
+        message.default.CopyFrom(to_value(f"{field}.default", default))
+    requirement = condition(parameter)
+    if requirement is not None:
+        parent, values = requirement
+        message.condition.CopyFrom(
+            pb.Condition(parent=parent, values=_to_list(f"{field}.when", values)),
+        )
+    return message
+
+
+def _to_list(field: str, values: Sequence[Scalar]) -> list[pb.Value]:
+    return [to_value(f"{field}[{index}]", value) for index, value in enumerate(values)]
+
+
+def from_parameter(message: pb.Parameter) -> Parameter:
+    """A parameter as the user would have written it."""
+    name = message.name
+    when = None
+    if message.HasField("condition"):
+        when = (message.condition.parent, tuple(from_value(value) for value in message.condition.values))
+    default = from_value(message.default) if message.HasField("default") else None
+    match message.WhichOneof("kind"):
+        case "float":
+            real = message.float
+            return Float(
+                name,
+                real.min,
+                real.max,
+                log=real.log,
+                step=real.step if real.HasField("step") else None,
+                factor=real.factor if real.HasField("factor") else None,
+                default=None if default is None else float(default),
+                when=when,
+            )
+        case "integer":
+            whole = message.integer
+            return Int(
+                name,
+                whole.min,
+                whole.max,
+                log=whole.log,
+                step=whole.step if whole.HasField("step") else None,
+                factor=whole.factor if whole.HasField("factor") else None,
+                default=None if default is None else int(default),
+                when=when,
+            )
+        case "ordinal":
+            return Ordinal(name, [from_value(value) for value in message.ordinal.values], default=default, when=when)
+        case "categorical":
+            values = [from_value(value) for value in message.categorical.values]
+            return Categorical(name, values, default=default, when=when)
+        case _:
+            return Bool(name, default=None if default is None else bool(default), when=when)
+
+
+# --- studies
+
+
+def to_spec(spec: StudySpec) -> pb.StudySpec:
+    """A study's specification as a message."""
+    message = pb.StudySpec(
+        space=[to_parameter(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
+        constraints=spec.constraints,
+        objectives=[_to_objective(f"objectives[{index}]", item) for index, item in enumerate(spec.objectives)],
+        algorithm=pb.Algorithm(name=spec.algorithm, options=_to_options(spec.algorithm_options)),
+        seed=to_int("seed", spec.seed),
+        noisy=spec.noisy,
+    )
+    if spec.max_trials is not None:
+        message.budget.max_trials = _to_int32("max_trials", spec.max_trials)
+    if spec.max_time is not None:
+        message.budget.max_time.CopyFrom(to_duration(to_float("max_time", spec.max_time)))
+    if spec.execution is not None:
+        message.execution.component = spec.execution.component
+        message.execution.digest = spec.execution.digest
+        message.execution.application = spec.execution.application
+        message.execution.parallelism = _to_int32("parallelism", spec.execution.parallelism)
+        if spec.execution.trial_timeout is not None:
+            message.execution.trial_timeout.CopyFrom(
+                to_duration(to_float("trial_timeout", spec.execution.trial_timeout))
+            )
+    return message
+
+
+def from_spec(message: pb.StudySpec) -> StudySpec:
+    """A study's specification."""
+    execution = None
+    if message.HasField("execution"):
+        timeout = message.execution.HasField("trial_timeout")
+        execution = Execution(
+            component=message.execution.component,
+            digest=message.execution.digest,
+            application=message.execution.application,
+            parallelism=message.execution.parallelism,
+            trial_timeout=_seconds(message.execution.trial_timeout) if timeout else None,
+        )
+    return StudySpec(
+        space=tuple(from_parameter(parameter) for parameter in message.space),
+        objectives=tuple(_from_objective(objective) for objective in message.objectives),
+        constraints=tuple(message.constraints),
+        algorithm=message.algorithm.name,
+        algorithm_options=from_struct(message.algorithm.options),
+        seed=message.seed,
+        noisy=message.noisy,
+        max_trials=message.budget.max_trials if message.budget.HasField("max_trials") else None,
+        max_time=_seconds(message.budget.max_time) if message.budget.HasField("max_time") else None,
+        execution=execution,
+    )
+
+
+def from_status(message: pb.Study) -> StudyStatus:
+    """What of a study changes."""
+    return StudyStatus(
+        state=_STUDY_STATES_BACK[message.state],
+        reason=message.state_reason,
+        revision=message.revision,
+        trial_count=message.trial_count,
+        finished_count=message.finished_count,
+        space_exhausted=message.space_exhausted,
+        created_at=_time(message.created_at),
+        updated_at=_time(message.updated_at),
+    )
+
+
+def to_study_states(states: Sequence[StudyState | str]) -> list[pb.StudyState.ValueType]:
+    """States of studies, by themselves or by name in any case. Raises InvalidInput for another name."""
+    return [_STUDY_STATES[_member(StudyState, f"states[{index}]", state)] for index, state in enumerate(states)]
+
+
+def to_trial_states(states: Sequence[TrialState | str]) -> list[pb.TrialState.ValueType]:
+    """States of trials, by themselves or by name in any case. Raises InvalidInput for another name."""
+    return [_TRIAL_STATES[_member(TrialState, f"states[{index}]", state)] for index, state in enumerate(states)]
+
+
+def _member(kind: type[State], field: str, state: str) -> State:
+    try:
+        return kind(state.upper())
+    except ValueError as error:
+        raise InvalidInput.of(field, state, ", ".join(kind)) from error
+
+
+def _to_int32(field: str, value: object) -> int:
+    whole = to_int(field, value)
+    if not -(2**31) <= whole < 2**31:
+        raise InvalidInput.of(field, value, "a whole number of 32 bits")
+    return whole
+
+
+def _to_objective(field: str, objective: Objective) -> pb.Objective:
+    match objective:
+        case Minimize():
+            goal = pb.Objective.GOAL_MINIMIZE
+        case Maximize():
+            goal = pb.Objective.GOAL_MAXIMIZE
+        case _:
+            raise InvalidInput.of(field, objective, "trimtab.Minimize(METRIC) or trimtab.Maximize(METRIC)")
+    return pb.Objective(metric=objective.metric, goal=goal, unit=objective.unit)
+
+
+def _from_objective(message: pb.Objective) -> Objective:
+    kind = Maximize if message.goal == pb.Objective.GOAL_MAXIMIZE else Minimize
+    return kind(message.metric, message.unit)
+
+
+def _to_options(options: Mapping[str, JsonValue]) -> Struct:
+    try:
+        return to_struct(options)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput.of("algorithm_options", options, "what JSON can say") from error
+
+
+# --- trials
+
+
+def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
+    """A trial, its parameters in the order of the space."""
+    values = cast(space, {name: from_value(value) for name, value in message.params.items()})
+    params: Params = {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
+    return Trial(
+        study=message.study,
+        number=message.number,
+        state=_TRIAL_STATES_BACK[message.state],
+        params=params,
+        metrics=dict(message.metrics),
+        measurements=tuple(_from_measurement(measurement) for measurement in message.measurements),
+        reason=message.reason,
+        client_id=message.client_id,
+        agent=message.agent,
+        attempt=message.attempt,
+        origin=message.origin,
+        created_at=_time(message.created_at),
+        started_at=_time(message.started_at),
+        finished_at=_time(message.finished_at),
+        log=message.log,
+    )
+
+
+def _from_measurement(message: pb.Measurement) -> Measurement:
+    elapsed = _seconds(message.elapsed) if message.HasField("elapsed") else None
+    return Measurement(message.step, dict(message.metrics), elapsed)
+
+
+# --- agents
+
+
+def from_agent(message: pb.Agent) -> Agent:
+    """An agent with its components."""
+    return Agent(
+        id=message.id,
+        name=message.name,
+        version=message.version,
+        online=message.state == pb.AGENT_STATE_ONLINE,
+        slots=message.slots,
+        running=message.running,
+        labels=dict(message.labels),
+        registered_at=_time(message.registered_at),
+        last_seen_at=_time(message.last_seen_at),
+        components=tuple(_from_component(component) for component in message.components),
+    )
+
+
+def _from_component(message: pb.Component) -> Component:
+    return Component(
+        name=message.name,
+        digest=message.digest,
+        applications=tuple(message.applications),
+        description=message.description,
+        space=tuple(from_parameter(parameter) for parameter in message.space),
+        metrics=tuple(message.metrics),
+    )

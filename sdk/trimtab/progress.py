@@ -1,0 +1,75 @@
+"""A progress bar with the best so far; on something else than a terminal a line for each improvement."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from trimtab.objective import Objective
+from trimtab.spec import StudySpec
+from trimtab.trial import Trial, TrialState
+
+
+class Progress:
+    """Counts finished trials and keeps the best. Written to the standard error stream; a context manager.
+
+    `total` is how many trials there will be at most, by default the study's own budget.
+    """
+
+    def __init__(self, name: str, spec: StudySpec, *, total: int | None = None, enabled: bool = True) -> None:
+        self._objectives = spec.objectives
+        self._best: tuple[float, int] | None = None
+        self._seen: set[int] = set()
+        self._bad = 0
+        self._console = Console(stderr=True, quiet=not enabled)
+        limit = "" if spec.max_time is None else f"of {spec.max_time:.0f} s "
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[limit]}{task.fields[best]}{task.fields[bad]}", markup=False),
+            console=self._console,
+            # Otherwise the bar is written once more at its end into every log file.
+            disable=not (enabled and (self._console.is_terminal or self._console.is_jupyter)),
+        )
+        self._task = self._bar.add_task(
+            name, total=spec.max_trials if total is None else total, limit=limit, best="", bad=""
+        )
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def update(self, trial: Trial) -> None:
+        """Takes a trial into account, once, when it has finished."""
+        if not trial.state.finished or trial.number in self._seen:
+            return
+        self._seen.add(trial.number)
+        if trial.state in (TrialState.FAILED, TrialState.INFEASIBLE):
+            self._bad += 1
+        if trial.state is TrialState.COMPLETED and len(self._objectives) == 1:
+            self._look_at(trial, self._objectives[0])
+        self._bar.update(self._task, completed=len(self._seen), bad=f"  {self._bad} failed" if self._bad else "")
+
+    def say(self, text: str) -> None:
+        """Prints a line above the bar."""
+        self._console.print(text, markup=False, highlight=False)
+
+    def _look_at(self, trial: Trial, objective: Objective) -> None:
+        value = trial.metrics.get(objective.metric)
+        if value is None or (self._best is not None and not objective.better(value, self._best[0])):
+            return
+        self._best = (value, trial.number)
+        best = f"best {value:.6g} {objective.unit}".rstrip() + f" (trial {trial.number})"
+        self._bar.update(self._task, best=best)
+        if self._bar.disable:
+            self.say(f"trial {trial.number}: {objective.metric} {value:.6g} {objective.unit}".rstrip())

@@ -1,0 +1,69 @@
+"""What a study is asked to do, and how far it has come."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from trimtab.errors import JsonValue
+from trimtab.objective import Objective
+from trimtab.space import Parameter
+
+
+class StudyState(StrEnum):
+    """Where a study is in its life; compares with its name: `study.state == "PAUSED"`."""
+
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    COMPLETED = "COMPLETED"
+    ABORTED = "ABORTED"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more is to come."""
+        return self in (StudyState.COMPLETED, StudyState.ABORTED)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What agents run for a study. Without one a study is ask/tell only."""
+
+    component: str
+    application: str
+    digest: str = ""
+    """sha256 of the component's file; empty: whichever version the agents have."""
+    parallelism: int = 1
+    trial_timeout: float | None = None
+    """Seconds."""
+
+
+@dataclass(frozen=True)
+class StudySpec:
+    """What never changes about a study. Times are in seconds."""
+
+    space: tuple[Parameter, ...]
+    objectives: tuple[Objective, ...]
+    constraints: tuple[str, ...]
+    algorithm: str
+    algorithm_options: Mapping[str, JsonValue]
+    seed: int
+    noisy: bool
+    max_trials: int | None
+    max_time: float | None
+    execution: Execution | None
+
+
+@dataclass(frozen=True)
+class StudyStatus:
+    """What changes about a study, as it was when it was read."""
+
+    state: StudyState
+    reason: str
+    """Why it is in this state; empty while nothing is to be said."""
+    revision: int
+    """Counts the study's changes."""
+    trial_count: int
+    finished_count: int
+    space_exhausted: bool
+    created_at: datetime | None
+    updated_at: datetime | None

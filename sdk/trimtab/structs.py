@@ -1,0 +1,35 @@
+"""JSON in protocol messages."""
+
+from collections.abc import Mapping
+
+from google.protobuf.struct_pb2 import Struct, Value
+
+from trimtab.errors import JsonValue
+
+
+def to_struct(content: Mapping[str, JsonValue]) -> Struct:
+    """A JSON object as a message. Raises TypeError or ValueError for what JSON cannot say."""
+    struct = Struct()
+    struct.update(content)
+    return struct
+
+
+def from_struct(struct: Struct) -> dict[str, JsonValue]:
+    """A JSON object. A Struct knows only doubles: what is whole becomes an int again."""
+    return {name: _from_value(value) for name, value in struct.fields.items()}
+
+
+def _from_value(value: Value) -> JsonValue:
+    match value.WhichOneof("kind"):
+        case "number_value":
+            return int(value.number_value) if value.number_value.is_integer() else value.number_value
+        case "string_value":
+            return value.string_value
+        case "bool_value":
+            return value.bool_value
+        case "struct_value":
+            return from_struct(value.struct_value)
+        case "list_value":
+            return [_from_value(item) for item in value.list_value.values]
+        case _:
+            return None

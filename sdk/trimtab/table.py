@@ -1,0 +1,72 @@
+"""Trials as rows, for data frames and files."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from trimtab.space import Bool, Int, Scalar
+from trimtab.spec import StudySpec
+from trimtab.trial import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Cell: TypeAlias = Scalar | datetime | None
+
+
+def columns(spec: StudySpec, trials: Sequence[Trial]) -> list[str]:
+    """The names of the cells in each row: first the trial, its parameters and its metrics, then the rest."""
+    metrics = list(dict.fromkeys([objective.metric for objective in spec.objectives]))
+    others = sorted({name for trial in trials for name in trial.metrics} - set(metrics))
+    return [
+        "number",
+        "state",
+        *(f"params.{parameter.name}" for parameter in spec.space),
+        *(f"metrics.{name}" for name in [*metrics, *others]),
+        "reason",
+        "origin",
+        "attempt",
+        "agent",
+        "client_id",
+        "created_at",
+        "started_at",
+        "finished_at",
+    ]
+
+
+def row(trial: Trial) -> dict[str, Cell]:
+    """The cells of a trial by column; parameters that are not active and metrics that it lacks are left out."""
+    return {
+        "number": trial.number,
+        "state": str(trial.state),
+        **{f"params.{name}": value for name, value in trial.params.items()},
+        **{f"metrics.{name}": value for name, value in trial.metrics.items()},
+        "reason": trial.reason,
+        "origin": trial.origin,
+        "attempt": trial.attempt,
+        "agent": trial.agent,
+        "client_id": trial.client_id,
+        "created_at": trial.created_at,
+        "started_at": trial.started_at,
+        "finished_at": trial.finished_at,
+    }
+
+
+def to_dataframe(spec: StudySpec, trials: Sequence[Trial]) -> "pd.DataFrame":
+    """A row for each trial. Raises ImportError where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "to_dataframe needs pandas, which is not installed: `pip install pandas`, or use study.trials()."
+        ) from error
+    names = columns(spec, trials)
+    frame = pd.DataFrame([row(trial) for trial in trials], columns=names)
+    # Where a parameter is not active its cell is empty, which numpy's own integers and booleans cannot be.
+    for parameter in spec.space:
+        name = f"params.{parameter.name}"
+        if isinstance(parameter, Int):
+            frame[name] = frame[name].astype("Int64")
+        elif isinstance(parameter, Bool):
+            frame[name] = frame[name].astype("boolean")
+    return frame

@@ -1,0 +1,213 @@
+"""The connection to the service: the only file that calls gRPC.
+
+Sends every call again for as long as that can help (retries.py), and turns what fails in the end into the errors of
+errors.py.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import grpc
+from google.rpc import status_pb2  # type: ignore[import-untyped]  it comes without stubs
+
+from trimtab import errors, retries
+from trimtab._gen import errordetails_pb2, tuning_pb2_grpc
+from trimtab.login import Login
+from trimtab.structs import from_struct
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+logger = logging.getLogger("trimtab")
+
+Request = TypeVar("Request", bound="Message")
+Answer = TypeVar("Answer", bound="Message")
+
+# How long one attempt may take beyond the time for which the service is asked to hold it.
+ATTEMPT_SECONDS = 30.0
+
+# Where gRPC's convention has the details of an error: a google.rpc.Status in the trailing metadata.
+DETAILS_KEY = "grpc-status-details-bin"
+
+OPTIONS = (
+    # A page of a thousand trials may be larger than gRPC's default of 4 MiB.
+    ("grpc.max_receive_message_length", 256 * 1024 * 1024),
+    # gRPC's own back-off between connections goes up to two minutes: a restarted service would wait for its clients.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # Notices a machine that vanished without a word while an answer is awaited.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+
+# Kinds of errors by gRPC status; the rest is Internal.
+KINDS: dict[grpc.StatusCode, type[errors.TrimtabError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidInput,
+    grpc.StatusCode.OUT_OF_RANGE: errors.InvalidInput,
+    grpc.StatusCode.NOT_FOUND: errors.NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: errors.AlreadyExists,
+    grpc.StatusCode.FAILED_PRECONDITION: errors.Conflict,
+    grpc.StatusCode.ABORTED: errors.Conflict,
+    grpc.StatusCode.UNAUTHENTICATED: errors.Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: errors.Forbidden,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.ResourceExhausted,
+    grpc.StatusCode.UNAVAILABLE: errors.Unavailable,
+    grpc.StatusCode.CANCELLED: errors.Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.Unavailable,
+}
+
+
+class Transport:
+    """A channel to one service with one token. Thread-safe.
+
+    `retry_seconds` is how long a call is tried again after its first failure before it is given up.
+    """
+
+    def __init__(self, login: Login, retry_seconds: float) -> None:
+        self.address = login.address
+        self._retry_seconds = retry_seconds
+        self._closed = False
+        self._metadata = (("authorization", f"Bearer {login.token}"),)
+        target = login.address.target
+        if login.address.secure:
+            self._channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=OPTIONS)
+        else:
+            self._channel = grpc.insecure_channel(target, options=OPTIONS)
+        self.stub = tuning_pb2_grpc.TuningServiceStub(self._channel)
+
+    def close(self) -> None:
+        """Ends the connection, and calls that are under way with it."""
+        self._closed = True
+        self._channel.close()
+
+    def call(
+        self,
+        method: "grpc.UnaryUnaryMultiCallable[Request, Answer]",
+        request: Request,
+        *,
+        hold: float = 0.0,
+        until: float = math.inf,
+    ) -> Answer:
+        """The answer to `request`, sent again unchanged where that can help.
+
+        `hold` is how long, in seconds, the service was asked to hold the call; `until` a time of time.monotonic()
+        after which nothing is sent again.
+
+        Raises:
+            TrimtabError: the service refused, or (Unavailable) did not answer in time.
+        """
+        patience = Patience(self._retry_seconds, until)
+        while True:
+            self._check_open()
+            try:
+                return method(request, timeout=hold + ATTEMPT_SECONDS, metadata=self._metadata)
+            except grpc.RpcError as error:
+                self._bear(error, patience)
+
+    def stream(
+        self,
+        method: "grpc.UnaryStreamMultiCallable[Request, Answer]",
+        next_request: Callable[[], Request],
+        *,
+        until: float = math.inf,
+    ) -> Iterator[Answer]:
+        """The messages of a stream that is opened again, with the next request, whenever it breaks.
+
+        Ends when the service ends it. `until` is a time of time.monotonic().
+
+        Raises:
+            TrimtabError: as in `call`.
+            Timeout: the stream was still open at `until`.
+        """
+        patience = Patience(self._retry_seconds, until)
+        while True:
+            self._check_open()
+            left = until - time.monotonic()
+            messages = method(next_request(), timeout=None if left == math.inf else left, metadata=self._metadata)
+            try:
+                for message in messages:
+                    patience = Patience(self._retry_seconds, until)
+                    yield message
+                return
+            except grpc.RpcError as error:
+                if time.monotonic() >= until:
+                    raise errors.Timeout("watch_timeout", "The time given for watching is over.") from error
+                self._bear(error, patience)
+            finally:
+                messages.cancel()
+
+    def _bear(self, error: grpc.RpcError, patience: "Patience") -> None:
+        """Sleeps if the call is worth another attempt, else raises what it failed with."""
+        status, text, detail = _read(error)
+        failure = _failure(status, text, detail)
+        if self._closed or not retries.worth_it(status, text, failure.retryable):
+            raise failure from error
+        if patience.sleep():
+            if patience.attempts == 1:
+                logger.warning(
+                    "The service at %s does not answer (%s); trying again for up to %.0f s.",
+                    self.address, text, self._retry_seconds,
+                )  # fmt: skip
+            return
+        raise type(failure)(
+            failure.code,
+            f"The service at {self.address} did not answer for {patience.elapsed:.0f} s ({failure.message}):"
+            " check that it runs and that this is its gRPC address.",
+            retryable=True,
+            data=failure.data,
+        ) from error
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise errors.Unavailable("client_closed", "This client has been closed: make another one.")
+
+
+class Patience:
+    """The pauses between the attempts at one call, and when they are to end."""
+
+    def __init__(self, seconds: float, until: float) -> None:
+        self._seconds = seconds
+        self._until = until
+        self._since: float | None = None
+        self.attempts = 0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the first failure."""
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
+    def sleep(self) -> bool:
+        """Waits for the next attempt; False, at once, when there is none left."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        end = min(self._since + self._seconds, self._until)
+        if now >= end:
+            return False
+        time.sleep(min(retries.pause(self.attempts), end - now))
+        self.attempts += 1
+        return True
+
+
+def _read(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, errordetails_pb2.ErrorDetail | None]:
+    if not isinstance(error, grpc.Call):
+        return grpc.StatusCode.UNKNOWN, str(error), None
+    status, text = error.code(), error.details() or ""
+    for key, value in error.trailing_metadata() or ():
+        if key == DETAILS_KEY and isinstance(value, bytes):
+            for packed in status_pb2.Status.FromString(value).details:
+                detail = errordetails_pb2.ErrorDetail()
+                if packed.Unpack(detail):
+                    return status, text, detail
+    return status, text, None
+
+
+def _failure(status: grpc.StatusCode, text: str, detail: errordetails_pb2.ErrorDetail | None) -> errors.TrimtabError:
+    kind = KINDS.get(status, errors.Internal)
+    if detail is None:
+        return kind(status.name.lower(), text or status.name)
+    return kind(detail.code, detail.message, retryable=detail.retryable, data=from_struct(detail.data))
