@@ -1,0 +1,192 @@
+"""From a configuration to what programs are given: argv, environment, options, rendered files."""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trimtab_agent.components import identity
+from trimtab_agent.components.placeholders import (
+    flags_group,
+    is_flags,
+    render_argument,
+    render_arguments,
+    render_template,
+)
+from trimtab_agent.components.schema import (
+    Application,
+    Choices,
+    Component,
+    Configuration,
+    Parameter,
+    Range,
+    Scalar,
+    as_text,
+)
+from trimtab_agent.errors import NotInComponentError, UnsuitableValueError
+
+
+def effective_values(component: Component, given: Configuration) -> dict[str, Scalar]:
+    """The value of every active parameter: as given, checked against the component's own limits, or its default.
+
+    Raises:
+        NotInComponentError: a name that is not a parameter's.
+        UnsuitableValueError: a value that the file does not allow, or one for a parameter that is not active.
+    """
+    for name in given:
+        if name not in component.parameters:
+            raise NotInComponentError(f"component {component.name!r} has no parameter {name!r}")
+    known: dict[str, Scalar | None] = {}
+
+    def value_of(parameter: Parameter) -> Scalar | None:
+        """The value, or None while the parameter is not active. The loader has made sure that conditions do not go in
+        a circle."""
+        if parameter.name not in known:
+            condition = parameter.condition
+            if condition is not None and value_of(component.parameters[condition.parent]) not in condition.values:
+                known[parameter.name] = None
+            elif parameter.name in given:
+                try:
+                    known[parameter.name] = parameter.domain.cast(given[parameter.name])
+                except UnsuitableValueError as error:
+                    raise UnsuitableValueError(f"parameter {parameter.name!r}: {error}") from None
+            else:
+                known[parameter.name] = parameter.default
+        return known[parameter.name]
+
+    values: dict[str, Scalar] = {}
+    for name, parameter in component.parameters.items():
+        value = value_of(parameter)
+        if value is not None:
+            values[name] = value
+        elif name in given:
+            condition = parameter.condition
+            assert condition is not None
+            wanted = ", ".join(repr(value) for value in condition.values)
+            raise UnsuitableValueError(
+                f"parameter {name!r} has a value but is active only while {condition.parent!r} is {wanted}"
+            )
+    return values
+
+
+def parse_value(parameter: Parameter, text: str) -> Scalar:
+    """The value that a person has typed.
+
+    Raises:
+        UnsuitableValueError: it is not one of the parameter's values.
+    """
+    domain = parameter.domain
+    candidates: list[Scalar] = []
+    if isinstance(domain, Range):
+        with contextlib.suppress(ValueError):
+            candidates = [int(text) if domain.kind == "int" else float(text)]
+    else:
+        known = domain.values if isinstance(domain, Choices) else (True, False)
+        candidates = [value for value in known if as_text(value) == text]
+    if not candidates:
+        raise UnsuitableValueError(f"parameter {parameter.name!r}: {text!r} is not {domain.allowed()}")
+    return domain.cast(candidates[0])
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """A configuration in every form in which it reaches the system."""
+
+    texts: Mapping[str, str]
+    flags: Mapping[str, Sequence[str]]
+    env: Mapping[str, str]
+    scheduler_options: Sequence[str]
+    directives: Sequence[str]
+
+
+def render(component: Component, values: Configuration) -> Rendering:
+    """Writes checked values (of `effective_values`) in the forms that the component's file gives them."""
+    flags: dict[str, list[str]] = {}
+    env: dict[str, str] = {}
+    options = list(component.scheduler_options)
+    directives: list[str] = []
+    for name, value in values.items():
+        parameter = component.parameters[name]
+        if parameter.omit_default and value == parameter.default:
+            continue
+        if parameter.flag:
+            flags.setdefault(parameter.group, []).extend(parameter.flag.render(name, value))
+        if parameter.env:
+            variable, form = parameter.env
+            for text in form.render(name, value):
+                env[variable] = text
+        if parameter.scheduler:
+            options += parameter.scheduler.render(name, value)
+        if parameter.directive:
+            directives += parameter.directive.render(name, value)
+    texts = {name: as_text(value) for name, value in values.items()}
+    return Rendering(texts, flags, env, options, [" ".join([line, *directives]) for line in component.directives])
+
+
+def command_line(
+    component: Component, application: Application, rendering: Rendering, places: Mapping[str, str]
+) -> list[str]:
+    """The application's argv. Flags that stand nowhere else are appended to it."""
+    argv = render_arguments(application.command, {**rendering.texts, **places}, rendering.flags)
+    everywhere = [*application.command, *(item for command in component.header for item in command)]
+    if component.build:
+        everywhere += [item for command in component.build.commands for item in command]
+    if not any(is_flags(item) and not flags_group(item) for item in everywhere):
+        argv += rendering.flags.get("", [])
+    return argv
+
+
+def header_commands(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[list[str]]:
+    """The argv of each command that runs before the application."""
+    values = {**rendering.texts, **places}
+    return [render_arguments(command, values, rendering.flags) for command in component.header]
+
+
+def build_key(component: Component, rendering: Rendering) -> str:
+    """Names the output of this configuration's build: the same for every configuration that builds the same from the
+    same sources.
+
+    Raises:
+        FileNotFoundError: a source or a program that the build depends on is not there.
+    """
+    build = component.build
+    assert build is not None
+    # the places stay as they are written: the output's own place depends on this key
+    values = {**rendering.texts, **{name: f"{{{name}}}" for name in ("build", "component")}}
+    content = {
+        "component": component.name,
+        "commands": [render_arguments(command, values, rendering.flags) for command in build.commands],
+        "env": {name: render_argument(text, values) for name, text in build.env.items()},
+        "sources": [
+            [str(path.relative_to(component.folder)), hashlib.sha256(path.read_bytes()).hexdigest()]
+            for path in build.sources
+        ],
+        "depends": [identity.of_dependency(name, component.folder) for name in build.depends],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def build_commands(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[list[str]]:
+    """The argv of each command of the build."""
+    assert component.build is not None
+    values = {**rendering.texts, **places}
+    return [render_arguments(command, values, rendering.flags) for command in component.build.commands]
+
+
+def environment(
+    component: Component, application: Application, rendering: Rendering, places: Mapping[str, str]
+) -> dict[str, str]:
+    """The application's variables: the component's, then its own, then those of parameters."""
+    values = {**rendering.texts, **places}
+    written = {**component.env, **application.env}
+    return {**{name: render_argument(text, values) for name, text in written.items()}, **rendering.env}
+
+
+def write_templates(component: Component, rendering: Rendering, places: Mapping[str, str], work: Path) -> None:
+    """Renders the component's templates into the trial's work folder."""
+    for template in component.templates:
+        target = work / template.target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(render_template(template.text, {**rendering.texts, **places}), encoding="utf-8")

@@ -1,0 +1,22 @@
+"""Tells whether a program or file is still the one that an earlier result was made with."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+
+def of_dependency(name: str, folder: Path) -> str:
+    """Identifies a file of `folder` by its content, or else a program in PATH by its place, size and time.
+
+    Raises:
+        FileNotFoundError: it is neither.
+    """
+    file = folder / name
+    if file.is_file():
+        return f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+    program = shutil.which(name)
+    if program is None:
+        raise FileNotFoundError(f"{name!r} is neither a file in {folder} nor a program in PATH")
+    real = Path(program).resolve()
+    status = real.stat()
+    return f"{name} {real} {status.st_size} {status.st_mtime_ns}"

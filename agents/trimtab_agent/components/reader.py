@@ -1,0 +1,288 @@
+"""Reads YAML with the place of every value at hand, so that a fault can be told by file, line, field and what is
+allowed.
+
+Scalars follow YAML 1.2: only `true` and `false` are booleans (`on`, `off`, `yes` and `no` are text) and `1e-3` is a
+number.
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from trimtab_agent.components.schema import Scalar
+from trimtab_agent.errors import Problem
+
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# libyaml's parser where PyYAML was built with it: ten times faster
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Reader:
+    """One file being read. Faults are collected, in a list that readers may share, so that all of them can be told at
+    once."""
+
+    def __init__(self, label: str, problems: list[Problem] | None = None) -> None:
+        self.label = label
+        self.problems = [] if problems is None else problems
+
+    def report(self, node: yaml.Node | None, field: str, message: str) -> None:
+        """Notes a fault at `node` (at the file's start where there is none)."""
+        self.problems.append(Problem(self.label, node.start_mark.line + 1 if node else 1, field, message))
+
+    def parse(self, text: str) -> "Table | None":
+        """The file's outermost mapping; None, with the fault noted, where there is none."""
+        try:
+            node = yaml.compose(text, Loader=_LOADER)
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            told = " ".join(part for part in (error.context, error.problem) if part)
+            self.problems.append(Problem(self.label, line, "syntax", f"not valid YAML: {told}"))
+            return None
+        except yaml.YAMLError as error:
+            self.problems.append(Problem(self.label, 1, "syntax", f"not valid YAML: {error}"))
+            return None
+        if not isinstance(node, yaml.MappingNode):
+            self.report(node, "file", "must be a mapping: lines of `key: value`")
+            return None
+        return Table(self, node, "")
+
+
+class Table:
+    """A mapping in the file. Every getter notes a fault and answers with something harmless where the file is wrong."""
+
+    def __init__(self, reader: Reader, node: yaml.MappingNode, field: str) -> None:
+        self.reader = reader
+        self.node = node
+        self.field = field
+        self._values: dict[str, yaml.Node] = {}
+        self._keys: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                reader.report(key, field or "file", "a key must be plain text")
+            elif key.value in self._values:
+                reader.report(
+                    key,
+                    self.path(key.value),
+                    f"stands twice; first on line {self._keys[key.value].start_mark.line + 1}",
+                )
+            else:
+                self._keys[key.value], self._values[key.value] = key, value
+
+    def path(self, key: str) -> str:
+        """The full name of one of this mapping's fields."""
+        return f"{self.field}.{key}" if self.field else key
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def at(self, key: str) -> yaml.Node:
+        """Where the field stands; this mapping's own place where the field is absent."""
+        return self._values.get(key, self.node)
+
+    def fault(self, key: str, message: str) -> None:
+        """Notes a fault of the field `key`."""
+        self.reader.report(self.at(key), self.path(key), message)
+
+    def allow(self, keys: Sequence[str]) -> None:
+        """Notes every key that is not one of `keys`, with the nearest that is."""
+        for key in self._values:
+            if key not in keys:
+                near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                self.reader.report(self._keys[key], self.path(key), f"unknown key{hint} Allowed: {', '.join(keys)}")
+
+    def require(self, *keys: str) -> None:
+        """Notes every one of `keys` that is absent."""
+        for key in keys:
+            if key not in self._values:
+                self.reader.report(self.node, self.path(key), "is missing")
+
+    # -- scalars
+
+    def scalar(self, key: str) -> Scalar | None:
+        """A plain value, typed as YAML 1.2 has it; None where it is absent or not a plain value."""
+        return self._scalar(self._values[key], self.path(key)) if key in self._values else None
+
+    def text(self, key: str, default: str = "", pattern: str = "", allowed: str = "") -> str:
+        """A text; one that `pattern` does not match whole is a fault that `allowed` explains."""
+        value = self.scalar(key)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            # an unquoted 7 where a text belongs is taken as it is spelled
+            node = self._values[key]
+            value = node.value if isinstance(node, yaml.ScalarNode) else ""
+        if pattern and not re.fullmatch(pattern, value):
+            self.fault(key, f"{value!r} is not {allowed}")
+        return value
+
+    def choice(self, key: str, options: Sequence[str], default: str) -> str:
+        """One of `options`."""
+        value = self.text(key, default)
+        if value not in options:
+            near = difflib.get_close_matches(value, options, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            self.fault(key, f"{value!r} is not one of {', '.join(options)}.{hint}")
+            return default
+        return value
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """A boolean."""
+        value = self.scalar(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.fault(key, f"{value!r} is not true or false")
+            return default
+        return value
+
+    def number(self, key: str, default: float = 0.0, *, above: float | None = None) -> float:
+        """A finite number, greater than `above`."""
+        value = self.scalar(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            self.fault(key, f"{value!r} is not a number")
+            return default
+        if above is not None and value <= above:
+            self.fault(key, f"{value!r} is not above {above:g}")
+        return value
+
+    def integer(self, key: str, default: int = 0, *, minimum: int | None = None) -> int:
+        """An integer, at least `minimum`."""
+        value = self.scalar(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fault(key, f"{value!r} is not an integer")
+            return default
+        if minimum is not None and value < minimum:
+            self.fault(key, f"{value!r} is not at least {minimum}")
+        return value
+
+    # -- lists and mappings
+
+    def scalars(self, key: str) -> tuple[Scalar, ...]:
+        """A list of plain values."""
+        found = [
+            self._scalar(node, f"{self.path(key)}[{i}]")
+            for i, node in enumerate(self._sequence(key, "a list of values"))
+        ]
+        return tuple(value for value in found if value is not None)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(self._texts(self._sequence(key, "a list of texts"), self.path(key)))
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """A list of integers."""
+        values = self.scalars(key)
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int):
+                self.fault(key, f"{value!r} is not an integer")
+        return tuple(value for value in values if isinstance(value, int))
+
+    def text_or_texts(self, key: str) -> tuple[str, ...]:
+        """A text, taken as a list of one, or a list of texts."""
+        if isinstance(self._values.get(key), yaml.ScalarNode):
+            return (self.text(key),)
+        return self.texts(key)
+
+    def argv(self, key: str) -> tuple[str, ...]:
+        """A command as a list of texts: never one text, since no shell takes it apart."""
+        items = self.texts(key)
+        if key in self._values and not items and isinstance(self._values[key], yaml.SequenceNode):
+            self.fault(key, 'must be a list with the program first: [program, "argument"]')
+        return items
+
+    def argvs(self, key: str) -> tuple[tuple[str, ...], ...]:
+        """A list of commands."""
+        commands = []
+        for i, node in enumerate(self._sequence(key, 'a list of commands, each a list: [[program, "argument"], ...]')):
+            field = f"{self.path(key)}[{i}]"
+            if not isinstance(node, yaml.SequenceNode) or not node.value:
+                self.reader.report(node, field, 'must be a list with the program first: [program, "argument"]')
+            else:
+                commands.append(tuple(self._texts(node.value, field)))
+        return tuple(commands)
+
+    def mapping_of_texts(self, key: str) -> dict[str, str]:
+        """A mapping from names to texts."""
+        table = self.table(key)
+        return {name: table.text(name) for name in table} if table else {}
+
+    def is_table(self, key: str) -> bool:
+        """Whether the field is there and a mapping."""
+        return isinstance(self._values.get(key), yaml.MappingNode)
+
+    def table(self, key: str) -> "Table | None":
+        """A mapping; None where it is absent or not one."""
+        node = self._values.get(key)
+        if node is None:
+            return None
+        if not isinstance(node, yaml.MappingNode):
+            self.fault(key, "must be a mapping: lines of `key: value`")
+            return None
+        return Table(self.reader, node, self.path(key))
+
+    def tables(self, key: str) -> "list[tuple[str, Table]]":
+        """A mapping from names to mappings."""
+        outer = self.table(key)
+        if outer is None:
+            return []
+        found = [(name, outer.table(name)) for name in outer]
+        return [(name, table) for name, table in found if table is not None]
+
+    def list_of_tables(self, key: str) -> "list[Table]":
+        """A list of mappings."""
+        tables = []
+        for i, node in enumerate(self._sequence(key, "a list of mappings")):
+            field = f"{self.path(key)}[{i}]"
+            if isinstance(node, yaml.MappingNode):
+                tables.append(Table(self.reader, node, field))
+            else:
+                self.reader.report(node, field, "must be a mapping: {key: value}")
+        return tables
+
+    def _sequence(self, key: str, expected: str) -> list[yaml.Node]:
+        node = self._values.get(key)
+        if node is None:
+            return []
+        if not isinstance(node, yaml.SequenceNode):
+            self.fault(key, f"must be {expected}")
+            return []
+        return list(node.value)
+
+    def _texts(self, nodes: Sequence[yaml.Node], field: str) -> list[str]:
+        texts = []
+        for i, node in enumerate(nodes):
+            if isinstance(node, yaml.ScalarNode):
+                texts.append(node.value)
+            else:
+                self.reader.report(node, f"{field}[{i}]", "must be a text; quote it where it holds braces or brackets")
+        return texts
+
+    def _scalar(self, node: yaml.Node, field: str) -> Scalar | None:
+        if not isinstance(node, yaml.ScalarNode):
+            self.reader.report(node, field, "must be a plain value, not a list or a mapping")
+            return None
+        text: str = node.value
+        if node.style not in (None, ""):  # quoted; libyaml says "" for plain
+            return text
+        if text in ("true", "True", "TRUE"):
+            return True
+        if text in ("false", "False", "FALSE"):
+            return False
+        if text in ("", "~", "null", "Null", "NULL"):
+            self.reader.report(node, field, "has no value")
+            return None
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        return float(text) if _NUMBER.fullmatch(text) else text

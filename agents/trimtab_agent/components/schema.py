@@ -1,0 +1,214 @@
+"""What a component file says, once it has been read and found right."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from trimtab_agent.errors import UnsuitableValueError
+
+Scalar = float | int | str | bool
+Configuration = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `min` to `max`, both included. The grid (`step` or `factor`) is the designers' business: a study
+    may use another."""
+
+    kind: Literal["float", "int"]
+    min: float
+    max: float
+    log: bool = False
+    step: float | None = None
+    factor: float | None = None
+
+    def cast(self, value: object) -> Scalar:
+        """The plain number.
+
+        Raises:
+            UnsuitableValueError: not a finite number of this kind, or out of range.
+        """
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
+        if self.kind == "int" and value != int(value):
+            raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
+        if not self.min <= value <= self.max:
+            raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
+        return int(value) if self.kind == "int" else float(value)
+
+    def allowed(self) -> str:
+        """In words, for messages."""
+        noun = "an integer" if self.kind == "int" else "a number"
+        return f"{noun} from {self.min!r} to {self.max!r}"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of `values`; `ordered` where their order means something."""
+
+    ordered: bool
+    values: tuple[Scalar, ...]
+
+    def cast(self, value: object) -> Scalar:
+        """The value as the file spells it (1.0 is found as 1; True is not).
+
+        Raises:
+            UnsuitableValueError: not one of the values.
+        """
+        for known in self.values:
+            if known == value and isinstance(known, bool) == isinstance(value, bool):
+                return known
+        raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
+
+    def allowed(self) -> str:
+        """In words, for messages."""
+        return "one of " + ", ".join(repr(value) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """On or off."""
+
+    def cast(self, value: object) -> Scalar:
+        """The boolean.
+
+        Raises:
+            UnsuitableValueError: not a boolean.
+        """
+        if not isinstance(value, bool):
+            raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
+        return value
+
+    def allowed(self) -> str:
+        """In words, for messages."""
+        return "true or false"
+
+
+Domain = Range | Choices | Switch
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The parameter is active only while `parent` is active and has one of `values`."""
+
+    parent: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a value is written: items with `{name}` and `{value}` in them; for a switch, either of two lists of items."""
+
+    items: tuple[str, ...] = ()
+    on: tuple[str, ...] | None = None
+    off: tuple[str, ...] | None = None
+
+    def render(self, name: str, value: Scalar) -> tuple[str, ...]:
+        """The items for this value; none where a switch has no form for it."""
+        items = self.items
+        if self.on is not None or self.off is not None:
+            items = (self.on if value else self.off) or ()
+        text = as_text(value)
+        return tuple(item.replace("{name}", name).replace("{value}", text) for item in items)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter and every way in which its value reaches the system."""
+
+    name: str
+    domain: Domain
+    default: Scalar
+    description: str = ""
+    condition: Condition | None = None
+    omit_default: bool = False
+    env: tuple[str, Form] | None = None
+    flag: Form | None = None
+    group: str = ""
+    scheduler: Form | None = None
+    directive: Form | None = None
+
+
+@dataclass(frozen=True)
+class Template:
+    """A file written anew for each trial."""
+
+    source: Path
+    target: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """What has to be made before a configuration can run. Kept in a cache, not timed."""
+
+    commands: tuple[tuple[str, ...], ...]
+    sources: tuple[Path, ...] = ()
+    depends: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True)
+class Application:
+    """What is run to judge a configuration. `timeout` is in seconds, for all runs of a trial together."""
+
+    name: str
+    command: tuple[str, ...]
+    description: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    cwd: str = "{work}"
+    timeout: float = 3600.0
+    repeats: int = 1
+    aggregate: Literal["median", "min", "max", "mean"] = "median"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a number is read from a run. `source` is stdout, stderr or a file's name in the trial's work folder."""
+
+    name: str
+    kind: Literal["wall_time", "regex", "json", "python"]
+    source: str = "stdout"
+    pattern: str = ""
+    take: str = "last"
+    path: str = ""
+    file: Path | None = None
+    function: str = ""
+    timeout: float = 60.0
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component file. `digest` covers the file, generated parameters and every file that it refers to."""
+
+    name: str
+    file: Path
+    digest: str
+    description: str
+    parameters: Mapping[str, Parameter]
+    applications: Mapping[str, Application]
+    metrics: Mapping[str, Metric]
+    build: Build | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    preload: tuple[str, ...] = ()
+    header: tuple[tuple[str, ...], ...] = ()
+    templates: tuple[Template, ...] = ()
+    scheduler_options: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+    failed_exit_codes: tuple[int, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where the file and what it refers to are."""
+        return self.file.parent
+
+
+def as_text(value: Scalar) -> str:
+    """A value as programs are given it: shortest exact decimal, true and false in lower case."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)

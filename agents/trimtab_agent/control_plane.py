@@ -1,0 +1,290 @@
+"""The only caller of the service. Turns gRPC's errors into the agent's, and repeats what may be repeated."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+
+from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
+from trimtab_agent.components.messages import of_component, to_value
+from trimtab_agent.components.schema import Component
+from trimtab_agent.config import Config
+from trimtab_agent.errors import (
+    CallError,
+    CallRefusedError,
+    ConfigError,
+    CredentialsError,
+    InvalidReportError,
+    ServiceAwayError,
+    UnknownAgentError,
+)
+from trimtab_agent.lease import Lease, Settlement
+from trimtab_agent.runners.base import Outcome
+
+if TYPE_CHECKING:
+    from trimtab_agent._gen.agent_pb2_grpc import AgentServiceAsyncStub
+
+logger = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How a call is made. `deadline`: seconds that one try may take; `tries`: None is without end."""
+
+    deadline: float
+    tries: int | None
+
+
+# What is repeated while the service is away. Every call may be: the service answers the same to the same.
+CALLS: Mapping[str, Retry] = {
+    # without it the agent is nobody: until it works, however long the service is away
+    "Register": Retry(deadline=10, tries=None),
+    # its loop makes it again by itself, with what it then has free; the deadline comes on top of the wait it asks for
+    "AcquireLeases": Retry(deadline=10, tries=1),
+    # its loop makes it again by itself, at the next beat
+    "RenewLeases": Retry(deadline=5, tries=1),
+    # for people's eyes: the settlement tells the same later
+    "ReportStarted": Retry(deadline=5, tries=3),
+    # a result that has been measured is never given up
+    "SettleLease": Retry(deadline=10, tries=None),
+    # output is worth some tries, not the delay of a result
+    "AppendLog": Retry(deadline=5, tries=2),
+}
+# seconds before the second try; doubled for each further one, up to the longest; each drawn from half to all of that,
+# so that the agents of a cluster do not all come back at the same moment
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 10.0
+
+# The meaning of gRPC's statuses; any other is the service's final answer.
+PASSING = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNKNOWN,
+}
+CREDENTIALS = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
+UNKNOWN_AGENT = "unknown_agent"
+
+OUTCOMES = {
+    Outcome.COMPLETED: agent_pb2.SettleLeaseRequest.OUTCOME_COMPLETED,
+    Outcome.INFEASIBLE: agent_pb2.SettleLeaseRequest.OUTCOME_INFEASIBLE,
+    Outcome.FAILED: agent_pb2.SettleLeaseRequest.OUTCOME_FAILED,
+    Outcome.CANCELLED: agent_pb2.SettleLeaseRequest.OUTCOME_CANCELLED,
+    Outcome.RELEASED: agent_pb2.SettleLeaseRequest.OUTCOME_RELEASED,
+}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the service grants at registration, in seconds."""
+
+    lease_time: float
+    heartbeat_interval: float
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """The heartbeat's answer: leases to cancel, with the reason, and leases that are no longer this agent's."""
+
+    cancel: Mapping[str, str]
+    lost: frozenset[str]
+
+
+class ControlPlane:
+    """The service, as the agent sees it.
+
+    Every method raises `ServiceAwayError`, `CredentialsError`, `UnknownAgentError` or `CallRefusedError`, after the
+    tries that `CALLS` allows.
+    """
+
+    def __init__(self, config: Config, agent_id: str, session_id: str, components: Sequence[Component]) -> None:
+        self._config = config
+        self._agent_id = agent_id
+        self._session_id = session_id
+        self._components = components
+        self._token = config.token()
+        self._registered = False
+
+    async def __aenter__(self) -> Self:
+        options = [
+            # after a restart of the service the agent is back within seconds, not gRPC's two minutes
+            ("grpc.initial_reconnect_backoff_ms", 200),
+            ("grpc.max_reconnect_backoff_ms", 2000),
+            ("grpc.enable_retries", 0),
+        ]
+        if self._config.tls:
+            roots = self._config.ca_file.read_bytes() if self._config.ca_file else None
+            credentials = grpc.ssl_channel_credentials(roots)
+            self._channel = grpc.aio.secure_channel(self._config.server, credentials, options=options)
+        else:
+            self._channel = grpc.aio.insecure_channel(self._config.server, options=options)
+        self._stub: AgentServiceAsyncStub = agent_pb2_grpc.AgentServiceStub(self._channel)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._channel.close(None)
+
+    async def register(self) -> Terms:
+        """Says who this agent is and what it has; the service's terms."""
+        request = agent_pb2.RegisterRequest(
+            agent_id=self._agent_id,
+            name=self._config.name,
+            version=VERSION,
+            slots=self._config.slots,
+            labels=self._config.labels,
+            components=[of_component(component) for component in self._components],
+            session_id=self._session_id,
+        )
+        answer = await self._call("Register", request)
+        self._registered = True
+        lease_time = _seconds(answer.lease_time) or 30.0
+        interval = _seconds(answer.heartbeat_interval) or lease_time / 3
+        return Terms(lease_time, min(interval, lease_time / 2))
+
+    async def acquire(self, count: int, wait: float, held: Sequence[str]) -> list[Lease]:
+        """Up to `count` leases, as soon as there is work, or none after `wait` seconds."""
+        request = agent_pb2.AcquireLeasesRequest(
+            agent_id=self._agent_id, count=count, wait=_duration(wait), held_leases=held
+        )
+        answer = await self._call("AcquireLeases", request, extra=wait)
+        return [_lease(message) for message in answer.leases]
+
+    async def renew(self, leases: Sequence[str]) -> Renewal:
+        """The heartbeat."""
+        answer = await self._call("RenewLeases", agent_pb2.RenewLeasesRequest(agent_id=self._agent_id, leases=leases))
+        return Renewal({item.lease: item.reason for item in answer.cancel}, frozenset(answer.lost))
+
+    async def report_started(self, lease: str, node: str) -> None:
+        """The trial runs, on this node."""
+        await self._call(
+            "ReportStarted", agent_pb2.ReportStartedRequest(agent_id=self._agent_id, lease=lease, node=node)
+        )
+
+    async def settle(self, lease: str, settlement: Settlement) -> None:
+        """The lease's end. Repeated until the service has answered."""
+        request = agent_pb2.SettleLeaseRequest(
+            agent_id=self._agent_id,
+            lease=lease,
+            outcome=OUTCOMES[settlement.outcome],
+            metrics=settlement.metrics,
+            reason=settlement.reason,
+            elapsed=_duration(settlement.elapsed),
+        )
+        await self._call("SettleLease", request)
+
+    async def append_log(self, lease: str, offset: int, data: bytes) -> int:
+        """Bytes of the trial's output; the offset that the service wants next."""
+        request = agent_pb2.AppendLogRequest(agent_id=self._agent_id, lease=lease, offset=offset, data=data)
+        answer = await self._call("AppendLog", request)
+        return int(answer.next_offset)
+
+    async def _call(self, name: str, request: Any, *, extra: float = 0.0) -> Any:
+        retry = CALLS[name]
+        tries = 0
+        while True:
+            try:
+                return await self._try(name, request, retry.deadline + extra)
+            except UnknownAgentError:
+                tries += 1
+                # one try more than others have: the registration is expected to mend it
+                if name == "Register" or (retry.tries is not None and tries > retry.tries):
+                    raise
+                logger.info("the service does not know this agent: registering again")
+                await self.register()
+                if tries > 1:
+                    await asyncio.sleep(pause(tries))
+            except (ServiceAwayError, CredentialsError) as error:
+                tries += 1
+                if retry.tries is not None and tries >= retry.tries:
+                    raise
+                if isinstance(error, CredentialsError) and not self._registered:
+                    raise  # at its start there is somebody to tell
+                if tries in (1, 5) or tries % 30 == 0:
+                    logger.warning("%s; trying again", error)
+                await asyncio.sleep(pause(tries))
+
+    async def _try(self, name: str, request: Any, deadline: float) -> Any:
+        method = getattr(self._stub, name)
+        token = self._token
+        try:
+            return await method(request, timeout=deadline, metadata=(("authorization", f"Bearer {token}"),))
+        except grpc.aio.AioRpcError as error:
+            failure = _failure(name, error)
+        if isinstance(failure, CredentialsError):
+            try:
+                self._token = self._config.token()  # it may have been replaced
+            except ConfigError as unreadable:
+                logger.warning("%s", unreadable)
+        raise failure
+
+
+def pause(tries: int) -> float:
+    """Seconds before the next try, after this many."""
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries - 1, 16))
+    return longest * random.uniform(0.5, 1.0)
+
+
+def _failure(call: str, error: grpc.aio.AioRpcError) -> CallError:
+    status = error.code()
+    code, message, retryable = status.name.lower(), error.details() or "no message", False
+    if detail := _detail(error):
+        code, message, retryable = detail.code, detail.message, detail.retryable
+    if status in CREDENTIALS:
+        return CredentialsError(call, code, message)
+    if code == UNKNOWN_AGENT:
+        return UnknownAgentError(call, code, message)
+    if retryable or status in PASSING:
+        return ServiceAwayError(call, code, message)
+    refused = InvalidReportError if status is grpc.StatusCode.INVALID_ARGUMENT else CallRefusedError
+    return refused(call, code, message)
+
+
+def _detail(error: grpc.aio.AioRpcError) -> errordetails_pb2.ErrorDetail | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            for packed in status_pb2.Status.FromString(value).details:
+                detail = errordetails_pb2.ErrorDetail()
+                if packed.Unpack(detail):
+                    return detail
+    return None
+
+
+def _lease(message: agent_pb2.Lease) -> Lease:
+    return Lease(
+        id=message.id,
+        study=message.study,
+        trial=message.trial,
+        attempt=message.attempt,
+        component=message.component,
+        digest=message.digest,
+        application=message.application,
+        params={name: to_value(value) for name, value in message.params.items()},
+        metrics=tuple(message.metrics),
+        trial_timeout=_seconds(message.trial_timeout),
+        lease_time=_seconds(message.lease_time),
+    )
+
+
+def _duration(seconds: float) -> Duration:
+    message = Duration()
+    message.FromTimedelta(timedelta(seconds=seconds))
+    return message
+
+
+def _seconds(duration: Duration) -> float:
+    return duration.seconds + duration.nanos / 1e9

@@ -1,0 +1,74 @@
+"""A lease and its settlement, in plain Python, as the journal stores them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Self
+
+from trimtab_agent.components.schema import Scalar
+from trimtab_agent.runners.base import JobResult, Outcome
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to run a trial. Times are in seconds and relative; `trial_timeout` 0: the study sets none."""
+
+    id: str
+    study: str
+    trial: int
+    attempt: int
+    component: str
+    digest: str
+    application: str
+    params: Mapping[str, Scalar]
+    metrics: tuple[str, ...]
+    trial_timeout: float
+    lease_time: float
+
+    @property
+    def title(self) -> str:
+        """How people call the trial."""
+        return f"{self.study}/{self.trial}"
+
+    def to_json(self) -> str:
+        """The stored form."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads the stored form.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is damaged.
+        """
+        data = json.loads(text)
+        return cls(**{**data, "metrics": tuple(data["metrics"])})
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """The final report of a lease. Once journalled it never changes, so that sending it again is safe."""
+
+    outcome: Outcome
+    reason: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    elapsed: float = 0.0
+
+    @classmethod
+    def of(cls, result: JobResult) -> Self:
+        """The report of a job's result."""
+        return cls(result.outcome, result.reason, result.metrics, result.elapsed)
+
+    def to_json(self) -> str:
+        """The stored form."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads the stored form.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is damaged.
+        """
+        data = json.loads(text)
+        return cls(**{**data, "outcome": Outcome(data["outcome"])})

@@ -1,0 +1,185 @@
+"""The command line: `trimtab-agent run`, `check` and `try`."""
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from trimtab_agent import config as configuration
+from trimtab_agent.components.generated import Generator
+from trimtab_agent.components.loader import load_all
+from trimtab_agent.components.schema import Component
+from trimtab_agent.errors import AgentError, ComponentError, ConfigError
+
+EXAMPLES = """\
+examples:
+  trimtab-agent check agents/workloads
+  trimtab-agent try gcc-flags --components agents/workloads --set inline-limit=200
+  trimtab-agent run --server 127.0.0.1:8471 --token-file data/admin-token --components agents/workloads
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="trimtab-agent",
+        description="Runs Trimtab's trials on this machine.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    state = argparse.ArgumentParser(add_help=False)
+    state.add_argument(
+        "--state-dir",
+        type=Path,
+        default=configuration.default_state(),
+        metavar="D",
+        help="journal, build cache and the agent's identity (default: %(default)s)",
+    )
+    state.add_argument(
+        "--build-cache-mib",
+        type=_positive,
+        default=2048,
+        metavar="N",
+        help="size of the build cache (default: %(default)s MiB)",
+    )
+
+    run = commands.add_parser(
+        "run",
+        parents=[state],
+        help="take leases from the service and run their trials, until SIGTERM or SIGINT",
+        epilog="example:\n  trimtab-agent run --server tune.example.org:443 --tls --token-file /etc/trimtab/token \\\n"
+        "      --components /etc/trimtab/components --slots 1 --label partition=short",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
+    run.add_argument("--token-file", required=True, type=Path, metavar="F", help="file that holds the token")
+    run.add_argument(
+        "--components", required=True, type=Path, metavar="DIR", help="folder with NAME/component.yaml or *.yaml"
+    )
+    run.add_argument(
+        "--slots",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="trials that may run side by side (default: 1, so that none disturbs another's timing)",
+    )
+    run.add_argument("--name", default=configuration.default_name(), help="shown to users (default: %(default)s)")
+    run.add_argument(
+        "--label", action="append", default=[], metavar="KEY=VALUE", help="shown to users; may be repeated"
+    )
+    run.add_argument("--tls", action="store_true", help="encrypt the connection")
+    run.add_argument(
+        "--tls-ca", type=Path, metavar="F", help="certificates to trust, PEM (default: the system's); implies --tls"
+    )
+
+    check = commands.add_parser("check", parents=[state], help="validate component files and print their spaces")
+    check.add_argument(
+        "components", type=Path, metavar="DIR", help="folder with NAME/component.yaml or *.yaml, or one file"
+    )
+
+    attempt = commands.add_parser(
+        "try", parents=[state], help="run one trial here, without a service, and print its metrics"
+    )
+    attempt.add_argument("component", metavar="COMPONENT", help="name of the component, or its file")
+    attempt.add_argument(
+        "--components", type=Path, default=Path(), metavar="DIR", help="where it is looked for (default: here)"
+    )
+    attempt.add_argument("--application", metavar="A", help="which application (default: the first in the file)")
+    attempt.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter's value; the others have their defaults",
+    )
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command; exits with 1 where it fails, and with 2 where the command line or a component file is wrong."""
+    options = parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        {"run": _run, "check": _check, "try": _try}[options.command](options)
+    except ComponentError as error:
+        print(error, file=sys.stderr)
+        count = len(error.problems)
+        print(f"{count} fault{'s' if count > 1 else ''} in component files; nothing was started", file=sys.stderr)
+        sys.exit(2)
+    except ConfigError as error:
+        print(f"trimtab-agent: {error}", file=sys.stderr)
+        sys.exit(2)
+    except AgentError as error:
+        print(f"trimtab-agent: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _run(options: argparse.Namespace) -> None:
+    settings = configuration.Config(
+        server=configuration.parse_server(options.server),
+        token_file=options.token_file,
+        components=options.components,
+        state=options.state_dir.absolute(),
+        name=options.name,
+        slots=options.slots,
+        labels=configuration.parse_labels(options.label),
+        cache_limit=options.build_cache_mib << 20,
+        tls=options.tls or options.tls_ca is not None,
+        ca_file=options.tls_ca,
+    )
+    settings.token()
+    if settings.ca_file and not settings.ca_file.is_file():
+        raise ConfigError(f"--tls-ca {settings.ca_file} is not a file")
+    components = _load(options.components, options.state_dir)
+    # only here: they bring gRPC, which check and try do without
+    from trimtab_agent.agent import serve
+    from trimtab_agent.journal import Journal
+
+    journal = Journal(settings.state)
+    try:
+        asyncio.run(serve(settings, components, journal))
+    finally:
+        journal.close()
+
+
+def _check(options: argparse.Namespace) -> None:
+    from trimtab_agent.checking import describe
+
+    for component in _load(options.components, options.state_dir).values():
+        print(describe(component), end="\n\n")
+
+
+def _try(options: argparse.Namespace) -> None:
+    from trimtab_agent.trying import try_once
+
+    given = Path(options.component)
+    components = _load(given if given.is_file() else options.components, options.state_dir)
+    component = next(iter(components.values())) if given.is_file() else components.get(options.component)
+    if component is None:
+        raise ConfigError(
+            f"{options.components} has no component {options.component!r}; it has {', '.join(components)}"
+        )
+    application = options.application or next(iter(component.applications))
+    done = try_once(component, application, options.set, options.state_dir.absolute(), options.build_cache_mib << 20)
+    sys.exit(0 if done else 1)
+
+
+def _load(location: Path, state: Path) -> dict[str, Component]:
+    if not location.exists():
+        raise ConfigError(f"components {location}: no such file or folder")
+    return load_all(location, Generator(state.absolute() / "generated"))
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+if __name__ == "__main__":
+    main()

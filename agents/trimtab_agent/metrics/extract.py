@@ -1,0 +1,107 @@
+# pathlib's import would make every supervisor process larger and later
+# ruff: noqa: PTH
+"""Reads a metric from a run's output: by regular expression or as JSON."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# bytes read of a file that the application wrote
+FILE_LIMIT = 16 << 20
+
+
+class NoValueError(Exception):
+    """The output does not hold the metric; `str()` says what was looked for, and where."""
+
+
+def by_regex(text: str, metric: Mapping[str, Any]) -> float:
+    """The number in the pattern's group `value`, or else its first group; where it is found more than once, `take`
+    decides.
+
+    Raises:
+        NoValueError: no match, or what matched is not a number.
+    """
+    pattern = re.compile(metric["pattern"], re.MULTILINE)
+    group: str | int = "value" if "value" in pattern.groupindex else 1
+    found = [number(match.group(group), metric) for match in pattern.finditer(text)]
+    if not found:
+        raise NoValueError(f"{metric['source']} has nothing that matches {metric['pattern']!r}")
+    return _taken(found, metric["take"])
+
+
+def by_json(text: str, metric: Mapping[str, Any]) -> float:
+    """The number at a dotted path of a JSON text, or of its last line that is not empty.
+
+    Raises:
+        NoValueError: not JSON, nothing at that path, or not a number.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        lines = [line for line in text.splitlines() if line.strip()]
+        try:
+            value = json.loads(lines[-1])
+        except (ValueError, IndexError):
+            raise NoValueError(f"{metric['source']} is not JSON, nor is its last line") from None
+    for key in metric["path"].split(".") if metric["path"] else []:
+        try:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise NoValueError(f"{metric['source']} has no {metric['path']!r}: nothing at {key!r}") from None
+    return number(value, metric)
+
+
+def number(value: object, metric: Mapping[str, Any]) -> float:
+    """A finite number from what was found.
+
+    Raises:
+        NoValueError: it is not one.
+    """
+    try:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError
+        found = float(value)
+    except ValueError:
+        raise NoValueError(f"{value!r} is not a number") from None
+    if not math.isfinite(found):
+        raise NoValueError(f"{found!r} is not a finite number")
+    return found
+
+
+def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str) -> str:
+    """The text that the metric is to be found in.
+
+    Args:
+        metric: names it: stdout, stderr, or a file in `work`.
+        streams: paths of the captured streams.
+        work: the trial's work folder.
+
+    Raises:
+        NoValueError: the application did not write that file.
+    """
+    source = metric["source"]
+    path = streams.get(source) or os.path.join(work, source)
+    try:
+        with open(path, "rb") as file:
+            return file.read(FILE_LIMIT).decode("utf-8", "replace")
+    except OSError as error:
+        raise NoValueError(f"{source} cannot be read: {error.strerror}") from None
+
+
+def aggregate(values: Sequence[float], how: str) -> float:
+    """One number for several runs."""
+    if how == "median":
+        ordered = sorted(values)
+        middle = len(ordered) // 2
+        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return _taken(values, how)
+
+
+def _taken(values: Sequence[float], how: str) -> float:
+    if how in ("last", "first"):
+        return values[-1 if how == "last" else 0]
+    total = math.fsum(values)
+    return {"min": min(values), "max": max(values), "sum": total, "mean": total / len(values)}[how]

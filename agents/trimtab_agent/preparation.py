@@ -1,0 +1,118 @@
+"""Makes a trial ready to run: everything is checked and rendered, so that a supervisor needs no component file."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from trimtab_agent.components import arguments
+from trimtab_agent.components.environment import inherited
+from trimtab_agent.components.placeholders import render_argument
+from trimtab_agent.components.schema import Component, Configuration
+from trimtab_agent.errors import NotInComponentError
+from trimtab_agent.runners.base import BuildSpec, JobSpec
+
+
+def prepare(
+    component: Component,
+    application_name: str,
+    given: Configuration,
+    *,
+    title: str,
+    required: Sequence[str],
+    timeout: float,
+    work: Path,
+    cache: Path,
+    cache_limit: int,
+) -> JobSpec:
+    """The job of one trial; its work folder, which must be there, gets templates and files.
+
+    Args:
+        component: what is tuned.
+        application_name: which of its applications is run; empty: the first.
+        given: values; parameters that are not named have their defaults.
+        title: how people call the trial.
+        required: metrics without which the trial is infeasible.
+        timeout: seconds; shortens the application's own; 0: does not.
+        work: the trial's folder.
+        cache: folder of the build cache.
+        cache_limit: bytes that it may hold.
+
+    Raises:
+        NotInComponentError: an application, parameter or metric that the component does not have; a source that is
+        gone. UnsuitableValueError: a value that it does not allow.
+        OSError: the work folder cannot be written.
+    """
+    application = component.applications.get(application_name or next(iter(component.applications)))
+    if application is None:
+        known = ", ".join(component.applications)
+        raise NotInComponentError(
+            f"component {component.name!r} has no application {application_name!r}; it has {known}"
+        )
+    for metric in required:
+        if metric not in component.metrics:
+            known = ", ".join(component.metrics)
+            raise NotInComponentError(f"component {component.name!r} has no metric {metric!r}; it has {known}")
+    values = arguments.effective_values(component, given)
+    rendering = arguments.render(component, values)
+    places = {"component": str(component.folder), "work": str(work), "build": str(work)}
+    base_env = inherited(os.environ)
+    build = _build(component, rendering, places, base_env, cache=cache, limit=cache_limit)
+    if build:
+        places["build"] = build.entry
+    arguments.write_templates(component, rendering, places, work)
+    for file in application.files:
+        shutil.copy(file, work / file.name)
+    env = {**base_env, **arguments.environment(component, application, rendering, places)}
+    preload = [render_argument(library, places) for library in component.preload]
+    if preload:
+        env["LD_PRELOAD"] = ":".join([*preload, *filter(None, [env.get("LD_PRELOAD")])])
+    return JobSpec(
+        name=title,
+        work=str(work),
+        cwd=render_argument(application.cwd, {**rendering.texts, **places}),
+        command=arguments.command_line(component, application, rendering, places),
+        env=env,
+        base_env=base_env,
+        timeout=min(application.timeout, timeout) if timeout else application.timeout,
+        metrics=[{**asdict(metric), "file": str(metric.file or "")} for metric in component.metrics.values()],
+        required=list(required),
+        params=values,
+        python=sys.executable,
+        header=arguments.header_commands(component, rendering, places),
+        build=build,
+        repeats=application.repeats,
+        aggregate=application.aggregate,
+        failed_exit_codes=component.failed_exit_codes,
+        scheduler_options=rendering.scheduler_options,
+        directives=rendering.directives,
+    )
+
+
+def _build(
+    component: Component,
+    rendering: arguments.Rendering,
+    places: Mapping[str, str],
+    base_env: Mapping[str, str],
+    *,
+    cache: Path,
+    limit: int,
+) -> BuildSpec | None:
+    if component.build is None:
+        return None
+    try:
+        entry = str(cache / arguments.build_key(component, rendering))
+    except FileNotFoundError as error:
+        raise NotInComponentError(f"the build of component {component.name!r}: {error}") from None
+    places = {**places, "build": entry}
+    values = {**rendering.texts, **places}
+    env = {name: render_argument(text, values) for name, text in component.build.env.items()}
+    return BuildSpec(
+        entry=entry,
+        commands=arguments.build_commands(component, rendering, places),
+        env={**base_env, **env},
+        timeout=component.build.timeout,
+        limit=limit,
+    )

@@ -1,0 +1,1 @@
+"""Where trials run: each runner knows one way to start, follow and end a job."""

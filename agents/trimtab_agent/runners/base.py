@@ -1,0 +1,155 @@
+"""The contract of runners, and what passes between a runner and the supervisor that it starts."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+Json = Any
+
+RESULT = "result.json"
+SPEC = "spec.json"
+LOG = "log"
+
+
+class Outcome(StrEnum):
+    """How a trial ended. The words are those of SettleLease."""
+
+    COMPLETED = "completed"
+    # the configuration cannot work
+    INFEASIBLE = "infeasible"
+    # the machine's fault, or the component's: tried again, a bounded number of times
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    # given back without a result, when the agent is shut down
+    RELEASED = "released"
+
+
+class JobState(StrEnum):
+    """What a runner knows of a job."""
+
+    # never submitted, or gone without a result
+    ABSENT = "absent"
+    QUEUED = "queued"
+    RUNNING = "running"
+    # its result can be collected
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class BuildSpec:
+    """A build whose output is kept at `entry`; the cache that `entry` is in holds at most `limit` bytes."""
+
+    entry: str
+    commands: Sequence[Sequence[str]]
+    env: Mapping[str, str]
+    timeout: float
+    limit: int
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """All that a supervisor needs to run a trial; every value is final. Stored as JSON in the job's folder.
+
+    `work` and `cwd` are absolute paths; times are in seconds; `stream_limit` and `log_limit` are bytes kept of each
+    output stream and of the log. `metrics` holds the fields of `components.schema.Metric`; `required` names those
+    without which the trial is infeasible.
+    """
+
+    name: str
+    work: str
+    cwd: str
+    command: Sequence[str]
+    env: Mapping[str, str]
+    base_env: Mapping[str, str]
+    timeout: float
+    metrics: Sequence[Mapping[str, Json]]
+    required: Sequence[str]
+    params: Mapping[str, Json]
+    python: str
+    header: Sequence[Sequence[str]] = ()
+    build: BuildSpec | None = None
+    repeats: int = 1
+    aggregate: str = "median"
+    failed_exit_codes: Sequence[int] = ()
+    # seconds between SIGTERM and SIGKILL when the time is over
+    grace: float = 2.0
+    stream_limit: int = 2 << 20
+    log_limit: int = 64 << 10
+    # for batch runners
+    scheduler_options: Sequence[str] = ()
+    directives: Sequence[str] = ()
+
+    def to_json(self) -> str:
+        """The stored form, which the supervisor reads."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job ended. `elapsed`: seconds that the application ran, without builds and queues."""
+
+    outcome: Outcome
+    reason: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    elapsed: float = 0.0
+    node: str = field(default_factory=lambda: os.uname().nodename)
+    # for people: seconds that the build took; None where there was none to do
+    build_seconds: float | None = None
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads what the supervisor wrote."""
+        data = json.loads(text)
+        return cls(**{**data, "outcome": Outcome(data["outcome"])})
+
+
+class Runner(ABC):
+    """Runs jobs, each in a folder of its own that outlives the agent.
+
+    A job is known by its folder alone, so that an agent that was killed and started again finds every job of its
+    predecessor: `submit` leaves there all that the other methods need. All methods may be called for any number of
+        jobs at a time; none blocks the
+    event loop for more than some milliseconds.
+    """
+
+    @abstractmethod
+    async def submit(self, folder: Path, spec: JobSpec) -> None:
+        """Starts the job, or hands it to a queue. From here on it runs to its end even if the agent dies.
+
+        Raises:
+            OSError: it could not be started; nothing runs.
+        """
+
+    @abstractmethod
+    async def status(self, folder: Path) -> JobState:
+        """What is known of the job now; of one that an earlier agent submitted, too."""
+
+    @abstractmethod
+    async def wait(self, folder: Path) -> JobResult:
+        """Follows the job to its end and collects its result.
+
+        A job that is gone without a result gives FAILED. Cancelling the waiting (of the coroutine) leaves the job
+        alone.
+        """
+
+    @abstractmethod
+    async def cancel(self, folder: Path) -> None:
+        """Ends the job. Returns when no process of it is left (within about a second); `wait` then gives what there is:
+        CANCELLED, or its result where it ended first. A job that has ended or never ran is left alone."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Gives back what the runner holds beside its jobs; called once no job runs that the agent follows."""
+
+
+def stored_result(folder: Path) -> JobResult | None:
+    """The result that a supervisor left in the folder; None where there is none."""
+    try:
+        return JobResult.from_json((folder / RESULT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,256 @@
+"""Runs trials on the agent's own machine, each under a supervisor process that outlives the agent."""
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome, Runner, stored_result
+from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.supervisor.supervise import start_ticks
+
+logger = logging.getLogger(__name__)
+
+# marks every process of a job, in its environment
+JOB_VARIABLE = "TRIMTAB_JOB"
+# disk space set aside for the result before a trial begins: a trial that fills the disk is not lost
+RESULT_SPACE = 64 << 10
+# seconds that a supervisor has to end its trial and itself, before both are killed
+CANCEL_TIME = 2.0
+
+_SUPERVISOR = Path(__file__).parent.parent / "supervisor" / "__main__.py"
+_ALIVE = "alive"
+
+
+class _Supervisor:
+    """A supervisor process, which takes one job after another and ends when the agent does, or with its last job after
+    that."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    def take(self, folder: Path) -> None:
+        """Hands it a job, with the writing end of the job's pipe, of which this process keeps nothing."""
+        writer = os.open(folder / _ALIVE, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            socket.send_fds(self._socket, [os.fsencode(folder)], [writer])
+        finally:
+            os.close(writer)
+
+    def is_alive(self) -> bool:
+        """Whether it can take a job."""
+        return self.process.poll() is None
+
+    def dismiss(self) -> None:
+        """Lets it end, after the job that it has."""
+        self._socket.close()
+
+
+class LocalRunner(Runner):
+    """Jobs as processes.
+
+    The folder's pipe `alive` is open for writing in the supervisor as long as that works on the job, and nowhere else:
+    reading its end tells when the job is over, without a question of process numbers and of whose child it is.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[_Supervisor] = []
+        self._busy: dict[Path, _Supervisor] = {}
+        self._cancelled: set[Path] = set()
+        self._warned = False
+
+    async def submit(self, folder: Path, spec: JobSpec) -> None:
+        if (spec.scheduler_options or spec.directives) and not self._warned:
+            self._warned = True
+            logger.warning(
+                "%s: scheduler options and directives are ignored: they mean nothing to the local runner", spec.name
+            )
+        if (folder / "pid").exists():
+            # an earlier run of this job ended without a result, with its supervisor
+            await _kill_marked(folder)
+            (folder / "pid").unlink()
+        (folder / "cancel").unlink(missing_ok=True)
+        self._cancelled.discard(folder)
+        _reserve(folder / "result.reserved")
+        write_atomically(folder / SPEC, marked(spec, folder).to_json().encode())
+        pipe = folder / _ALIVE
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe, 0o600)
+        # opening the other end waits for a reader
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            supervisor = self._supervisor()
+            supervisor.take(folder)
+            self._busy[folder] = supervisor
+        finally:
+            os.close(reader)
+
+    def _supervisor(self) -> _Supervisor:
+        """One that is idle, or a new one: starting Python takes longer than all the rest between two trials."""
+        while self._idle:
+            supervisor = self._idle.pop()
+            if supervisor.is_alive():
+                return supervisor
+            supervisor.dismiss()
+        return _Supervisor()
+
+    def close(self) -> None:
+        """Lets the idle supervisors end."""
+        for supervisor in self._idle:
+            supervisor.dismiss()
+        for supervisor in self._idle:
+            supervisor.process.wait()
+        self._idle.clear()
+
+    async def status(self, folder: Path) -> JobState:
+        if (folder / RESULT).exists():
+            return JobState.ENDED
+        reader = _open_alive(folder)
+        if reader is None:
+            return JobState.ABSENT
+        try:
+            if not _is_over(reader):
+                return JobState.RUNNING
+        finally:
+            os.close(reader)
+        return JobState.ENDED if (folder / RESULT).exists() else JobState.ABSENT
+
+    async def wait(self, folder: Path) -> JobResult:
+        await self._until_gone(folder)
+        result = stored_result(folder)
+        if result is not None:
+            return result
+        # the supervisor was killed: what it ran may still be there
+        await _kill_marked(folder)
+        if folder in self._cancelled:
+            return JobResult(Outcome.CANCELLED, "cancelled")
+        return JobResult(Outcome.FAILED, "the trial's supervisor process was killed")
+
+    async def cancel(self, folder: Path) -> None:
+        if await self.status(folder) is not JobState.RUNNING:
+            return
+        self._cancelled.add(folder)
+        (folder / "cancel").touch()
+        # it may not have come to writing its number yet: then it finds the mark by itself
+        if pid := _supervisor_pid(folder):
+            _signal(pid, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(CANCEL_TIME):
+                await self._until_gone(folder)
+        except TimeoutError:
+            if pid := _supervisor_pid(folder):
+                _signal(pid, signal.SIGKILL)
+            await self._until_gone(folder)
+        if stored_result(folder) is None:
+            await _kill_marked(folder)
+
+    async def _until_gone(self, folder: Path) -> None:
+        reader = _open_alive(folder)
+        if reader is None:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            while not _is_over(reader):
+                ended = loop.create_future()
+                loop.add_reader(reader, _set, ended)
+                try:
+                    await ended
+                finally:
+                    loop.remove_reader(reader)
+        finally:
+            os.close(reader)
+        if supervisor := self._busy.pop(folder, None):
+            self._idle.append(supervisor)
+
+
+def marked(spec: JobSpec, folder: Path) -> JobSpec:
+    """The specification with the job's mark in every environment, by which its processes are found when its supervisor
+    is gone."""
+    mark = {JOB_VARIABLE: str(folder)}
+    build = replace(spec.build, env={**spec.build.env, **mark}) if spec.build else None
+    return replace(spec, env={**spec.env, **mark}, base_env={**spec.base_env, **mark}, build=build)
+
+
+def _open_alive(folder: Path) -> int | None:
+    try:
+        return os.open(folder / _ALIVE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+
+
+def _is_over(reader: int) -> bool:
+    """Whether nobody holds the pipe's other end."""
+    try:
+        return os.read(reader, 1) == b""
+    except BlockingIOError:
+        return False
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _supervisor_pid(folder: Path) -> int | None:
+    """The supervisor's process number while it lives. The start time tells it from a later process of the same
+    number."""
+    try:
+        pid, started = (int(part) for part in (folder / "pid").read_text(encoding="ascii").split())
+        return pid if start_ticks(pid) == started else None
+    except (OSError, ValueError):
+        return None
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError as error:
+        if error.errno != errno.ESRCH:
+            raise
+
+
+def _reserve(path: Path) -> None:
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
+
+
+async def _kill_marked(folder: Path) -> None:
+    """Kills every process that carries the job's mark, until none is left (at most 2 s)."""
+    give_up = time.monotonic() + 2.0
+    while found := _marked_processes(folder):
+        if time.monotonic() > give_up:
+            logger.warning("processes %s of %s could not be killed", found, folder)
+            return
+        for pid in found:
+            _signal(pid, signal.SIGKILL)
+        await asyncio.sleep(0.005)
+
+
+def _marked_processes(folder: Path) -> list[int]:
+    mark = f"{JOB_VARIABLE}={folder}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    found.append(int(process.name))
+            except OSError:
+                continue  # gone, or another user's
+    return found

@@ -1,0 +1,12 @@
+# pathlib's import would make every supervisor process larger and later
+# ruff: noqa: PTH
+"""`python -I -S .../supervisor SOCKET`: small, because Python compiles the file it is started with anew each time."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from trimtab_agent.supervisor.supervise import main
+
+main(int(sys.argv[1]))

@@ -1,0 +1,271 @@
+# pathlib's import would make every supervisor process larger and later
+# ruff: noqa: PTH
+"""Runs one command in a session of its own, and leaves no process of it behind."""
+
+import errno
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from trimtab_agent.supervisor.capture import Capture
+
+# seconds between SIGTERM and SIGKILL when the trial is cancelled: it has to be gone within a second
+CANCEL_GRACE = 0.4
+PIPE_SIZE = 1 << 20
+_F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class NotStartedError(Exception):
+    """The program could not be started; `str()` says why."""
+
+
+class HaltedError(Exception):
+    """Raised out of a computation of our own by SIGTERM or SIGALRM, where `Signals.interrupts` allows it."""
+
+
+class Signals:
+    """SIGTERM means: look whether the trial is to be ended. Also wakes the waiting for a child's end.
+
+    A file says which trial is meant: the signal alone could arrive when the next one runs already.
+    """
+
+    def __init__(self) -> None:
+        self._mark = ""
+        self.interrupts = False
+        self.wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
+            signal.signal(number, self._handle)
+
+    def follow(self, mark: str) -> None:
+        """From now on, the file `mark` means that the trial is to be ended."""
+        self._mark = mark
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the trial is to be ended."""
+        return os.path.exists(self._mark)
+
+    def _handle(self, number: int, _frame: object) -> None:
+        if self.interrupts and (number == signal.SIGALRM or (number == signal.SIGTERM and self.stopped)):
+            raise HaltedError
+
+    def drain(self) -> None:
+        """Forgets the wake-ups so far."""
+        with suppress(BlockingIOError):
+            while os.read(self.wake, 512):
+                pass
+
+
+class Ended:
+    """How a command ended. `code` is the exit code, or minus the signal's number; `seconds` is wall time by a
+    monotonic clock."""
+
+    __slots__ = ("code", "seconds", "timed_out")
+
+    def __init__(self, code: int, seconds: float, timed_out: bool) -> None:
+        self.code = code
+        self.seconds = seconds
+        self.timed_out = timed_out
+
+    def told(self) -> str:
+        """In words."""
+        if self.code >= 0:
+            return f"ended with exit code {self.code}"
+        try:
+            name = signal.Signals(-self.code).name
+        except ValueError:
+            name = f"signal {-self.code}"
+        return f"was ended by {name}"
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of every descendant whose own parent ends, so that none can slip away."""
+    import ctypes
+
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    *,
+    seconds: float,
+    grace: float,
+    stdout: Sequence[Capture],
+    stderr: Sequence[Capture],
+    signals: Signals,
+) -> Ended:
+    """Runs a command to its end.
+
+    Args:
+        argv: the program, looked up in PATH of `env`, and its arguments.
+        env: its whole environment.
+        cwd: its folder; this process changes there.
+        seconds: time that it may take; then its session gets SIGTERM and, `grace` seconds later, SIGKILL.
+        grace: see `seconds`.
+        stdout: take its standard output.
+        stderr: take its standard error.
+        signals: ends it early when they say so.
+
+    Raises:
+        NotStartedError: the program or the folder is not there, or cannot be executed.
+    """
+    try:
+        os.chdir(cwd)
+        program = _find(argv[0], env.get("PATH", os.defpath))
+        out, out_writer = _pipe()
+        err, err_writer = _pipe()
+        started = time.monotonic()
+        try:
+            pid = os.posix_spawn(
+                program,
+                list(argv),
+                dict(env),
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, out_writer, 1),
+                    (os.POSIX_SPAWN_DUP2, err_writer, 2),
+                ],
+                setsid=True,
+                setsigmask=[],
+                # Python ignores these two; a program does not expect to be born with them ignored
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            )
+        except BaseException:
+            os.close(out)
+            os.close(err)
+            raise
+        finally:
+            os.close(out_writer)
+            os.close(err_writer)
+    except OSError as error:
+        why = "it has no '#!' line and is not a program" if error.errno == errno.ENOEXEC else error.strerror
+        raise NotStartedError(f"{argv[0]!r} cannot be started: {why}") from None
+    except ValueError as error:  # a NUL in an argument
+        raise NotStartedError(f"{argv[0]!r} cannot be started: {error}") from None
+    sinks = {out: stdout, err: stderr}
+    ended = _follow(pid, started, deadline=started + seconds, grace=grace, sinks=sinks, signals=signals)
+    kill_orphans()
+    for pipe, captures in sinks.items():
+        os.set_blocking(pipe, False)
+        while _pump(pipe, captures):
+            pass
+        os.close(pipe)
+    return ended
+
+
+def _follow(
+    pid: int,
+    started: float,
+    *,
+    deadline: float,
+    grace: float,
+    sinks: Mapping[int, Sequence[Capture]],
+    signals: Signals,
+) -> Ended:
+    poll = select.poll()
+    for pipe in (*sinks, signals.wake):
+        poll.register(pipe, select.POLLIN)
+    timed_out = False
+    kill_at = 0.0  # when SIGTERM turns into SIGKILL; 0: SIGTERM has not been sent
+    while True:
+        status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        now = time.monotonic()
+        if status is not None:
+            # its group first, while its own remains keep the number from being given to another
+            _kill_group(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
+            return Ended(code, now - started, timed_out)
+        if not kill_at and (signals.stopped or now >= deadline):
+            timed_out = not signals.stopped
+            kill_at = now + (CANCEL_GRACE if signals.stopped else grace)
+            _kill_group(pid, signal.SIGTERM)
+        elif kill_at and now >= kill_at:
+            _kill_group(pid, signal.SIGKILL)
+        elif kill_at and signals.stopped:
+            kill_at = min(kill_at, now + CANCEL_GRACE)
+        wait = max(0.0, (kill_at or deadline) - now) if now < (kill_at or deadline) else 0.05
+        for ready, _ in poll.poll(min(wait, 3600) * 1000 + 1):
+            if ready == signals.wake:
+                signals.drain()
+            elif not _pump(ready, sinks[ready]):
+                poll.unregister(ready)
+
+
+def _pump(pipe: int, captures: Sequence[Capture]) -> bool:
+    """Moves what is there; False at the end of the output, or where there is nothing now."""
+    try:
+        data = os.read(pipe, 1 << 16)
+    except BlockingIOError:
+        return False
+    for capture in captures:
+        capture.add(data)
+    return bool(data)
+
+
+def kill_orphans() -> None:
+    """Kills every descendant that is left, round by round: the children of one that is killed become ours. Gives up
+    after 2 s."""
+    give_up = time.monotonic() + 2.0
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        if time.monotonic() > give_up:
+            return
+        for child in _children():
+            with suppress(OSError):  # gone, or another user's (setuid)
+                os.kill(child, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def _children() -> list[int]:
+    """The processes whose parent this one is."""
+    me = os.getpid()
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # after the program's name, which may hold anything: state, parent
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == me:
+                found.append(int(name))
+    return found
+
+
+def _kill_group(pid: int, number: int) -> None:
+    # there may be nothing left of it, or nothing but what runs as another user
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _pipe() -> tuple[int, int]:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    # fewer switches between the program and us, so that its output disturbs its timing less
+    with suppress(OSError):  # the user's limit of pipe memory may be reached
+        fcntl.fcntl(writer, _F_SETPIPE_SZ, PIPE_SIZE)
+    return reader, writer
+
+
+def _find(program: str, path: str) -> str:
+    if "/" in program:
+        return program
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder or ".", program)
+        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
+            return candidate
+    raise FileNotFoundError(errno.ENOENT, f"not found in PATH ({path})")

@@ -1,0 +1,318 @@
+# pathlib's import would make every supervisor process larger and later
+# ruff: noqa: PTH
+"""One trial from its specification to its result: build, header commands, application, metrics.
+
+The folder of the trial holds `spec.json` (runners.base.JobSpec), gets `pid`, `log`, `stdout`, `stderr`, and in the end
+`result.json`.
+"""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab_agent.supervisor import process
+from trimtab_agent.supervisor.capture import Capture, last_lines
+from trimtab_agent.supervisor.files import sync_folder
+
+Spec = Mapping[str, Any]
+
+# seconds that reading one metric by regular expression may take: a bad pattern can take for ever
+EXTRACTION_TIME = 30.0
+
+
+class TrialOverError(Exception):
+    """The trial is over without metrics."""
+
+    def __init__(self, outcome: str, reason: str) -> None:
+        self.outcome = outcome
+        self.reason = reason
+        super().__init__(reason)
+
+
+def main(number: int) -> None:
+    """Runs the trials whose folders come in through a socket, until the agent has closed its end of it.
+
+    Args:
+        number: the socket's. Each message is a folder's path, with the writing end of a pipe: while that is open, the
+            agent knows that the trial is being worked on.
+    """
+    os.set_inheritable(number, False)
+    process.adopt_orphans()
+    signals = process.Signals()
+    with socket.socket(fileno=number) as agent:
+        while True:
+            message, handles, _, _ = socket.recv_fds(agent, 4096, 1)
+            if not message:
+                return
+            os.set_inheritable(handles[0], False)
+            work_on(message.decode(), signals)
+            os.close(handles[0])
+
+
+def work_on(folder: str, signals: process.Signals) -> None:
+    """Runs the trial in `folder` to its stored result."""
+    signals.follow(os.path.join(folder, "cancel"))
+    with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
+        file.write(f"{os.getpid()} {start_ticks(os.getpid())}")
+    with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
+        spec = json.load(file)
+    result = Supervisor(folder, spec, signals).run()
+    os.chdir("/")  # the trial's folder may go
+    store(folder, result, signals)
+
+
+def start_ticks(pid: int) -> int:
+    """When the process started, in the kernel's ticks: with the number, a name that is not given twice.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> None:
+    """Writes the result so that it survives a power cut, into disk space that was set aside before the trial began."""
+    reserved, final = os.path.join(folder, "result.reserved"), os.path.join(folder, "result.json")
+    data = json.dumps(result).encode()
+    while True:
+        try:
+            handle = os.open(reserved, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.pwrite(handle, data, 0)
+            os.ftruncate(handle, len(data))
+            os.fsync(handle)
+            os.close(handle)
+            os.rename(reserved, final)
+            sync_folder(folder)
+            return
+        except OSError:
+            if signals.stopped:
+                return
+            time.sleep(0.5)
+
+
+class Supervisor:
+    """Runs the steps of one trial."""
+
+    def __init__(self, folder: str, spec: Spec, signals: process.Signals) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.signals = signals
+        self.log = Capture(os.path.join(folder, "log"), spec["log_limit"])
+        self.streams = {name: os.path.join(folder, name) for name in ("stdout", "stderr")}
+        self.elapsed = 0.0
+        self.build_seconds: float | None = None
+        self.build_lock: int | None = None
+
+    def run(self) -> dict[str, Any]:
+        """The result, as runners.base.JobResult has it."""
+        outcome, reason, metrics = "completed", "", {}
+        try:
+            self._build()
+            metrics = self._measure()
+        except TrialOverError as verdict:
+            outcome, reason = verdict.outcome, verdict.reason
+        except Exception as error:  # noqa: BLE001  whatever it is, the trial has to end with a reason
+            outcome, reason = "failed", f"the trial's supervisor failed: {type(error).__name__}: {error}"
+        finally:
+            # until here it kept the build's output from being evicted
+            if self.build_lock is not None:
+                os.close(self.build_lock)
+        if self.signals.stopped and outcome != "completed":
+            outcome, reason = "cancelled", "cancelled"
+        if reason:
+            self.log.add(f"[{outcome}] {reason}\n".encode())
+        self.log.close()
+        return {
+            "outcome": outcome,
+            "reason": reason,
+            "metrics": metrics,
+            "elapsed": self.elapsed,
+            "node": os.uname().nodename,
+            "build_seconds": self.build_seconds,
+        }
+
+    # -- steps
+
+    def _build(self) -> None:
+        build = self.spec["build"]
+        if build is None:
+            return
+        from trimtab_agent.supervisor import build_cache
+
+        try:
+            self.build_lock, self.build_seconds = build_cache.use(
+                build["entry"], build["limit"], lambda: self._make(build), lambda: self.signals.stopped
+            )
+        except InterruptedError:
+            raise TrialOverError("cancelled", "cancelled") from None
+        except OSError as error:
+            raise TrialOverError("failed", f"the build cache cannot be used: {error}") from None
+
+    def _make(self, build: Spec) -> None:
+        deadline = time.monotonic() + build["timeout"]
+        for argv in build["commands"]:
+            left = deadline - time.monotonic()
+            ended = self._step("build", argv, build["env"], build["entry"], seconds=left)
+            if ended.timed_out:
+                raise TrialOverError(
+                    "infeasible", self._with_output(f"build: did not end within {build['timeout']:g} s")
+                )
+            if ended.code != 0:
+                raise TrialOverError("infeasible", self._with_output(f"build: {argv[0]} {ended.told()}"))
+
+    def _measure(self) -> dict[str, float]:
+        spec = self.spec
+        deadline = time.monotonic() + spec["timeout"]
+        runs: list[dict[str, float]] = []
+        for _ in range(spec["repeats"]):
+            for argv in spec["header"]:
+                ended = self._step("header", argv, spec["base_env"], spec["work"], seconds=deadline - time.monotonic())
+                if ended.timed_out:
+                    raise TrialOverError(
+                        "failed",
+                        self._with_output(f"header: {argv[0]} did not end within the trial's {spec['timeout']:g} s"),
+                    )
+                if ended.code != 0:
+                    raise TrialOverError("failed", self._with_output(f"header: {argv[0]} {ended.told()}"))
+            ended = self._run_application(deadline)
+            runs.append(self._metrics(ended.seconds))
+        from trimtab_agent.metrics.extract import aggregate
+
+        common = [name for name in runs[0] if all(name in run for run in runs)]
+        return {name: aggregate([run[name] for run in runs], spec["aggregate"]) for name in common}
+
+    def _run_application(self, deadline: float) -> process.Ended:
+        spec = self.spec
+        captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
+        try:
+            left = deadline - time.monotonic()
+            ended = self._step("command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures)
+        finally:
+            for capture in captures:
+                capture.close()
+        self.elapsed += ended.seconds
+        if ended.timed_out:
+            raise TrialOverError("infeasible", self._with_output(f"did not end within {spec['timeout']:g} s"))
+        if ended.code in spec["failed_exit_codes"]:
+            raise TrialOverError(
+                "failed", self._with_output(f"ended with exit code {ended.code}, which means the machine's fault")
+            )
+        if ended.code != 0:
+            raise TrialOverError("infeasible", self._with_output(ended.told()))
+        return ended
+
+    def _step(
+        self,
+        step: str,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str,
+        *,
+        seconds: float,
+        captures: Sequence[Capture] = (),
+    ) -> process.Ended:
+        """Runs a command whose output goes to the log and to `captures`: none, or one for each stream."""
+        self.log.add(f"$ {_shown(argv)}\n".encode())
+        self.log.forget()
+        sinks = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
+        try:
+            ended = process.run(
+                argv,
+                env,
+                cwd,
+                seconds=seconds,
+                grace=self.spec["grace"],
+                stdout=sinks[0],
+                stderr=sinks[1],
+                signals=self.signals,
+            )
+        except process.NotStartedError as error:
+            raise TrialOverError("failed", f"{step}: {error}") from None
+        if self.signals.stopped:
+            raise TrialOverError("cancelled", "cancelled")
+        return ended
+
+    def _with_output(self, reason: str) -> str:
+        output = last_lines(bytes(self.log.recent))
+        return f"{reason}\n{output}" if output else reason
+
+    # -- metrics
+
+    def _metrics(self, seconds: float) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for metric in self.spec["metrics"]:
+            name = metric["name"]
+            try:
+                found[name] = self._metric(metric, seconds)
+            except _NoMetricError as error:
+                if name in self.spec["required"]:
+                    raise TrialOverError(error.outcome, f"metric {name!r}: {error}") from None
+                self.log.add(f"[metric {name!r} left out: {error}]\n".encode())
+        return found
+
+    def _metric(self, metric: Spec, seconds: float) -> float:
+        if metric["kind"] == "wall_time":
+            return seconds
+        if metric["kind"] == "python":
+            return self._call_function(metric, seconds)
+        from trimtab_agent.metrics import extract
+
+        read = extract.by_regex if metric["kind"] == "regex" else extract.by_json
+        try:
+            self.signals.interrupts = True
+            signal.setitimer(signal.ITIMER_REAL, EXTRACTION_TIME)
+            try:
+                return read(extract.read_source(metric, self.streams, self.spec["work"]), metric)
+            finally:
+                self.signals.interrupts = False
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except extract.NoValueError as error:
+            raise _NoMetricError("infeasible", str(error)) from None
+        except process.HaltedError:
+            raise _NoMetricError(
+                "failed", f"was not found within {EXTRACTION_TIME:g} s; is the pattern a costly one?"
+            ) from None
+
+    def _call_function(self, metric: Spec, seconds: float) -> float:
+        from trimtab_agent.metrics import extract
+
+        request, answer = (os.path.join(self.folder, f"metric.{end}") for end in ("request", "answer"))
+        if os.path.exists(answer):
+            os.unlink(answer)
+        asked = {"file": metric["file"], "function": metric["function"], "work": self.spec["work"]}
+        with open(request, "w", encoding="utf-8") as file:
+            json.dump({**asked, **self.streams, "seconds": seconds, "params": self.spec["params"]}, file)
+        host = os.path.join(os.path.dirname(os.path.abspath(extract.__file__)), "function_host.py")
+        argv = [self.spec["python"], "-I", host, request, answer]
+        ended = self._step("metric", argv, self.spec["base_env"], self.spec["work"], seconds=metric["timeout"])
+        told = f"{os.path.basename(metric['file'])}:{metric['function']}"
+        if ended.timed_out:
+            raise _NoMetricError("failed", f"{told} did not end within {metric['timeout']:g} s")
+        try:
+            with open(answer, encoding="utf-8") as file:
+                data = json.load(file)
+        except (OSError, ValueError):
+            raise _NoMetricError("failed", self._with_output(f"{told} {ended.told()} without an answer")) from None
+        if "error" in data:
+            raise _NoMetricError("failed", f"{told} raised {data['error']}")
+        if data["value"] is None:
+            raise _NoMetricError("infeasible", f"{told} found no number")
+        try:
+            return extract.number(data["value"], metric)
+        except extract.NoValueError as error:
+            raise _NoMetricError("infeasible", f"{told}: {error}") from None
+
+
+class _NoMetricError(Exception):
+    def __init__(self, outcome: str, reason: str) -> None:
+        self.outcome = outcome
+        super().__init__(reason)
+
+
+def _shown(argv: Sequence[str]) -> str:
+    return " ".join(item if item and not set(item) & set(" \t\n'\"\\$`*?;&|<>(){}[]") else repr(item) for item in argv)

@@ -1,0 +1,292 @@
+"""A trial from its lease to the service's acknowledgement, and all the trials of an agent."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Coroutine, Mapping
+
+from trimtab_agent.components.schema import Component
+from trimtab_agent.config import Config
+from trimtab_agent.control_plane import ControlPlane
+from trimtab_agent.errors import (
+    CallError,
+    CallRefusedError,
+    InvalidReportError,
+    NotInComponentError,
+    UnsuitableValueError,
+)
+from trimtab_agent.journal import Entry, Journal
+from trimtab_agent.lease import Lease, Settlement
+from trimtab_agent.log_shipper import LogShipper
+from trimtab_agent.preparation import prepare
+from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner
+
+logger = logging.getLogger(__name__)
+
+# a trial that vanished with its machine is started again this often; then it is the service's turn to try it elsewhere
+RERUNS = 1
+# seconds between two tries to write the journal on a full disk
+JOURNAL_INTERVAL = 2.0
+
+
+class _Trial:
+    """What the agent knows of a trial between its lease and the acknowledgement of its settlement."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.task: asyncio.Task[None] | None = None
+        # its processes may be running; it takes a slot
+        self.running = entry.settlement is None
+        self.lost = False
+        # why it is to end early; empty: it is not
+        self.cancel_reason = ""
+        self.released = False
+
+
+class TrialRunner:
+    """The trials of this agent. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        components: Mapping[str, Component],
+        journal: Journal,
+        runner: Runner,
+        control: ControlPlane,
+    ) -> None:
+        self._config = config
+        self._components = components
+        self._journal = journal
+        self._runner = runner
+        self._control = control
+        self._trials: dict[str, _Trial] = {}
+        self._slot_freed = asyncio.Event()
+        self._confirmed = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
+
+    # -- what the loops ask and say
+
+    def held(self) -> list[str]:
+        """Every lease whose end the service has not acknowledged."""
+        return list(self._trials)
+
+    async def free_slots(self) -> int:
+        """How many slots are free, as soon as one is."""
+        while True:
+            self._slot_freed.clear()
+            free = self._config.slots - sum(trial.running for trial in self._trials.values())
+            if free > 0:
+                return free
+            await self._slot_freed.wait()
+
+    def start(self, lease: Lease) -> None:
+        """Takes on a lease. One that is held already (its answer came twice) changes nothing."""
+        if lease.id in self._trials:
+            return
+        try:
+            entry = self._journal.accept(lease)
+        except OSError as error:
+            # without a journal it is not held: the service grants it again, to this agent or another
+            logger.error("lease of %s cannot be journalled and is left to expire: %s", lease.title, error)
+            return
+        self._begin(entry)
+
+    def resume(self, entry: Entry) -> None:
+        """Takes up a lease that an earlier process of this agent left. What runs is followed and what has ended is
+        reported at once; what has to run again waits for `confirm`."""
+        self._begin(entry)
+
+    def confirm(self) -> None:
+        """Leases that `lose` has not named by now are still this agent's."""
+        self._confirmed.set()
+
+    def cancel(self, lease: str, reason: str) -> None:
+        """Ends a trial that the service does not want any more."""
+        trial = self._trials.get(lease)
+        if trial and trial.running and not trial.cancel_reason:
+            logger.info("%s is cancelled: %s", trial.entry.lease.title, reason)
+            trial.cancel_reason = reason or "cancelled by the service"
+            self._spawn(self._runner.cancel(trial.entry.folder))
+
+    def lose(self, lease: str) -> None:
+        """Ends a trial that belongs to another agent by now. A result that is there already is reported all the same:
+        what it is worth is for the service to say."""
+        trial = self._trials.get(lease)
+        if trial and trial.running and not trial.lost:
+            logger.warning("the lease of %s is lost; its trial is ended", trial.entry.lease.title)
+            trial.lost = True
+            self._spawn(self._runner.cancel(trial.entry.folder))
+
+    async def shut_down(self, seconds: float) -> None:
+        """Ends every trial and gives its lease back. What cannot be reported in time stays in the journal for the next
+        start."""
+        running = [trial for trial in self._trials.values() if trial.running]
+        for trial in running:
+            trial.released = True
+        self.confirm()
+        await asyncio.gather(*(self._runner.cancel(trial.entry.folder) for trial in running))
+        tasks = [trial.task for trial in self._trials.values() if trial.task]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for task in [*tasks, *self._background]:
+            task.cancel()
+        await asyncio.gather(*tasks, *self._background, return_exceptions=True)
+
+    # -- one trial
+
+    def _begin(self, entry: Entry) -> None:
+        trial = self._trials[entry.lease.id] = _Trial(entry)
+        trial.task = asyncio.create_task(self._live(trial), name=entry.lease.title)
+        trial.task.add_done_callback(_tell_failure)
+
+    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        task.add_done_callback(_tell_failure)
+
+    async def _live(self, trial: _Trial) -> None:
+        entry = trial.entry
+        shipper = LogShipper(self._control, entry)
+        if entry.settlement is None:
+            following = asyncio.create_task(shipper.follow())
+            try:
+                settlement = await self._settlement(trial)
+            finally:
+                following.cancel()
+                trial.running = False
+                self._slot_freed.set()
+            if trial.lost:
+                await self._forget(trial)
+                return
+            await self._journal_settlement(entry, settlement)
+        # the result before the log: the next trial may be waiting for it
+        await self._report(entry)
+        await shipper.finish()
+        await self._forget(trial)
+
+    async def _report(self, entry: Entry) -> None:
+        assert entry.settlement is not None
+        try:
+            await self._control.settle(entry.lease.id, entry.settlement)
+        except InvalidReportError as error:
+            # it measures something else than the study asks for: the study has to hear that
+            logger.warning("%s: %s", entry.lease.title, error)
+            await self._journal_settlement(entry, Settlement(Outcome.FAILED, str(error)))
+            await self._report(entry)
+        except CallRefusedError as error:
+            logger.warning("the service does not take the result of %s: %s", entry.lease.title, error)
+        else:
+            logger.info("%s: %s%s", entry.lease.title, entry.settlement.outcome, _told(entry.settlement))
+
+    async def _forget(self, trial: _Trial) -> None:
+        del self._trials[trial.entry.lease.id]
+        try:
+            await asyncio.to_thread(self._journal.remove, trial.entry)
+        except OSError as error:
+            # at the next start it is reported once more, which changes nothing
+            logger.warning("%s cannot be removed: %s", trial.entry.folder, error)
+
+    async def _settlement(self, trial: _Trial) -> Settlement:
+        """Runs the trial, or waits for one that runs already."""
+        try:
+            result = await self._result(trial)
+        except UnsuitableValueError as error:
+            result = JobResult(Outcome.INFEASIBLE, str(error))
+        except NotInComponentError as error:
+            result = JobResult(Outcome.FAILED, str(error))
+        except OSError as error:
+            result = JobResult(Outcome.FAILED, f"the trial could not be started: {error}")
+        except Exception as error:
+            # a fault of ours must not leave the service waiting for this trial
+            logger.exception("%s", trial.entry.lease.title)
+            result = JobResult(Outcome.FAILED, f"the agent failed: {type(error).__name__}: {error}")
+        # a trial that ended by itself before the signal came has its own result
+        if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
+            return Settlement(Outcome.RELEASED, "the agent was stopped")
+        if trial.cancel_reason and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
+            return Settlement(Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed)
+        return Settlement.of(result)
+
+    async def _result(self, trial: _Trial) -> JobResult:
+        entry = trial.entry
+        folder = entry.folder
+        if await self._runner.status(folder) is JobState.ABSENT:
+            await self._confirmed.wait()
+            if trial.released or trial.cancel_reason or trial.lost:
+                return JobResult(Outcome.CANCELLED)
+            if (folder / "spec.json").exists():
+                if entry.reruns >= RERUNS:
+                    return JobResult(
+                        Outcome.FAILED,
+                        "the trial vanished without a result, with its machine or by a signal, more than once",
+                    )
+                logger.warning("%s vanished without a result; it is run again", entry.lease.title)
+                self._journal.note_rerun(entry)
+            spec = prepare(
+                self._component(entry.lease),
+                entry.lease.application,
+                entry.lease.params,
+                title=entry.lease.title,
+                required=entry.lease.metrics,
+                timeout=entry.lease.trial_timeout,
+                work=entry.work,
+                cache=self._journal.state / "builds",
+                cache_limit=self._config.cache_limit,
+            )
+            await self._runner.submit(folder, spec)
+            if trial.released or trial.cancel_reason or trial.lost:
+                # it came while the job was being submitted, and found nothing to end
+                await self._runner.cancel(folder)
+            self._spawn(self._report_started(entry.lease))
+        return await self._runner.wait(folder)
+
+    def _component(self, lease: Lease) -> Component:
+        component = self._components.get(lease.component)
+        if component is None:
+            raise NotInComponentError(
+                f"this agent has no component {lease.component!r}; it has {', '.join(self._components)}"
+            )
+        if lease.digest and lease.digest != component.digest:
+            raise NotInComponentError(
+                f"component {lease.component!r} has digest {component.digest[:12]} here, "
+                f"but the study was made for {lease.digest[:12]}"
+            )
+        return component
+
+    async def _report_started(self, lease: Lease) -> None:
+        try:
+            await self._control.report_started(lease.id, self._config.name)
+        except CallError as error:
+            logger.info("%s: %s", lease.title, error)
+
+    async def _journal_settlement(self, entry: Entry, settlement: Settlement) -> None:
+        told = False
+        while True:
+            try:
+                # in a thread: the loop asks for the next lease meanwhile
+                await asyncio.to_thread(self._journal.settle, entry, settlement)
+                return
+            except OSError as error:
+                if not told:
+                    told = True
+                    logger.error(
+                        "the result of %s cannot be written to %s and waits until there is room: %s",
+                        entry.lease.title,
+                        entry.folder,
+                        error,
+                    )
+                # the trial's own files may be what fills the disk
+                await asyncio.to_thread(shutil.rmtree, entry.work, ignore_errors=True)
+                await asyncio.sleep(JOURNAL_INTERVAL)
+
+
+def _tell_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()):
+        logger.error("%s: %s", task.get_name(), error, exc_info=error)
+
+
+def _told(settlement: Settlement) -> str:
+    metrics = ", ".join(f"{name}={value:.6g}" for name, value in settlement.metrics.items())
+    reason = settlement.reason.splitlines()[0] if settlement.reason else ""
+    return "".join(f" ({part})" for part in (metrics, reason) if part)

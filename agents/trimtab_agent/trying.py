@@ -1,0 +1,111 @@
+"""`trimtab-agent try`: one trial here and now, without a service; for authors of component files."""
+
+import asyncio
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from trimtab_agent.components import arguments
+from trimtab_agent.components.schema import Component, Scalar, as_text
+from trimtab_agent.errors import ConfigError, NotInComponentError
+from trimtab_agent.preparation import prepare
+from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome
+from trimtab_agent.runners.local import LocalRunner
+
+
+def parse_settings(component: Component, settings: Sequence[str]) -> dict[str, Scalar]:
+    """Values from their form NAME=VALUE.
+
+    Raises:
+        ConfigError: an item has another form.
+        NotInComponentError: it names no parameter.
+        UnsuitableValueError: the parameter does not have this value.
+    """
+    values = {}
+    for item in settings:
+        name, separator, text = item.partition("=")
+        if not separator:
+            raise ConfigError(f"--set {item!r} is not of the form NAME=VALUE")
+        if name not in component.parameters:
+            raise NotInComponentError(
+                f"component {component.name!r} has no parameter {name!r}; it has {', '.join(component.parameters)}"
+            )
+        values[name] = arguments.parse_value(component.parameters[name], text)
+    return values
+
+
+def try_once(component: Component, application: str, settings: Sequence[str], state: Path, cache_limit: int) -> bool:
+    """Runs one trial and prints what came out of it; whether it was completed.
+
+    Raises:
+        AgentError: the application or a value is not the component's.
+    """
+    given = parse_settings(component, settings)
+    folder = Path(tempfile.mkdtemp(prefix="trimtab-try-"))
+    try:
+        (folder / "work").mkdir()
+        spec = prepare(
+            component,
+            application,
+            given,
+            title=component.name,
+            required=list(component.metrics),
+            timeout=0,
+            work=folder / "work",
+            cache=state / "builds",
+            cache_limit=cache_limit,
+        )
+        _print_spec(component, spec)
+        result = asyncio.run(_run(folder, spec))
+        _print_result(folder, spec, result)
+        return result.outcome is Outcome.COMPLETED
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _run(folder: Path, spec: JobSpec) -> JobResult:
+    runner = LocalRunner()
+    await runner.submit(folder, spec)
+    tasks: set[asyncio.Task[None]] = set()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(
+            number, lambda: tasks.add(asyncio.ensure_future(runner.cancel(folder)))
+        )
+    try:
+        return await runner.wait(folder)
+    finally:
+        runner.close()
+
+
+def _print_spec(component: Component, spec: JobSpec) -> None:
+    for name, value in spec.params.items():
+        mark = (
+            ""
+            if value == component.parameters[name].default
+            else f"   (default {as_text(component.parameters[name].default)})"
+        )
+        print(f"{name} = {as_text(value)}{mark}")
+    for kind, commands in (
+        ("build", spec.build.commands if spec.build else ()),
+        ("header", spec.header),
+        ("command", [spec.command]),
+    ):
+        for argv in commands:
+            print(f"{kind}: {list(argv)}")
+    changed = {name: value for name, value in spec.env.items() if spec.base_env.get(name) != value}
+    for name, value in changed.items():
+        print(f"env: {name}={value}")
+    for option in (*spec.scheduler_options, *spec.directives):
+        print(f"scheduler (not used here): {option}")
+
+
+def _print_result(folder: Path, spec: JobSpec, result: JobResult) -> None:
+    if spec.build:
+        print("build: from the cache" if result.build_seconds is None else f"build: {result.build_seconds:.3f} s")
+    if result.outcome is not Outcome.COMPLETED:
+        print((folder / LOG).read_text(encoding="utf-8", errors="replace").rstrip())
+    print(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
+    for name, value in result.metrics.items():
+        print(f"metric {name} = {value:.9g}")

@@ -1,0 +1,154 @@
+"""Agents as real processes, against a far side of our own over real gRPC."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.agent.far_side import TOKEN, FarSide
+from trimtab_agent.components.generated import Generator
+from trimtab_agent.components.loader import load
+from trimtab_agent.components.schema import Component
+
+# every way that a trial can go, for the daemon's tests
+BASIC = """
+name: basic
+parameters:
+  x: {type: float, min: 0, max: 10, default: 1, flag: "{value}"}
+applications:
+  main: {command: [sh, -c, 'echo "value=$0"']}
+  slow: {command: [sh, -c, 'echo started > "$1"; sleep 1.5; echo "value=$0"', "{x}", "MARK"]}
+  long: {command: [sh, -c, 'setsid sleep 61 & sleep 60']}
+  bad: {command: [sh, -c, 'echo first; echo broken >&2; exit 3']}
+metrics:
+  value: {type: regex, pattern: 'value=(\\S+)'}
+  seconds: wall_time
+"""
+
+
+@pytest.fixture
+def write_component(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a component file, with other files beside it; gives its path."""
+
+    def write(text: str, **files: str) -> Path:
+        folder = tmp_path / "components" / "one"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name.replace("__", ".")).write_text(content)
+        (folder / "component.yaml").write_text(text)
+        return folder / "component.yaml"
+
+    return write
+
+
+@pytest.fixture
+def component(write_component: Callable[..., Path], tmp_path: Path) -> Callable[..., Component]:
+    """A loaded component."""
+
+    def make(text: str, **files: str) -> Component:
+        return load(write_component(text, **files), Generator(tmp_path / "generated"))
+
+    return make
+
+
+@pytest.fixture
+def far_side() -> Iterator[FarSide]:
+    """The service that the agent talks to."""
+    far = FarSide().open()
+    yield far
+    far.close()
+
+
+class AgentProcess:
+    """`trimtab-agent run`, to be killed and started again. Its state stays."""
+
+    def __init__(self, folder: Path, port: int, token: str = TOKEN) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.components = folder / "components"
+        self.port = port
+        (folder / "token").write_text(token + "\n")
+        self.process: subprocess.Popen[bytes] | None = None
+        self._log = folder / "agent.log"
+
+    def start(self, *options: str) -> "AgentProcess":
+        """Starts it; does not wait."""
+        command = [sys.executable, "-m", "trimtab_agent.main", "run", "--server", f"127.0.0.1:{self.port}"]
+        command += ["--token-file", str(self.folder / "token"), "--components", str(self.components)]
+        command += ["--state-dir", str(self.state), "--name", "tested", *options]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        return self
+
+    @property
+    def log(self) -> str:
+        """All that it has printed."""
+        return self._log.read_text()
+
+    def kill(self) -> None:
+        """kill -9: the agent alone, not what it runs."""
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds: float = 10.0) -> float:
+        """SIGTERM; how long it took. It must end well."""
+        assert self.process
+        started = time.monotonic()
+        self.process.terminate()
+        assert self.process.wait(seconds) == 0, self.log
+        return time.monotonic() - started
+
+    def clear_away(self) -> None:
+        """At a test's end: nothing may stay, whatever has gone wrong."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for pid in processes_of(self.state):
+            os.kill(pid, signal.SIGKILL)
+
+
+def processes_of(state: Path) -> list[int]:
+    """Processes of trials under a state directory: trials by their mark, supervisors by their open files."""
+    found = []
+    mark = f"TRIMTAB_JOB={state}".encode()
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            marked = any(item.startswith(mark) for item in (process / "environ").read_bytes().split(b"\0"))
+            opened = any(str(state) in os.readlink(handle) for handle in (process / "fd").iterdir())
+            if marked or opened:
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def agent(tmp_path: Path, far_side: FarSide) -> Iterator[AgentProcess]:
+    """An agent that has not been started yet, with the basic component."""
+    made = AgentProcess(tmp_path, far_side.port)
+    (tmp_path / "components").mkdir(exist_ok=True)
+    (tmp_path / "components" / "basic.yaml").write_text(BASIC.replace("MARK", str(tmp_path / "started")))
+    yield made
+    made.clear_away()
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    """Until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.01)
+
+
+def run_agent_command(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """`trimtab-agent` with these arguments, to its end."""
+    command = [sys.executable, "-m", "trimtab_agent.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

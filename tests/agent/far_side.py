@@ -1,0 +1,204 @@
+"""A small AgentService of our own: what the agent's tests talk to, over real gRPC. It keeps the promises of agent.proto."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.rpc import status_pb2
+from grpc_status import rpc_status
+
+from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
+from trimtab_agent.components.messages import of_value
+from trimtab_agent.components.schema import Scalar
+
+TOKEN = "far-side-token"
+Outcome = agent_pb2.SettleLeaseRequest
+
+
+class FarSide(agent_pb2_grpc.AgentServiceServicer):
+    """Leases to hand out, and all that the agent has said about them."""
+
+    def __init__(self, heartbeat: float = 0.2) -> None:
+        self.heartbeat = heartbeat
+        self.changed = threading.Condition()
+        self.queue: deque[agent_pb2.Lease] = deque()
+        self.granted: dict[str, agent_pb2.Lease] = {}
+        self.started: dict[str, list[float]] = {}
+        self.settled: dict[str, agent_pb2.SettleLeaseRequest] = {}
+        self.settled_at: dict[str, float] = {}
+        # every SettleLease that arrived, accepted or not
+        self.settlements: list[agent_pb2.SettleLeaseRequest] = []
+        self.refused: list[str] = []
+        self.logs: dict[str, bytearray] = {}
+        self.to_cancel: dict[str, str] = {}
+        self.lost: set[str] = set()
+        self.registrations: list[agent_pb2.RegisterRequest] = []
+        self.known_sessions: set[str] = set()
+        self.renewals = 0
+        # called with (method, request) before each answer: may sleep or abort
+        self.before: Callable[[str, Any, Any], None] = lambda method, request, context: None
+        # answers lost on their way: method -> how many
+        self.lose_answers: dict[str, int] = {}
+        self.port = 0
+        self._server: grpc.Server | None = None
+        self._count = 0
+
+    # -- for tests
+
+    def open(self) -> "FarSide":
+        """Serves, on the port that it had before."""
+        self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
+        agent_pb2_grpc.add_AgentServiceServicer_to_server(self, self._server)
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        assert self.port
+        self._server.start()
+        return self
+
+    def close(self) -> None:
+        """Is away. What was granted is remembered, as a database would."""
+        if self._server:
+            with self.changed:
+                self.changed.notify_all()
+            self._server.stop(None).wait()
+            self._server = None
+
+    def offer(self, component: str, *, application: str = "main", digest: str = "", metrics: tuple[str, ...] = (), timeout: float = 0, **params: Scalar) -> str:
+        """A trial to be run; the lease's identity."""
+        with self.changed:
+            self._count += 1
+            lease = agent_pb2.Lease(
+                id=f"lease/{self._count}",
+                study="study",
+                trial=self._count,
+                component=component,
+                digest=digest,
+                application=application,
+                params={name: of_value(value) for name, value in params.items()},
+                metrics=metrics,
+            )
+            lease.trial_timeout.FromNanoseconds(int(timeout * 1e9))
+            lease.lease_time.FromSeconds(30)
+            self.queue.append(lease)
+            self.changed.notify_all()
+            return lease.id
+
+    def wait_for(self, condition: Callable[[], Any], seconds: float = 15.0) -> None:
+        """Until the condition holds."""
+        deadline = time.monotonic() + seconds
+        with self.changed:
+            while not condition():
+                assert time.monotonic() < deadline, "it did not come about"
+                self.changed.wait(0.05)
+
+    def outcome(self, lease: str, seconds: float = 15.0) -> agent_pb2.SettleLeaseRequest:
+        """How the lease was settled, as soon as it is."""
+        self.wait_for(lambda: lease in self.settled, seconds)
+        return self.settled[lease]
+
+    # -- the service
+
+    def _enter(self, method: str, request: Any, context: grpc.ServicerContext, *, registered: bool = True) -> None:
+        self.before(method, request, context)
+        if ("authorization", f"Bearer {TOKEN}") not in context.invocation_metadata():
+            refuse(context, grpc.StatusCode.UNAUTHENTICATED, "bad_token", "the token is not known")
+        if registered and request.agent_id not in self.known_sessions:
+            refuse(context, grpc.StatusCode.NOT_FOUND, "unknown_agent", "register first")
+
+    def _leave(self, method: str, context: grpc.ServicerContext) -> None:
+        if self.lose_answers.get(method, 0) > 0:
+            self.lose_answers[method] -= 1
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the answer is lost")
+
+    def Register(self, request: agent_pb2.RegisterRequest, context: grpc.ServicerContext) -> agent_pb2.RegisterResponse:
+        self._enter("Register", request, context, registered=False)
+        with self.changed:
+            self.registrations.append(request)
+            self.known_sessions.add(request.agent_id)
+            self.changed.notify_all()
+        answer = agent_pb2.RegisterResponse()
+        answer.lease_time.FromSeconds(30)
+        answer.heartbeat_interval.FromNanoseconds(int(self.heartbeat * 1e9))
+        return answer
+
+    def AcquireLeases(self, request: agent_pb2.AcquireLeasesRequest, context: grpc.ServicerContext) -> agent_pb2.AcquireLeasesResponse:
+        self._enter("AcquireLeases", request, context)
+        deadline = time.monotonic() + request.wait.ToNanoseconds() / 1e9
+        with self.changed:
+            while True:
+                again = [lease for lease in self.granted.values() if lease.id not in request.held_leases]
+                while len(again) < request.count and self.queue and self._server:
+                    lease = self.queue.popleft()
+                    self.granted[lease.id] = lease
+                    again.append(lease)
+                left = deadline - time.monotonic()
+                if again or left <= 0 or not context.is_active() or self._server is None:
+                    break
+                self.changed.wait(min(left, 0.5))
+        self._leave("AcquireLeases", context)
+        return agent_pb2.AcquireLeasesResponse(leases=again)
+
+    def RenewLeases(self, request: agent_pb2.RenewLeasesRequest, context: grpc.ServicerContext) -> agent_pb2.RenewLeasesResponse:
+        self._enter("RenewLeases", request, context)
+        with self.changed:
+            self.renewals += 1
+            self.changed.notify_all()
+            lost = [lease for lease in request.leases if lease in self.lost or lease not in self.granted]
+            cancel = [
+                agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=self.to_cancel[lease])
+                for lease in request.leases
+                if lease in self.to_cancel and lease not in lost
+            ]
+        self._leave("RenewLeases", context)
+        return agent_pb2.RenewLeasesResponse(cancel=cancel, lost=lost)
+
+    def ReportStarted(self, request: agent_pb2.ReportStartedRequest, context: grpc.ServicerContext) -> agent_pb2.ReportStartedResponse:
+        self._enter("ReportStarted", request, context)
+        with self.changed:
+            self.started.setdefault(request.lease, []).append(time.monotonic())
+            self.changed.notify_all()
+        self._leave("ReportStarted", context)
+        return agent_pb2.ReportStartedResponse()
+
+    def SettleLease(self, request: agent_pb2.SettleLeaseRequest, context: grpc.ServicerContext) -> agent_pb2.SettleLeaseResponse:
+        self._enter("SettleLease", request, context)
+        with self.changed:
+            self.settlements.append(request)
+            before = self.settled.get(request.lease)
+            if (request.lease not in self.granted and before is None) or request.lease in self.lost:
+                self.refused.append(request.lease)
+                self.changed.notify_all()
+                refuse(context, grpc.StatusCode.FAILED_PRECONDITION, "lease_expired", "the lease is another agent's")
+            if before is not None and before != request:
+                refuse(context, grpc.StatusCode.FAILED_PRECONDITION, "already_settled", "settled otherwise before")
+            self.settled[request.lease] = request
+            self.settled_at.setdefault(request.lease, time.monotonic())
+            self.granted.pop(request.lease, None)
+            self.changed.notify_all()
+        self._leave("SettleLease", context)
+        return agent_pb2.SettleLeaseResponse()
+
+    def AppendLog(self, request: agent_pb2.AppendLogRequest, context: grpc.ServicerContext) -> agent_pb2.AppendLogResponse:
+        self._enter("AppendLog", request, context)
+        with self.changed:
+            log = self.logs.setdefault(request.lease, bytearray())
+            if request.offset <= len(log):
+                log += request.data[len(log) - request.offset :]
+            self.changed.notify_all()
+        self._leave("AppendLog", context)
+        return agent_pb2.AppendLogResponse(next_offset=len(log))
+
+    def ReportMeasurement(self, request: Any, context: grpc.ServicerContext) -> agent_pb2.ReportMeasurementResponse:
+        return agent_pb2.ReportMeasurementResponse()
+
+
+def refuse(context: grpc.ServicerContext, status: grpc.StatusCode, code: str, message: str) -> None:
+    """Ends the call with a typed error."""
+    packed = AnyMessage()
+    packed.Pack(errordetails_pb2.ErrorDetail(code=code, message=message))
+    rich = status_pb2.Status(code=status.value[0], message=message, details=[packed])
+    context.abort_with_status(rpc_status.to_status(rich))

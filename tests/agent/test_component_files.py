@@ -1,0 +1,241 @@
+"""Component files: what a good one becomes, and what is said of a bad one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import run_agent_command
+from trimtab_agent.components.generated import Generator
+from trimtab_agent.components.loader import load, load_all
+from trimtab_agent.components.messages import of_component, to_value
+from trimtab_agent.components.schema import Choices, Component, Range, Switch
+from trimtab_agent.errors import ComponentError
+
+LoadComponent = Callable[..., Component]
+
+FULL = """\
+name: everything
+description: A component that uses every part of the format.
+parameters:
+  SIZE: {type: int, min: 1, max: 1024, factor: 2, log: true, default: 8, env: SIZE_BYTES}
+  ratio: {type: float, min: 1e-3, max: 1, log: true, default: 0.5, flag: ["--ratio", "{value}"]}
+  fast: {type: boolean, default: false, flag: {on: -ffast, off: -fno-fast}, group: compile}
+  mode: {type: categorical, values: [on, off, 3], default: off, flag: "--{name}={value}", omit_default: true}
+  depth: {type: ordinal, values: [1, 2, 4], default: 2, condition: {parent: fast, values: [true]}, scheduler: "--depth={value}"}
+  line: {type: int, min: 0, max: 3, step: 1, default: 0, directive: "line={value}"}
+build:
+  sources: ["*.c"]
+  commands: [[cc, "{flags:compile}", "{component}/a.c", -o, "{build}/a"]]
+  env: {LC_ALL: C}
+  depends: [sh]
+env: {WHERE: "{work}"}
+preload: [libm.so.6]
+header: [[sync]]
+templates: [{source: conf.in, target: etc/conf}]
+scheduler: {options: [--plugin, fast], directives: ["#BB one"]}
+applications:
+  main: {command: ["{build}/a", "{SIZE}", "{{x}}"], repeats: 3, aggregate: min, timeout: 5, files: [a.c]}
+metrics:
+  seconds: wall_time
+  rate: {type: regex, pattern: 'rate (\\d+)', take: max}
+  deep: {type: json, path: a.0.b, from: out.json}
+  own: {type: python, function: "parse.py:own"}
+exit_codes: {failed: [75]}
+"""
+FILES = {"a__c": "int main(void) { return 0; }", "conf__in": "size ${SIZE}\n", "parse__py": "def own(run): return 1"}
+
+
+def test_full_file(component: LoadComponent) -> None:
+    made = component(FULL, **FILES)
+    assert list(made.parameters) == ["SIZE", "ratio", "fast", "mode", "depth", "line"]
+    assert made.parameters["SIZE"].domain == Range("int", 1, 1024, log=True, factor=2)
+    assert made.parameters["ratio"].domain == Range("float", 1e-3, 1.0, log=True)
+    assert made.parameters["fast"].domain == Switch()
+    # YAML 1.2: on and off are text
+    assert made.parameters["mode"].domain == Choices(ordered=False, values=("on", "off", 3))
+    assert made.parameters["depth"].condition is not None
+    assert made.applications["main"].repeats == 3
+    assert [metric.kind for metric in made.metrics.values()] == ["wall_time", "regex", "json", "python"]
+    assert made.failed_exit_codes == (75,)
+
+
+def test_message_to_the_service(component: LoadComponent) -> None:
+    message = of_component(component(FULL, **FILES))
+    assert message.name == "everything"
+    assert list(message.applications) == ["main"]
+    assert list(message.metrics) == ["seconds", "rate", "deep", "own"]
+    space = {parameter.name: parameter for parameter in message.space}
+    assert (space["SIZE"].integer.min, space["SIZE"].integer.max, space["SIZE"].integer.factor) == (1, 1024, 2)
+    assert not space["SIZE"].integer.HasField("step")
+    assert space["line"].integer.step == 1
+    assert space["ratio"].float.log
+    assert space["fast"].WhichOneof("kind") == "boolean"
+    assert [to_value(value) for value in space["mode"].categorical.values] == ["on", "off", 3]
+    assert space["depth"].condition.parent == "fast"
+    assert [to_value(value) for value in space["depth"].condition.values] == [True]
+    assert to_value(space["ratio"].default) == 0.5
+
+
+def test_digest_covers_every_file_that_is_referred_to(write_component: Callable[..., Path], tmp_path: Path) -> None:
+    path = write_component(FULL, **FILES)
+    generator = Generator(tmp_path)
+    first = load(path, generator).digest
+    assert load(path, generator).digest == first
+    seen = {first}
+    for name in ("a.c", "conf.in", "parse.py"):
+        (path.parent / name).write_text((path.parent / name).read_text() + "\n")
+        seen.add(load(path, generator).digest)
+    path.write_text(FULL + "# a remark\n")
+    seen.add(load(path, generator).digest)
+    assert len(seen) == 5
+
+
+def faulty(parameters: str = "", rest: str = "") -> str:
+    head = "name: c\napplications: {main: {command: [run]}}\n"
+    return head + (f"parameters:\n  p: {parameters}\n" if parameters else "") + rest
+
+
+# file's text -> line, field and words of the message
+BAD = [
+    ("[1, 2]", 1, "file", "must be a mapping"),
+    ("name: a\n  b: [", 2, "syntax", "not valid YAML"),
+    ("name: c\n", 1, "applications", "is missing"),
+    ("name: a b\napplications: {m: {command: [x]}}", 1, "name", "'a b' is not a name"),
+    ("name: c\nname: d\napplications: {m: {command: [x]}}", 2, "name", "stands twice; first on line 1"),
+    ("name: c\nparamters: {}\napplications: {m: {command: [x]}}", 2, "paramters", "did you mean 'parameters'?"),
+    ("name: c\napplications: {}", 2, "applications", "at least one"),
+    ("name: c\napplications: {m: {command: run it}}", 2, "applications.m.command", "must be a list"),
+    ("name: c\napplications: {m: {command: []}}", 2, "applications.m.command", "the program first"),
+    ("name: c\napplications: {m: {command: [x], tiemout: 3}}", 2, "applications.m.tiemout", "did you mean 'timeout'?"),
+    ("name: c\napplications: {m: {command: [x], timeout: 0}}", 2, "applications.m.timeout", "not above 0"),
+    ("name: c\napplications: {m: {command: [x], repeats: 0}}", 2, "applications.m.repeats", "not at least 1"),
+    ("name: c\napplications: {m: {command: [x], files: [gone]}}", 2, "applications.m.files", "'gone' is not a file"),
+    ("name: c\napplications: {m: {command: ['{y}']}}", 2, "applications.m.command", "{y} is not one of {build}, {component}"),
+    ("name: c\napplications: {m: {command: ['a{']}}", 2, "applications.m.command", "must be doubled"),
+    ("name: c\napplications: {m: {command: ['-{flags}']}}", 2, "applications.m.command", "alone"),
+    ("name: c\napplications: {m: {command: ['{build}/x']}}", 1, "build", "{build} is used"),
+    (faulty("{type: int, min: 5, max: 2, default: 3, env: P}"), 4, "parameters.p.min", "5 is not below max, 2"),
+    (faulty("{type: int, min: 1, max: 2, env: P}"), 4, "parameters.p.default", "is missing"),
+    (faulty("{type: int, min: 1, max: 2, default: 9, env: P}"), 4, "parameters.p.default", "an integer from 1 to 2"),
+    (faulty("{type: int, min: 1.5, max: 2, default: 2, env: P}"), 4, "parameters.p.min", "1.5 is not an integer"),
+    (faulty("{type: float, min: 0, max: 2, log: true, default: 1, env: P}"), 4, "parameters.p.min", "not above 0"),
+    (faulty("{type: float, min: 1, max: 2, step: 1, factor: 2, default: 1, env: P}"), 4, "parameters.p.factor", "not both"),
+    (faulty("{type: float, min: a, max: 2, default: 1, env: P}"), 4, "parameters.p.min", "'a' is not a number"),
+    (faulty("{type: integer, min: 1, max: 2, default: 1, env: P}"), 4, "parameters.p.type", "Did you mean 'int'?"),
+    (faulty("{type: ordinal, values: [1], default: 1, env: P}"), 4, "parameters.p.values", "at least two"),
+    (faulty("{type: ordinal, values: [1, 1], default: 1, env: P}"), 4, "parameters.p.values", "twice"),
+    (faulty("{type: categorical, values: [a, b], default: c, env: P}"), 4, "parameters.p.default", "one of 'a', 'b'"),
+    (faulty("{type: categorical, values: [a, b], min: 1, default: a, env: P}"), 4, "parameters.p.min", "unknown key"),
+    (faulty("{type: boolean, default: yes, env: P}"), 4, "parameters.p.default", "'yes' is not true or false"),
+    (faulty("{type: boolean, default: true, flag: -x}"), 4, "parameters.p.flag", "{on: ..., off: ...}"),
+    (faulty("{type: int, min: 1, max: 2, default: 1, flag: -x}"), 4, "parameters.p.flag", "must hold {value}"),
+    (faulty("{type: int, min: 1, max: 2, default: 1, flag: '{valeu}{value}'}"), 4, "parameters.p.flag", "{valeu} is not one of"),
+    (faulty("{type: int, min: 1, max: 2, default: 1}"), 4, "parameters.p", "reaches nothing"),
+    (faulty("{type: int, min: 1, max: 2, default: 1, env: 1P}"), 4, "parameters.p.env", "variable's name"),
+    (faulty("{type: int, min: 1, max: 2, default: 1, flag: '{value}', group: g}"), 4, "parameters.p.group", "in no command"),
+    (
+        faulty("{type: int, min: 1, max: 2, default: 1, env: P, condition: {parent: q, values: [1]}}"),
+        4,
+        "parameters.p.condition",
+        "'q' is not a parameter",
+    ),
+    (
+        faulty("{type: int, min: 1, max: 2, default: 1, env: P, condition: {parent: p, values: [1]}}"),
+        4,
+        "parameters.p.condition",
+        "goes in a circle",
+    ),
+    (faulty(rest="metrics: {m: {type: regex, pattern: 'x'}}"), 3, "metrics.m.pattern", "must have a group"),
+    (faulty(rest="metrics: {m: {type: regex, pattern: '('}}"), 3, "metrics.m.pattern", "not a regular expression"),
+    (faulty(rest="metrics: {m: {type: regexp, pattern: 'x'}}"), 3, "metrics.m.type", "Did you mean 'regex'?"),
+    (faulty(rest="metrics: {m: {type: json}}"), 3, "metrics.m.path", "is missing"),
+    (faulty(rest="metrics: {m: {type: json, path: a, from: ../x}}"), 3, "metrics.m.from", "inside the trial's work folder"),
+    (faulty(rest="metrics: {m: {type: python, function: 'parse'}}"), 3, "metrics.m.function", "FILE.py:FUNCTION"),
+    (faulty(rest="metrics: {m: time}"), 3, "metrics.m", "wall_time or a mapping"),
+    (faulty(rest="build: {commands: [[cc, '{work}']]}"), 3, "build.commands", "use {build}"),
+    (faulty(rest="build: {sources: [x.c], commands: [[cc]]}"), 3, "build.sources", "matches no file"),
+    (faulty(rest="templates: [{source: a, target: /etc/passwd}]"), 3, "templates[0].target", "inside the trial's work folder"),
+    (faulty(rest="exit_codes: {failed: [0]}"), 3, "exit_codes.failed", "from 1 to 255"),
+    (faulty(rest="env: {'a b': c}"), 3, "env", "variable's name"),
+    (faulty(rest="header: [sync]"), 3, "header[0]", "must be a list"),
+    (faulty(rest="parameters_from: {command: ['false']}"), 3, "parameters_from.command", "exit code 1"),
+    (faulty(rest="parameters_from: {command: [echo, 'x']}"), 3, "parameters_from.command", "did not print JSON"),
+    (faulty(rest="parameters_from: {command: [no-such-program]}"), 3, "parameters_from.command", "cannot be started"),
+    (faulty(rest="parameters_from: {command: [sleep, '9'], timeout: 0.1}"), 3, "parameters_from.command", "within 0.1 s"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "field", "words"), BAD)
+def test_bad_file(component: LoadComponent, text: str, line: int, field: str, words: str) -> None:
+    with pytest.raises(ComponentError) as caught:
+        component(text)
+    told = [(problem.line, problem.field) for problem in caught.value.problems]
+    assert (line, field) in told, str(caught.value)
+    assert words in str(caught.value)
+    assert "component.yaml" in str(caught.value)
+
+
+def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("name: 'a b'\nfoo: 1\n")
+    (tmp_path / "two.yaml").write_text("name: ok\napplications: {m: {command: x}}\n")
+    with pytest.raises(ComponentError) as caught:
+        load_all(tmp_path, Generator(tmp_path / "generated"))
+    fields = {(Path(problem.file).name, problem.field) for problem in caught.value.problems}
+    assert fields >= {("one.yaml", "name"), ("one.yaml", "foo"), ("one.yaml", "applications")}
+    assert ("two.yaml", "applications.m.command") in fields
+
+
+def test_a_name_that_is_taken(tmp_path: Path) -> None:
+    for file in ("one.yaml", "two.yaml"):
+        (tmp_path / file).write_text("name: same\napplications: {m: {command: [x]}}\n")
+    with pytest.raises(ComponentError, match=r"'same' is already the name of .*one\.yaml"):
+        load_all(tmp_path, Generator(tmp_path / "generated"))
+
+
+GENERATED = """
+name: g
+parameters_from: {command: [sh, "{component}/list.sh"], depends: [list.sh, sh]}
+parameters: {b: {type: boolean, default: true, env: B}}
+applications: {main: {command: [run]}}
+"""
+LIST = """echo run >> "$(dirname "$0")/runs"
+echo '{"parameters": {"a": {"type": "int", "min": 1, "max": 4, "default": 2, "flag": "-a{value}"},'
+echo ' "b": {"type": "boolean", "default": false, "env": "B"}}}'
+"""
+
+
+def test_generated_parameters(write_component: Callable[..., Path], tmp_path: Path) -> None:
+    path = write_component(GENERATED, list__sh=LIST)
+    made = load(path, Generator(tmp_path / "generated"))
+    assert list(made.parameters) == ["a", "b"]
+    assert made.parameters["b"].default is True  # the file's own comes before the generated one
+    again = load(path, Generator(tmp_path / "generated"))
+    assert again.digest == made.digest
+    assert (path.parent / "runs").read_text().count("run") == 1  # kept, since it says what it depends on
+    (path.parent / "list.sh").write_text(LIST.replace('"max": 4', '"max": 5'))
+    changed = load(path, Generator(tmp_path / "generated"))
+    assert changed.parameters["a"].domain == Range("int", 1, 5)
+    assert changed.digest != made.digest
+
+
+def test_faults_of_generated_parameters_name_the_program_and_its_line(component: LoadComponent) -> None:
+    with pytest.raises(ComponentError) as caught:
+        component(GENERATED, list__sh=LIST.replace('"min": 1', '"min": 9'))
+    problem = next(problem for problem in caught.value.problems if problem.field == "parameters.a.min")
+    assert problem.file.startswith("<output of sh")
+    assert problem.line == 1
+
+
+def test_check_prints_the_space_or_every_fault(write_component: Callable[..., Path]) -> None:
+    path = write_component(FULL, **FILES)
+    done = run_agent_command(["check", str(path.parent.parent)])
+    assert done.returncode == 0, done.stderr
+    assert "everything" in done.stdout
+    assert "int 1..1024 factor 2 log" in done.stdout
+    assert "while fast is true" in done.stdout
+    path.write_text(FULL.replace("max: 1024", "max: 0").replace("preload", "prelaod"))
+    done = run_agent_command(["check", str(path.parent.parent)])
+    assert done.returncode == 2
+    assert f"{path}:4: parameters.SIZE.min: 1 is not below max, 0" in done.stderr
+    assert "did you mean 'preload'?" in done.stderr

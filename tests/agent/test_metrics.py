@@ -1,0 +1,74 @@
+"""Numbers out of output."""
+
+from typing import Any
+
+import pytest
+
+from trimtab_agent.metrics import extract
+
+
+def regex(pattern: str, take: str = "last") -> dict[str, Any]:
+    return {"pattern": pattern, "take": take, "source": "stdout"}
+
+
+@pytest.mark.parametrize(
+    ("take", "expected"), [("last", 3.5), ("first", 1.0), ("min", -2e3), ("max", 3.5), ("sum", -1995.5), ("mean", -1995.5 / 3)]
+)
+def test_regex_takes_what_it_is_told(take: str, expected: float) -> None:
+    assert extract.by_regex("t=1\nt=-2e3\nt=3.5\n", regex(r"^t=(\S+)$", take)) == pytest.approx(expected)
+
+
+def test_regex_prefers_the_group_named_value() -> None:
+    assert extract.by_regex("a1 b2", regex(r"a(\d) b(?P<value>\d)")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "nothing that matches"), ("t=fast", "'fast' is not a number"), ("t=nan", "not a finite"), ("t=inf", "not a finite")]
+)
+def test_regex_without_a_number(text: str, words: str) -> None:
+    with pytest.raises(extract.NoValueError, match=words):
+        extract.by_regex(text, regex(r"t=(\S+)"))
+
+
+def json_metric(path: str) -> dict[str, Any]:
+    return {"path": path, "source": "stdout"}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "expected"),
+    [
+        ('{"a": {"b": [1, 2.5]}}', "a.b.1", 2.5),
+        ('noise\n{"a": 7}\n\n', "a", 7),
+        ("3.25", "", 3.25),
+        ('{"a": "1e3"}', "a", 1000),
+    ],
+)
+def test_json(text: str, path: str, expected: float) -> None:
+    assert extract.by_json(text, json_metric(path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("", "a", "is not JSON"),
+        ("none", "a", "is not JSON"),
+        ('{"a": 1}', "b", "nothing at 'b'"),
+        ('{"a": [1]}', "a.4", "nothing at '4'"),
+        ('{"a": 1}', "a.b", "nothing at 'b'"),
+        ('{"a": true}', "a", "True is not a number"),
+        ('{"a": null}', "a", "None is not a number"),
+        ('{"a": NaN}', "a", "not a finite"),
+    ],
+)
+def test_json_without_a_number(text: str, path: str, words: str) -> None:
+    with pytest.raises(extract.NoValueError, match=words):
+        extract.by_json(text, json_metric(path))
+
+
+@pytest.mark.parametrize(("how", "expected"), [("median", 2.0), ("min", 1.0), ("max", 9.0), ("mean", 4.0)])
+def test_aggregate(how: str, expected: float) -> None:
+    assert extract.aggregate([9.0, 1.0, 2.0], how) == expected
+
+
+def test_median_of_an_even_number() -> None:
+    assert extract.aggregate([4.0, 1.0, 2.0, 9.0], "median") == 3.0
