@@ -1,4 +1,4 @@
-"""How much faster one of two settings is, from interleaved pairs of runs, with an interval that assumes no distribution."""
+"""How much faster one of two settings is, from interleaved pairs of runs; its interval assumes no distribution."""
 
 import math
 from collections.abc import Sequence
