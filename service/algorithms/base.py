@@ -54,7 +54,7 @@ class Designer(ABC):
         self.seed = seed
         self.options = options
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[Trial]) -> None:  # noqa: B027 - a designer may have nothing to learn
         """Learn from trials that finished (COMPLETED, INFEASIBLE, FAILED, PRUNED), each passed exactly once."""
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Designer(ABC):
         """What would be costly to find again, to be stored. The history is no part of it: the caller feeds it anew."""
         return None
 
-    def load(self, state: JsonValue) -> None:
+    def load(self, state: JsonValue) -> None:  # noqa: B027 - nor anything to remember
         """Take over what `dump` gave, perhaps in another process, by another version, with a shorter history.
 
         It only saves time: a state that is of no use is ignored.

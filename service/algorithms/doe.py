@@ -29,8 +29,12 @@ from service.core.trial import Trial
 # finite one is searched in order.
 _MOST_MISSES = 10_000
 _MOST_MISSES_FINITE = 1_000
-# Steps of such a search, and of that for the next point of a grid: well below a second.
-_MOST_STEPS = 100_000
+# Such a search begins at random, this often, and at last at the beginning. All its steps take a fraction of a second,
+# since it may happen within a request.
+_SEARCHES = 8
+_MOST_STEPS = 5_000
+# Steps to the next point of a grid, which a worker looks for.
+_MOST_GRID_STEPS = 300_000
 _LARGEST_CHUNK = 256
 _REMEMBERED_PARTS = 16
 
@@ -62,18 +66,18 @@ class _Sequence(Designer):
         position, misses = cursor, 0
         while len(found) < count:
             chunk = min(max(count - len(found), 2 * misses), _LARGEST_CHUNK)
-            for configuration in encoding.spread(self._points(position, chunk)):
+            for drawn in encoding.spread(self._points(position, chunk)):
                 position += 1
-                if encoding.space.feasible(configuration):
-                    found.append(configuration)
-                    misses = 0
-                    if len(found) == count:
-                        break
-                else:
+                if encoding.space.feasible(drawn):
+                    found.append(drawn)
+                elif misses + 1 < most_misses:
                     misses += 1
-            if misses >= most_misses:
-                found.append(self._search(encoding.space, position, fixed))
+                    continue
+                else:
+                    found.append(self._search(encoding.space, position, fixed))
                 misses = 0
+                if len(found) == count:
+                    break
         return Batch(tuple(found), position, False)
 
     def _make_encoding(self, fixed: _Fixed) -> Encoding:
@@ -84,15 +88,15 @@ class _Sequence(Designer):
         """[count, parameters]: points `position`, `position + 1`, ... of the sequence, in [0, 1)."""
 
     def _search(self, space: Space, position: int, fixed: Mapping[str, Scalar]) -> Configuration:
-        """A feasible configuration of a finite space that draws hardly ever hit: the next one after a random index.
+        """A feasible configuration of a finite space where draws hardly ever hit one: the next after a random index.
 
         Raises InvalidInput where there is none, or none was found.
         """
         if space.lattice is None:
             raise no_feasible(space, fixed, f"{_MOST_MISSES} configurations in a row")
-        start = int(space.lattice.size * np.random.default_rng(_words(self.seed, position)).random())
-        for begin in (start, 0):
-            for _, configuration in islice(space.lattice.walk(begin), _MOST_STEPS):
+        starts = np.random.default_rng(_words(self.seed, position)).random(_SEARCHES) * space.lattice.size
+        for start in (*map(int, starts), 0):
+            for _, configuration in islice(space.lattice.walk(start), _MOST_STEPS):
                 if configuration is not None:
                     return configuration
         raise no_feasible(space, fixed, "every one looked at")
@@ -121,9 +125,6 @@ class Sobol(_Sequence):
 
     def _points(self, position: int, count: int) -> FloatArray:
         engine = self._engine
-        # 2**30 points, and then the same again.
-        position %= engine.maxn
-        count = min(count, engine.maxn - position)
         if engine.num_generated > position:
             engine.reset()
         if engine.num_generated < position:
@@ -198,8 +199,8 @@ class Grid(Designer):
             key = None if configuration is None else self.problem.space.key(configuration)
             if configuration is None:
                 misses += 1
-                if misses > _MOST_STEPS:
-                    raise no_feasible(self.problem.space, fixed, f"the next {_MOST_STEPS} steps through the grid")
+                if misses > _MOST_GRID_STEPS:
+                    raise no_feasible(self.problem.space, fixed, f"the next {_MOST_GRID_STEPS} steps through the grid")
             elif key not in self._finished:
                 all_done = False
                 if key not in seen:

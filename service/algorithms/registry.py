@@ -71,7 +71,17 @@ class Entry:
 
 
 # Options of `gp`; service/algorithms/gp/designer.py reads them.
-GP_OPTIONS: tuple[Option, ...] = ()
+GP_OPTIONS: tuple[Option, ...] = (
+    Option(
+        name="initial",
+        type="int",
+        default=None,
+        doc="Space-filling trials before the first model; by default twice the parameters and 2, at most 10.",
+        min=1,
+        max=1000,
+    ),
+    Option(name="threads", type="int", default=1, doc="Threads for linear algebra in a worker.", min=1, max=64),
+)
 
 _ENTRIES: Mapping[str, Entry] = {
     entry.name: entry

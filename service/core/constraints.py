@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import operator
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -93,9 +92,7 @@ def parse(text: object, where: str = "constraint") -> Constraint:
 
     plain = _QUOTED_NAME.sub(stand_in, text)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns of `1 in 2` and the like, which are refused below.
-            tree = ast.parse(plain, mode="eval").body
+        tree = ast.parse(plain, mode="eval").body
     except SyntaxError as error:
         raise InvalidInput(where, text, f"{_ALLOWED} ({error.msg})") from None
     except (ValueError, MemoryError, RecursionError):

@@ -78,11 +78,13 @@ class Lattice:
         # How many configurations share the values of all trees up to this one.
         self._blocks = [math.prod(tree.size for tree in self._trees[place + 1 :]) for place in range(len(self._trees))]
         self.size: int = self._trees[0].size * self._blocks[0]
-        # A constraint is judged as soon as the trees of all its names have values.
+        # A constraint is judged as soon as the trees of all its names have values. One over a parameter that no value
+        # makes active (its parent was narrowed) always holds.
         home = {name: place for place, tree in enumerate(self._trees) for name in tree.names()}
         self._judged: list[list[Constraint]] = [[] for _ in self._trees]
         for constraint in constraints:
-            self._judged[max(home[name] for name in constraint.names)].append(constraint)
+            if constraint.names <= home.keys():
+                self._judged[max(home[name] for name in constraint.names)].append(constraint)
 
     def walk(self, start: int) -> Iterator[tuple[int, Configuration | None]]:
         """Go through the lattice from index `start`, 0 <= start, in steps.

@@ -141,7 +141,8 @@ class FloatParameter(Parameter):
         return self._grid.at(rank)
 
     def rank(self, value: Scalar) -> int:
-        assert self._grid is not None and not isinstance(value, str)
+        assert self._grid is not None, "a continuum has no ranks"
+        assert not isinstance(value, str)
         return self._grid.rank(value)
 
     def cast(self, value: object, where: str = "") -> float:

@@ -46,7 +46,8 @@ MOST_PARAMETERS = 1000
 MOST_CONSTRAINTS = 1000
 NAME = re.compile(r"\w[\w.:/+-]{0,126}")
 # Where constraints rule out almost everything, a space is given up as too large to list.
-_MOST_STEPS = 2**18
+_MOST_STEPS = 2**16
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ class Space:
     def key(self, configuration: Mapping[str, Scalar]) -> str:
         """A text that is equal for equal configurations, as `validate` gives them, and for no others."""
         exact = {name: float(value) if name in self._floats else value for name, value in configuration.items()}
-        return json.dumps(exact, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return _CANONICAL.encode(exact)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Plain JSON, stored and sent; `from_json` makes an equal space of it."""

@@ -1,0 +1,182 @@
+"""How much a configuration is worth measuring next, for rows of the encoded space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+
+from service.algorithms.gp.models import Posterior
+from service.core.encoding import FloatArray
+
+if TYPE_CHECKING:
+    from botorch.acquisition.acquisition import AcquisitionFunction
+
+_ROOT_HALF_PI = math.sqrt(math.pi / 2.0)
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_CHUNK = 4096
+_CHUNK_OF_BOTORCH = 256
+
+
+class Acquisition(Protocol):
+    """A function of rows, in [0, 1]; larger is better."""
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        """[b] values of [b, d] rows."""
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """[b] values and their [b, d] gradients: zero for categorical columns."""
+
+
+class LogNoisyExpectedImprovement:
+    """The logarithm of the expected improvement on the best value so far, where that value is itself uncertain.
+
+    `posterior` has as its extra points the configurations that may be best and those that are being measured. Their
+    noise-free values are drawn, `draws` times, from the posterior (a scrambled Sobol sequence); under each draw the
+    improvement's expectation is known in closed form (as in Letham et al., "Constrained Bayesian optimization with
+    noisy experiments", 2019), and its logarithm is computed as in Ament et al., "Unexpected improvements to expected
+    improvement for Bayesian optimization", 2023. It is what BoTorch's qLogNoisyExpectedImprovement estimates for one
+    new point beside pending ones, without that estimate's variance in the new point's own value.
+
+    Without extra points: the log expected improvement on the best posterior mean, or on `best` where it is given.
+    """
+
+    def __init__(
+        self, posterior: Posterior, *, draws: int, random: np.random.Generator, best: float | None = None
+    ) -> None:
+        self._posterior = posterior
+        extra = len(posterior.points) - posterior.count
+        drawn = _normal(extra, draws, random) if extra else np.zeros((0, 1))
+        self._white = np.vstack([np.repeat(posterior.white[:, None], drawn.shape[1], axis=1), drawn])
+        known = posterior.mean + posterior.factor[posterior.count :] @ self._white
+        self._best = known.max(0) if extra else np.full(1, -math.inf)
+        if best is not None:
+            self._best = np.maximum(self._best, best)
+        elif not extra:
+            self._best = posterior.predict(posterior.points)[0].max(keepdims=True)
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        scores = [self._parts(rows[first : first + _CHUNK])[0] for first in range(0, len(rows), _CHUNK)]
+        return np.concatenate(scores) if scores else np.zeros(0)
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        value, white, deviation, slope, ratio, share, z = self._parts(rows)
+        pull = share * ratio
+        weights = (self._white @ pull.T) / deviation - white * ((1.0 - (pull * z).sum(1)) / deviation**2)
+        return value, self._posterior.pull_back(weights, rows, slope)
+
+    def _parts(self, rows: FloatArray) -> tuple[FloatArray, ...]:
+        white, deviation, slope = self._posterior.project(rows)
+        z = (self._posterior.mean + white.T @ self._white - self._best) / deviation[:, None]
+        log_improvement, ratio = log_improvement_of(z)
+        largest = log_improvement.max(1, keepdims=True)
+        share = np.exp(log_improvement - largest)
+        total = share.sum(1)
+        value = largest[:, 0] + np.log(total / share.shape[1]) + np.log(deviation)
+        return value, white, deviation, slope, ratio, share / total[:, None], z
+
+
+class LogFeasibility:
+    """The logarithm of the probability that a configuration works, after a process fitted to 1 (it did) and -1."""
+
+    def __init__(self, posterior: Posterior) -> None:
+        self._posterior = posterior
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        parts = [self._parts(rows[first : first + _CHUNK])[0] for first in range(0, len(rows), _CHUNK)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        value, white, slope, z, total = self._parts(rows)
+        ratio = np.exp(-0.5 * z * z - _LOG_ROOT_TWO_PI - value)
+        # z = mean / sqrt(variance + noise), and the variance falls by the square of the whitened covariances.
+        weights = self._posterior.white[:, None] * (ratio / total) + white * (ratio * z / total**2)
+        return value, self._posterior.pull_back(weights, rows, slope)
+
+    def _parts(self, rows: FloatArray) -> tuple[FloatArray, ...]:
+        white, deviation, slope = self._posterior.project(rows)
+        total = np.sqrt(deviation**2 + self._posterior.noise)
+        z = (self._posterior.mean + self._posterior.white @ white) / total
+        return log_ndtr(z), white, slope, z, total
+
+
+class LogUncertainty:
+    """The logarithm of the posterior's standard deviation: where least is known."""
+
+    def __init__(self, posterior: Posterior) -> None:
+        self._posterior = posterior
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        parts = [
+            np.log(self._posterior.project(rows[first : first + _CHUNK])[1]) for first in range(0, len(rows), _CHUNK)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        white, deviation, slope = self._posterior.project(rows)
+        return np.log(deviation), self._posterior.pull_back(-white / deviation**2, rows, slope)
+
+
+class Sum:
+    """The sum of acquisitions that are logarithms: of an improvement and of the probability to have it."""
+
+    def __init__(self, parts: Sequence[Acquisition]) -> None:
+        self._parts = parts
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        return np.sum([part.score(rows) for part in self._parts], axis=0)  # type: ignore[no-any-return]
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, gradients = zip(*(part.value_and_gradient(rows) for part in self._parts), strict=True)
+        return np.sum(values, axis=0), np.sum(gradients, axis=0)
+
+
+class Botorch:
+    """An acquisition function of BoTorch's, for one new point."""
+
+    def __init__(self, function: AcquisitionFunction, numeric: Sequence[int]) -> None:
+        self._function, self._numeric = function, list(numeric)
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        import torch
+
+        with torch.no_grad():
+            parts = torch.split(torch.from_numpy(rows)[:, None, :], _CHUNK_OF_BOTORCH)
+            values = [self._function(part).numpy() for part in parts]
+        return np.concatenate(values) if values else np.zeros(0)
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        import torch
+
+        points = torch.from_numpy(rows)[:, None, :].requires_grad_(True)
+        values = self._function(points)
+        (found,) = torch.autograd.grad(values.sum(), points)
+        gradient = np.zeros_like(rows)
+        gradient[:, self._numeric] = found[:, 0].numpy()[:, self._numeric]
+        return values.detach().numpy(), gradient
+
+
+def log_improvement_of(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log(pdf(z) + z cdf(z)) of the standard normal, and its derivative, accurate for any z."""
+    low = np.minimum(z, -1.0)
+    scaled = _ROOT_HALF_PI * erfcx(-low / math.sqrt(2.0))
+    # 1 + z cdf / pdf, by its asymptotic value where the sum has lost its digits.
+    left = np.where(low < -1e4, 1.0 / (low * low), 1.0 + low * scaled)
+    log_low = -0.5 * low * low - _LOG_ROOT_TWO_PI + np.log(left)
+    high = np.maximum(z, -1.0)
+    probability = ndtr(high)
+    plain = np.exp(-0.5 * high * high - _LOG_ROOT_TWO_PI) + high * probability
+    below = z < -1.0
+    return np.where(below, log_low, np.log(plain)), np.where(below, scaled / left, probability / plain)
+
+
+def _normal(dimension: int, count: int, random: np.random.Generator) -> FloatArray:
+    """[dimension, count] standard normal draws, evenly spread."""
+    from scipy.stats import qmc
+
+    bits = max(math.ceil(math.log2(count)), 0)
+    uniform = qmc.Sobol(dimension, rng=random).random_base2(bits)[:count].T
+    return np.asarray(ndtri(uniform.clip(1e-9, 1.0 - 1e-9)), dtype=np.float64)

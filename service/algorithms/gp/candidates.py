@@ -1,0 +1,302 @@
+"""The part of a space that an ask may draw from, as rows of the encoding, and the search for the best row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from service.algorithms.gp.acquisition import Acquisition
+from service.core.encoding import Encoding, FloatArray
+from service.core.parameters import Condition, Parameter
+from service.core.space import Configuration, Scalar
+
+# Spaces with at most so many feasible configurations are scored whole.
+MOST_SCORED = 50_000
+# Of a finite space that constraints may make small enough, so many configurations are looked at to find out.
+_MOST_WALKED = 2**18
+# A finer grid is searched as a continuum, and the result brought to the nearest point.
+_MOST_LEVELS = 1024
+_ALL_LEVELS = 24
+_GLOBAL, _LOCAL = 1024, 1024
+# Where every candidate has to be decoded to be checked, there are fewer.
+_CONSTRAINED = 4
+_STARTS = 8
+_INCUMBENTS = 5
+_PASSES = 4
+_STEPS = 50
+_REFINEMENTS = 3
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Conditional:
+    """A column with its parent's, the parent's codes that make it active, its default's code, and its activity's."""
+
+    place: int
+    parent: int
+    codes: FloatArray
+    default: float
+    activity: int
+
+
+class Region:
+    """The configurations with certain fixed values. Rows are those of the encoding of the whole space."""
+
+    def __init__(self, encoding: Encoding, fixed: Mapping[str, Scalar]) -> None:
+        self.encoding, self.space = encoding, encoding.space
+        self.part = self.space.restrict(fixed)
+        self.fixed = tuple(fixed)
+        self._exact = {name: self.part[name].value_at(0) for name in fixed}
+        names = self.space.names()
+        self._places = {name: place for place, name in enumerate(names)}
+        self.levels: list[FloatArray | None] = [self._levels(self.part[name]) for name in names]
+        self.smooth = [place for place, levels in enumerate(self.levels) if levels is None]
+        self.stepped = [place for place, levels in enumerate(self.levels) if levels is not None and len(levels) > 1]
+        self.categorical = {place for place in self.stepped if encoding.columns[place].kind == "categorical"}
+        self._conditionals = list(self._parents_first())
+        self._grid: tuple[list[Configuration], FloatArray] | None = None
+
+    def whole(self) -> tuple[list[Configuration], FloatArray] | None:
+        """All feasible configurations and their rows, where they are few enough to score; None where not."""
+        if self._grid is None:
+            size = self.part.cardinality()
+            most = _MOST_WALKED if self.space.constraints else MOST_SCORED
+            listed = None if size is None or size > most else self.part.enumerate(MOST_SCORED)
+            if listed is None:
+                return None
+            self._grid = listed, self.encoding.encode(listed)
+        return self._grid
+
+    def settle(self, row: FloatArray) -> Configuration:
+        """The configuration of a row, its fixed values exact."""
+        (configuration,) = self.encoding.decode(row)
+        return {name: self._exact.get(name, value) for name, value in configuration.items()}
+
+    def feasible(self, rows: FloatArray) -> BoolArray:
+        """[b]: which rows keep the constraints."""
+        if not self.space.constraints:
+            return np.ones(len(rows), dtype=np.bool_)
+        return np.array([self.space.feasible(one) for one in self.encoding.decode(rows)], dtype=np.bool_)
+
+    def spread(self, uniform: FloatArray) -> FloatArray:
+        """Rows for points of the unit cube, a column a parameter, each level with an equal share."""
+        rows = np.zeros((len(uniform), self.encoding.dimension))
+        for place, levels in enumerate(self.levels):
+            numbers = uniform[:, place]
+            if levels is None:
+                rows[:, place] = numbers
+            else:
+                rows[:, place] = levels[np.minimum((numbers * len(levels)).astype(np.intp), len(levels) - 1)]
+        return self.canonical(rows)
+
+    def vary(self, rows: FloatArray, random: np.random.Generator, widths: tuple[float, float]) -> FloatArray:
+        """Neighbours of the rows: some coordinates moved, by 10 to a power drawn between the widths, or to a level."""
+        found = rows.copy()
+        count = len(rows)
+        places = np.array([*self.smooth, *self.stepped], dtype=np.intp)
+        if not len(places):
+            return self.canonical(found)
+        # From a single coordinate to all of them.
+        moved = random.random((count, len(places))) < random.random((count, 1)) ** 2
+        moved[np.arange(count), random.integers(0, len(places), count)] = True
+        width = 10.0 ** random.uniform(*widths, (count, 1))
+        steps = random.normal(size=(count, len(places))) * width
+        for index, place in enumerate(places):
+            levels, mask = self.levels[place], moved[:, index]
+            if levels is None:
+                found[mask, place] = (found[mask, place] + steps[mask, index]).clip(0.0, 1.0)
+            elif place in self.categorical:
+                found[mask, place] = random.choice(levels, int(mask.sum()))
+            else:
+                # At least one level up or down.
+                old = _nearest(levels, found[mask, place])
+                move = steps[mask, index] * (len(levels) - 1)
+                move = np.where(np.abs(move) < 1.0, np.where(move < 0.0, -1.0, 1.0), np.rint(move))
+                found[mask, place] = levels[(old + move).clip(0, len(levels) - 1).astype(np.intp)]
+        return self.canonical(found)
+
+    def canonical(self, rows: FloatArray) -> FloatArray:
+        """The rows, changed in place, with inactive parameters at their default and activity columns as they follow."""
+        if self._conditionals:
+            active = np.ones((len(rows), len(self.levels)), dtype=np.bool_)
+            for one in self._conditionals:
+                met = (np.abs(rows[:, one.parent, None] - one.codes) < 1e-9).any(1) & active[:, one.parent]
+                active[:, one.place] = met
+                rows[~met, one.place] = one.default
+                rows[:, one.activity] = met
+        return rows
+
+    def inactive(self, rows: FloatArray) -> BoolArray:
+        """[b, d]: where a column stands for an inactive parameter."""
+        mask = np.zeros(rows.shape, dtype=np.bool_)
+        for one in self._conditionals:
+            mask[:, one.place] = rows[:, one.activity] == 0.0
+        return mask
+
+    def _levels(self, parameter: Parameter) -> FloatArray | None:
+        size = parameter.size()
+        if size is None or size > _MOST_LEVELS:
+            return None
+        codes = self.encoding.encode([{parameter.name: parameter.value_at(rank)} for rank in range(size)])
+        return codes[:, self._places[parameter.name]]
+
+    def _parents_first(self) -> Iterator[_Conditional]:
+        """What depends on another column, after that one."""
+        names = self.space.names()
+        conditional = [name for name in names if self.space[name].condition is not None]
+        activity = {name: len(names) + index for index, name in enumerate(conditional)}
+        defaults = self.encoding.encode([{}])[0]
+        waiting = list(conditional)
+        while waiting:
+            name = next(name for name in waiting if _condition(self.space[name]).parent not in waiting)
+            waiting.remove(name)
+            condition = _condition(self.space[name])
+            codes = self.encoding.encode([{condition.parent: value} for value in condition.values])
+            place, parent = self._places[name], self._places[condition.parent]
+            yield _Conditional(place, parent, codes[:, parent], float(defaults[place]), activity[name])
+
+
+def search(
+    acquisition: Acquisition,
+    region: Region,
+    incumbents: FloatArray,
+    random: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Rows of the region with high scores, the best first, and the scores.
+
+    Feasible rows of a Sobol sequence and around the incumbents, [k, d] with the best first, are scored; from the best
+    of both kinds the score is climbed: by gradient along continuous columns, level by level along the others. Empty
+    where no feasible row was hit.
+    """
+    share = _CONSTRAINED if region.space.constraints else 1
+    pools = [region.spread(_sobol(len(region.levels), _GLOBAL // share, random))]
+    near = incumbents[:_INCUMBENTS]
+    near = near[_matches(region, near)]
+    if len(near):
+        chosen = near[random.integers(0, len(near), _LOCAL // share)]
+        pools.append(region.vary(chosen, random, (-3.0, -0.5)))
+    pools = [pool[region.feasible(pool)] for pool in pools]
+    scores = [acquisition.score(pool) for pool in pools]
+    best = [np.argsort(-score, kind="stable")[: _STARTS // len(pools)] for score in scores]
+    rows = np.vstack([pool[order] for pool, order in zip(pools, best, strict=True)])
+    values = np.concatenate([score[order] for score, order in zip(scores, best, strict=True)])
+    if len(rows):
+        rows, values = _climb(acquisition, region, rows, values, random)
+    # The others follow, for the case that the best are taken.
+    rows, values = np.vstack([rows, *pools]), np.concatenate([values, *scores])
+    order = np.argsort(-values, kind="stable")
+    return rows[order], values[order]
+
+
+def _climb(
+    acquisition: Acquisition, region: Region, rows: FloatArray, values: FloatArray, random: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    rows, values = rows.copy(), values.copy()
+
+    def offer(others: FloatArray) -> bool:
+        """Take over each row that is feasible and better than the one in its place."""
+        scores = np.where(region.feasible(others), acquisition.score(others), -np.inf)
+        better = scores > values + 1e-9
+        rows[better], values[better] = others[better], scores[better]
+        return bool(better.any())
+
+    for _ in range(_PASSES):
+        if region.smooth:
+            _ascend(acquisition, region, rows, offer)
+        if not region.stepped or not _step(acquisition, region, rows, values):
+            break
+    if region.space.constraints and region.smooth:
+        # Gradients do not see constraints: feel along them.
+        for width in range(_REFINEMENTS):
+            for _ in range(8):
+                offer(region.vary(rows, random, (-2.5 - width, -1.0 - width)))
+    return rows, values
+
+
+def _ascend(acquisition: Acquisition, region: Region, rows: FloatArray, offer: Callable[[FloatArray], bool]) -> None:
+    """Climb along the continuous columns, all rows at once."""
+    smooth = region.smooth
+    still = region.inactive(rows)[:, smooth].ravel()
+    start = rows[:, smooth].ravel()
+
+    def at(point: FloatArray) -> FloatArray:
+        moved = rows.copy()
+        moved[:, smooth] = point.reshape(len(rows), -1)
+        return moved
+
+    def loss(point: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = acquisition.value_and_gradient(at(point))
+        flat = gradient[:, smooth].ravel()
+        return -float(value.sum()), np.where(still, 0.0, -flat)
+
+    bounds = np.stack([np.where(still, start, 0.0), np.where(still, start, 1.0)], 1)
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS, "ftol": 1e-8, "gtol": 1e-4}
+    )
+    if not np.isfinite(found.x).all():
+        return
+    offer(region.canonical(at(found.x)))
+    if region.space.constraints:
+        # Back towards the start, up to where the constraints hold.
+        for part in (0.75, 0.5, 0.25, 0.1):
+            offer(region.canonical(at(start + part * (found.x - start))))
+
+
+def _step(acquisition: Acquisition, region: Region, rows: FloatArray, values: FloatArray) -> bool:
+    """Move each row to the best level of each stepped column in turn. Whether any has moved."""
+    moved = False
+    count = len(rows)
+    for place in region.stepped:
+        levels = region.levels[place]
+        assert levels is not None
+        if len(levels) <= _ALL_LEVELS:
+            choice = np.broadcast_to(levels, (count, len(levels)))
+        else:
+            strides = 2 ** np.arange(int(np.log2(len(levels))))
+            ranks = _nearest(levels, rows[:, place])[:, None] + np.concatenate([-strides, strides])
+            choice = levels[ranks.clip(0, len(levels) - 1).astype(np.intp)]
+        others = np.repeat(rows, choice.shape[1], axis=0)
+        others[:, place] = choice.ravel()
+        others = region.canonical(others)
+        scores = np.where(region.feasible(others), acquisition.score(others), -np.inf).reshape(choice.shape)
+        best = scores.argmax(1)
+        better = scores[np.arange(count), best] > values + 1e-9
+        rows[better] = others.reshape(count, choice.shape[1], -1)[better, best[better]]
+        values[better] = scores[better, best[better]]
+        moved |= bool(better.any())
+    return moved
+
+
+def _matches(region: Region, rows: FloatArray) -> BoolArray:
+    """[b]: which rows have the fixed values, and so lie in the region."""
+    inactive = region.inactive(rows)
+    matches = np.ones(len(rows), dtype=np.bool_)
+    for place, levels in enumerate(region.levels):
+        if levels is not None:
+            known = (np.abs(rows[:, place, None] - levels) < 1e-9).any(1)
+            matches &= known | inactive[:, place]
+    return matches
+
+
+def _nearest(levels: FloatArray, codes: FloatArray) -> npt.NDArray[np.intp]:
+    """Ranks of the levels nearest to the codes; levels are in ascending order."""
+    above = np.searchsorted(levels, codes).clip(1, len(levels) - 1)
+    below = codes - levels[above - 1] < levels[above] - codes
+    return np.where(below, above - 1, above)
+
+
+def _condition(parameter: Parameter) -> Condition:
+    assert parameter.condition is not None
+    return parameter.condition
+
+
+def _sobol(dimension: int, count: int, random: np.random.Generator) -> FloatArray:
+    """[count, dimension] points of a freshly scrambled Sobol sequence; `count` is a power of two."""
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(dimension, rng=random).random(count), dtype=np.float64)

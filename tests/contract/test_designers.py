@@ -1,0 +1,372 @@
+"""What `service.algorithms.base.Designer` promises, asked of every designer in the registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from service.algorithms import registry
+from service.algorithms.base import Batch, Designer
+from service.core.errors import InvalidInput
+from service.core.lifecycle import TrialState
+from service.core.problem import Objective, Problem
+from service.core.space import (
+    BoolParameter,
+    CategoricalParameter,
+    Condition,
+    Configuration,
+    FloatParameter,
+    IntParameter,
+    OrdinalParameter,
+    Scalar,
+    Space,
+)
+from service.core.trial import Trial
+
+SECONDS = Objective("seconds", "minimize")
+# A parameter of each kind, nested conditions with a child before its parent, a grid of each kind, constraints.
+MIXED = Problem.build(
+    Space.build(
+        [
+            IntParameter("factor", 1, 8, condition=Condition("unroll", (True,))),
+            BoolParameter("unroll", condition=Condition("level", ("O2", "O3"))),
+            CategoricalParameter("level", ("O1", "O2", "O3")),
+            FloatParameter("rate", 1e-3, 10.0, log=True),
+            FloatParameter("share", 0.0, 1.0, step=0.25),
+            IntParameter("threads", 1, 16, factor=2.0),
+            OrdinalParameter("block", (4, 16, 64, 256)),
+        ],
+        ["threads * 4 <= block", "factor <= threads or rate < 1"],
+    ),
+    [SECONDS],
+)
+# Nine configurations, of which constraints leave seven.
+SMALL = Problem.build(
+    Space.build(
+        [
+            IntParameter("n", 1, 3),
+            BoolParameter("huge"),
+            IntParameter("pages", 1, 2, condition=Condition("huge", (True,))),
+        ],
+        ["n + pages <= 4", "n <= 2 or huge"],
+    ),
+    [SECONDS],
+    noisy=False,
+)
+
+every_designer = pytest.mark.parametrize("name", registry.names())
+learning = [name for name in registry.names() if registry.describe(name).uses_history]
+stateless = [name for name in registry.names() if not registry.describe(name).uses_history]
+
+
+def create(name: str, problem: Problem, seed: int = 0) -> Designer:
+    return registry.create(name, problem, seed=seed, options={})
+
+
+def seconds(configuration: Configuration) -> float:
+    """Any function of a configuration that is the same in every process."""
+    text = json.dumps(configuration, sort_keys=True)
+    return sum(place * ord(letter) for place, letter in enumerate(text, start=1)) % 997 / 100
+
+
+def completed(configurations: Sequence[Configuration], first: int = 1) -> list[Trial]:
+    return [
+        Trial(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, revision=number)
+        for number, one in enumerate(configurations, start=first)
+    ]
+
+
+def active(configurations: Sequence[Configuration], first: int = 1) -> list[Trial]:
+    return [Trial(number, one, TrialState.ACTIVE, {}) for number, one in enumerate(configurations, start=first)]
+
+
+def history(problem: Problem, count: int) -> list[Trial]:
+    """Trials of configurations from elsewhere, in every final state."""
+    configurations = create("random", problem, seed=99).suggest(count, cursor=0).configurations
+    trials = completed(configurations)
+    states = {3: TrialState.INFEASIBLE, 4: TrialState.FAILED, 5: TrialState.PRUNED}
+    return [
+        Trial(
+            trial.number,
+            trial.configuration,
+            states.get(trial.number, trial.state),
+            {} if trial.number in (3, 4) else trial.metrics,
+            revision=trial.revision,
+        )
+        for trial in trials
+    ]
+
+
+def check(problem: Problem, batch: Batch, fixed: Mapping[str, Scalar] | None = None) -> None:
+    """Every suggestion is valid, spelt exactly, feasible, and has the fixed values."""
+    for configuration in batch.configurations:
+        assert repr(problem.space.validate(configuration)) == repr(configuration)
+        for name, value in (fixed or {}).items():
+            assert repr(configuration[name]) == repr(value)
+
+
+@every_designer
+def test_is_what_the_registry_says(name: str) -> None:
+    entry, designer = registry.describe(name), create(name, MIXED)
+    assert (designer.cost, designer.uses_history) == (entry.cost, entry.uses_history)
+
+
+@every_designer
+def test_suggests_as_many_as_asked_from_nothing(name: str) -> None:
+    batch = create(name, MIXED).suggest(5, cursor=0)
+    check(MIXED, batch)
+    assert len(batch.configurations) == 5
+    assert not batch.exhausted
+
+
+@every_designer
+def test_suggests_from_a_history_of_every_outcome(name: str) -> None:
+    designer = create(name, MIXED)
+    designer.update(history(MIXED, 12))
+    batch = designer.suggest(3, cursor=12, pending=active(history_configurations(2), first=20))
+    check(MIXED, batch)
+    assert len(batch.configurations) == 3
+
+
+def history_configurations(count: int) -> tuple[Configuration, ...]:
+    return create("random", MIXED, seed=5).suggest(count, cursor=0).configurations
+
+
+@every_designer
+def test_learns_from_failures_alone(name: str) -> None:
+    designer = create(name, MIXED)
+    configurations = history_configurations(12)
+    designer.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(configurations[:6], start=1)])
+    designer.update([Trial(n, one, TrialState.FAILED, {}, n) for n, one in enumerate(configurations[6:], start=7)])
+    check(MIXED, batch := designer.suggest(2, cursor=0))
+    assert len(batch.configurations) == 2
+
+
+@every_designer
+def test_suggest_changes_nothing(name: str) -> None:
+    designer = create(name, MIXED)
+    designer.update(history(MIXED, 8))
+    first = designer.suggest(2, cursor=3)
+    # What the caller does with an answer is no business of the designer's.
+    again = designer.suggest(2, cursor=3)
+    for configuration in again.configurations:
+        configuration.clear()
+    assert repr(designer.suggest(2, cursor=3)) == repr(first)
+
+
+@every_designer
+def test_same_seed_and_calls_give_the_same_suggestions(name: str) -> None:
+    def run() -> list[str]:
+        designer = create(name, MIXED, seed=7)
+        answers, cursor = [], 0
+        trials = history(MIXED, 8)
+        for part in (trials[:5], trials[5:]):
+            designer.update(part)
+            batch = designer.suggest(2, cursor=cursor, pending=active(history_configurations(1), first=30))
+            cursor = batch.cursor
+            answers.append(repr(batch))
+        return answers
+
+    assert run() == run()
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if name != "grid"])
+def test_another_seed_gives_other_suggestions(name: str) -> None:
+    answers = {repr(create(name, MIXED, seed=seed).suggest(4, cursor=0)) for seed in (0, 1, 2**63 - 1)}
+    assert len(answers) == 3
+
+
+@every_designer
+def test_fixed_values_are_honoured(name: str) -> None:
+    designer = create(name, MIXED)
+    designer.update(history(MIXED, 8))
+    # A child's value makes its parents active; a parent's value keeps its children out.
+    for fixed in ({"factor": 3}, {"level": "O1", "share": 0.25}, {"rate": 0.123456}, {"unroll": False, "block": 64}):
+        batch = designer.suggest(2, cursor=0, fixed=fixed)
+        check(MIXED, batch, fixed)
+        assert len(batch.configurations) == 2
+
+
+@every_designer
+@pytest.mark.parametrize(
+    ("fixed", "field"),
+    [
+        ({"nothing": 1}, "fixed.nothing"),
+        ({"share": 0.3}, "fixed.share"),
+        ({"factor": 3, "level": "O1"}, "fixed.factor"),
+    ],
+)
+def test_impossible_fixed_values_are_refused(name: str, fixed: Mapping[str, Scalar], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        create(name, MIXED).suggest(1, cursor=0, fixed=fixed)
+    assert caught.value.data["field"] == field
+
+
+@every_designer
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space.build([FloatParameter("x", 0, 1), FloatParameter("y", 0, 1)], ["x + y > 3"]),
+        Space.build([IntParameter("n", 1, 9), BoolParameter("huge")], ["n > 10 or n < 1"]),
+        Space.build([IntParameter("n", 1, 2**40), IntParameter("m", 1, 2**40)], ["n * m < 0"]),
+    ],
+    ids=["continuous", "finite", "large"],
+)
+def test_space_without_a_feasible_point_is_an_error(name: str, space: Space) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        create(name, Problem.build(space, [SECONDS])).suggest(1, cursor=0)
+    assert caught.value.code == "no_feasible_configuration"
+    assert caught.value.data["field"] == "constraints"
+
+
+@every_designer
+def test_fixed_values_that_break_a_constraint_are_an_error(name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        create(name, MIXED).suggest(1, cursor=0, fixed={"threads": 16, "block": 4})
+    assert caught.value.code == "no_feasible_configuration"
+    assert caught.value.data["field"] == "fixed"
+
+
+@every_designer
+def test_space_of_one_configuration(name: str) -> None:
+    problem = Problem.build(Space.build([IntParameter("n", 3, 3), CategoricalParameter("a", ("x",))]), [SECONDS])
+    batch = create(name, problem).suggest(1, cursor=0)
+    assert batch.configurations == ({"n": 3, "a": "x"},)
+
+
+@every_designer
+def test_space_of_one_continuous_parameter(name: str) -> None:
+    problem = Problem.build(Space.build([FloatParameter("x", -1e9, 1e9)]), [SECONDS])
+    batch = create(name, problem).suggest(3, cursor=0)
+    check(problem, batch)
+    assert len({repr(one) for one in batch.configurations}) == 3
+
+
+@every_designer
+def test_huge_space_is_no_burden(name: str) -> None:
+    flags = [BoolParameter(f"flag{index}") for index in range(40)]
+    problem = Problem.build(
+        Space.build([*flags, IntParameter("n", -(2**63), 2**63 - 1)], ["flag0 + flag1 <= 1"]), [SECONDS]
+    )
+    designer = create(name, problem)
+    check(problem, batch := designer.suggest(2, cursor=0))
+    designer.update(completed(batch.configurations))
+    check(problem, designer.suggest(1, cursor=batch.cursor))
+
+
+@every_designer
+def test_several_objectives(name: str) -> None:
+    entry = registry.describe(name)
+    problem = Problem.build(SMALL.space, [SECONDS, Objective("rate", "maximize")])
+    if entry.most_objectives == 1:
+        with pytest.raises(InvalidInput) as caught:
+            create(name, problem)
+        assert caught.value.data["field"] == "algorithm.name"
+        return
+    designer = create(name, problem)
+    trials = [
+        Trial(one.number, one.configuration, one.state, {**one.metrics, "rate": float(one.number)}, one.revision)
+        for one in completed(create("random", problem).suggest(6, cursor=0).configurations)
+    ]
+    designer.update(trials)
+    check(problem, batch := designer.suggest(2, cursor=0))
+    assert len(batch.configurations) == 2
+
+
+@every_designer
+def test_state_is_json_and_helps_another_process(name: str) -> None:
+    trials = history(MIXED, 12)
+    designer = create(name, MIXED)
+    designer.update(trials)
+    designer.suggest(1, cursor=0)
+    stored = json.loads(json.dumps(designer.dump(), allow_nan=False))
+    other = create(name, MIXED)
+    other.load(stored)
+    other.update(trials)
+    check(MIXED, batch := other.suggest(2, cursor=0))
+    assert len(batch.configurations) == 2
+
+
+@every_designer
+@pytest.mark.parametrize("state", [None, {}, [], "nonsense", {"version": -1, "models": 3}])
+def test_state_of_no_use_is_ignored(name: str, state: object) -> None:
+    designer = create(name, SMALL)
+    designer.load(state)  # type: ignore[arg-type]
+    check(SMALL, designer.suggest(1, cursor=0))
+
+
+@pytest.mark.parametrize("name", learning)
+def test_noiseless_study_goes_through_a_finite_space_once(name: str) -> None:
+    everything = SMALL.space.enumerate(100)
+    assert everything is not None
+    designer = create(name, SMALL)
+    found: list[Configuration] = [everything[2]]  # one that the user brought along
+    designer.update(completed(found))
+    cursor = 0
+    for count in (2, 1, 2, 9):
+        batch = designer.suggest(count, cursor=cursor, pending=())
+        check(SMALL, batch)
+        assert len(batch.configurations) == min(count, len(everything) - len(found))
+        assert batch.exhausted == (len(batch.configurations) < count)
+        designer.update(completed(batch.configurations, first=len(found) + 1))
+        found += batch.configurations
+        cursor = batch.cursor
+    assert sorted(map(repr, found)) == sorted(map(repr, everything))
+    assert designer.suggest(1, cursor=cursor) == Batch((), cursor, True)
+
+
+@pytest.mark.parametrize("name", learning)
+def test_pending_trials_are_not_suggested_again(name: str) -> None:
+    everything = SMALL.space.enumerate(100)
+    assert everything is not None
+    designer = create(name, SMALL)
+    pending: list[Trial] = []
+    cursor = 0
+    while len(pending) < len(everything):
+        batch = designer.suggest(1, cursor=cursor, pending=pending)
+        cursor = batch.cursor
+        pending += active(batch.configurations, first=len(pending) + 1)
+    assert sorted(repr(trial.configuration) for trial in pending) == sorted(map(repr, everything))
+    assert designer.suggest(1, cursor=cursor, pending=pending).exhausted
+
+
+@pytest.mark.parametrize("name", learning)
+def test_part_of_a_space_is_exhausted_by_itself(name: str) -> None:
+    designer = create(name, SMALL)
+    part = designer.suggest(10, cursor=0, fixed={"pages": 1})
+    assert part.exhausted
+    assert sorted(repr(one) for one in part.configurations) == sorted(
+        repr({"n": n, "huge": True, "pages": 1}) for n in (1, 2, 3)
+    )
+    rest = designer.suggest(10, cursor=part.cursor, pending=active(part.configurations))
+    assert rest.exhausted
+    everything = SMALL.space.enumerate(100)
+    assert everything is not None
+    assert sorted(map(repr, part.configurations + rest.configurations)) == sorted(map(repr, everything))
+
+
+@pytest.mark.parametrize("name", stateless)
+def test_sequence_depends_on_seed_and_cursor_alone(name: str) -> None:
+    whole = create(name, MIXED, seed=3).suggest(150, cursor=0)
+    check(MIXED, whole)
+    parts: list[Configuration] = []
+    cursor = 0
+    for count in (1, 2, 60, 87):
+        # A designer of its own each time, as after a restart, and one that has been elsewhere before.
+        designer = create(name, MIXED, seed=3)
+        designer.suggest(2, cursor=1000)
+        batch = designer.suggest(count, cursor=cursor)
+        parts += batch.configurations
+        cursor = batch.cursor
+    assert repr(parts) == repr(list(whole.configurations))
+    assert cursor == whole.cursor
+
+
+@pytest.mark.parametrize("name", stateless)
+def test_sequence_never_ends(name: str) -> None:
+    batch = create(name, SMALL).suggest(50, cursor=10**7)
+    check(SMALL, batch)
+    assert len(batch.configurations) == 50
+    assert not batch.exhausted

@@ -1,0 +1,437 @@
+"""What every runner promises (trimtab_agent/runners/base.py). A new runner joins by an entry in RUNNERS."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from trimtab_agent.components.schema import Metric
+from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, JobState, Outcome, Runner
+from trimtab_agent.runners.local import LocalRunner
+
+RUNNERS: dict[str, Callable[[], Runner]] = {"local": LocalRunner}
+
+
+@pytest.fixture(params=list(RUNNERS))
+def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
+    return RUNNERS[request.param]
+
+
+@pytest.fixture
+def runner(make_runner: Callable[[], Runner]) -> Iterator[Runner]:
+    made = make_runner()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The job's folder. At the end no process of the job may be left."""
+    made = tmp_path / "job"
+    (made / "work").mkdir(parents=True)
+    yield made
+    assert left_behind(made) == []
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Command lines of processes whose environment names the job."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and str(folder).encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def metric(name: str, kind: str, **fields: Any) -> dict[str, Any]:
+    made = {"name": name, "kind": kind, "source": "stdout", "pattern": "", "take": "last", "path": "", "file": ""}
+    assert set(made) | {"function", "timeout"} == set(Metric.__dataclass_fields__)
+    return {**made, "function": "", "timeout": 10.0, **fields}
+
+
+SECONDS = metric("seconds", "wall_time")
+
+
+def job(folder: Path, *command: str, **fields: Any) -> JobSpec:
+    environment = {"PATH": os.environ["PATH"]}
+    spec = JobSpec(
+        name="study/1",
+        work=str(folder / "work"),
+        cwd=str(folder / "work"),
+        command=command,
+        env={**environment, "GIVEN": "a b"},
+        base_env=environment,
+        timeout=30.0,
+        metrics=[SECONDS],
+        required=["seconds"],
+        params={"p": 1},
+        python=sys.executable,
+        grace=0.3,
+    )
+    return replace(spec, **fields)
+
+
+def shell(folder: Path, script: str, **fields: Any) -> JobSpec:
+    return job(folder, "sh", "-c", script, **fields)
+
+
+async def run(runner: Runner, folder: Path, spec: JobSpec) -> JobResult:
+    await runner.submit(folder, spec)
+    return await asyncio.wait_for(runner.wait(folder), 20)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  the condition is in the file system
+            await asyncio.sleep(0.01)
+
+
+# -- results
+
+
+async def test_completed(runner: Runner, folder: Path) -> None:
+    assert await runner.status(folder) is JobState.ABSENT
+    result = await run(runner, folder, shell(folder, 'sleep 0.2; echo "$GIVEN"; pwd; echo oops >&2'))
+    assert result.outcome is Outcome.COMPLETED
+    assert 0.2 <= result.metrics["seconds"] < 5
+    assert result.elapsed == result.metrics["seconds"]
+    assert result.node == os.uname().nodename
+    assert await runner.status(folder) is JobState.ENDED
+    log = (folder / "log").read_text()
+    assert log.startswith("$ sh -c ")
+    assert "a b\n" in log
+    assert f"{folder}/work\n" in log
+    assert "oops\n" in log
+    # the result can be had again, by another runner too
+    assert await runner.wait(folder) == result
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome", "words"),
+    [
+        ("echo why >&2; exit 3", Outcome.INFEASIBLE, "ended with exit code 3\nwhy"),
+        ("kill -SEGV $$", Outcome.INFEASIBLE, "was ended by SIGSEGV"),
+        ("echo worn out; exit 75", Outcome.FAILED, "exit code 75, which means the machine's fault\nworn out"),
+    ],
+)
+async def test_exit(runner: Runner, folder: Path, script: str, outcome: Outcome, words: str) -> None:
+    result = await run(runner, folder, shell(folder, script, failed_exit_codes=[75]))
+    assert (result.outcome, result.metrics) == (outcome, {})
+    assert words in result.reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"command": ["no-such-program"]}, "command: 'no-such-program' cannot be started: not found in PATH"),
+        ({"command": ["./text"]}, "no '#!' line"),
+        ({"command": ["sh", "a\0b"]}, "cannot be started"),
+        ({"cwd": "/no/such/folder"}, "cannot be started"),
+        ({"header": [["no-such-header"]]}, "header: 'no-such-header' cannot be started"),
+        ({"header": [["sh", "-c", "echo cold; exit 4"]]}, "header: sh ended with exit code 4\ncold"),
+    ],
+)
+async def test_faults_of_the_machine(runner: Runner, folder: Path, fields: dict[str, Any], words: str) -> None:
+    text = folder / "work" / "text"
+    text.write_text("not a program")
+    text.chmod(0o755)
+    result = await run(runner, folder, replace(job(folder, "true"), **fields))
+    assert result.outcome is Outcome.FAILED
+    assert words in result.reason
+
+
+async def test_time_out_ends_everything(runner: Runner, folder: Path) -> None:
+    started = time.monotonic()
+    # children that leave the session and ignore SIGTERM are ended as well
+    script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60"
+    result = await run(runner, folder, shell(folder, script, timeout=0.3))
+    assert time.monotonic() - started < 5
+    assert result.outcome is Outcome.INFEASIBLE
+    assert result.reason.startswith("did not end within 0.3 s")
+    assert left_behind(folder) == []
+
+
+async def test_sigterm_comes_before_sigkill(runner: Runner, folder: Path) -> None:
+    result = await run(runner, folder, shell(folder, "trap 'echo bye; exit 0' TERM; sleep 60 & wait", timeout=0.3))
+    assert result.outcome is Outcome.INFEASIBLE
+    assert "bye" in result.reason
+
+
+async def test_what_a_trial_leaves_running_is_ended_with_it(runner: Runner, folder: Path) -> None:
+    result = await run(runner, folder, shell(folder, "(setsid sleep 60 &) ; sleep 60 & true"))
+    assert result.outcome is Outcome.COMPLETED
+    assert result.elapsed < 5
+    assert left_behind(folder) == []
+
+
+async def test_a_gigabyte_of_output(runner: Runner, folder: Path) -> None:
+    script = "echo first; head -c 1000000000 /dev/zero; echo; echo last=7"
+    last = metric("last", "regex", pattern=r"last=(\d)")
+    result = await run(runner, folder, shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000))
+    assert result.metrics == {"last": 7}
+    assert (folder / "stdout").stat().st_size < 11_000
+    assert (folder / "log").stat().st_size < 66_000
+    assert (folder / "stdout").read_bytes().startswith(b"first\n")
+
+
+# -- metrics
+
+
+async def test_metrics_of_every_kind(runner: Runner, folder: Path) -> None:
+    (folder / "parse.py").write_text(
+        "import csv\n"  # its own imports work
+        "def size(run):\n"
+        "    assert run.seconds > 0 and run.stderr == 'e\\n' and run.params == {'p': 1}\n"
+        "    return len((run.work / 'out.json').read_text()) + len(run.stdout)\n"
+    )
+    metrics = [
+        SECONDS,
+        metric("rate", "regex", pattern=r"rate (\S+)", take="max"),
+        metric("deep", "json", source="out.json", path="a.1"),
+        metric("size", "python", file=str(folder / "parse.py"), function="size"),
+        metric("spare", "regex", pattern=r"none (\d)"),
+    ]
+    script = "echo rate 2; echo rate 3; echo rate 1; echo e >&2; printf '{\"a\": [1, 5]}' > out.json"
+    result = await run(runner, folder, shell(folder, script, metrics=metrics, required=["rate", "deep", "size"]))
+    assert result.outcome is Outcome.COMPLETED, result.reason
+    seconds = result.metrics["seconds"]
+    assert result.metrics == {"seconds": seconds, "rate": 3, "deep": 5, "size": 13 + 21}
+    assert "[metric 'spare' left out: stdout has nothing that matches" in (folder / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "outcome", "words"),
+    [
+        ({"kind": "regex", "pattern": r"x=(\d)"}, Outcome.INFEASIBLE, "stdout has nothing that matches"),
+        ({"kind": "json", "path": "x"}, Outcome.INFEASIBLE, "stdout is not JSON"),
+        ({"kind": "json", "path": "x", "source": "gone.json"}, Outcome.INFEASIBLE, "gone.json cannot be read"),
+        ({"kind": "python", "function": "none"}, Outcome.INFEASIBLE, "parse.py:none found no number"),
+        ({"kind": "python", "function": "nan"}, Outcome.INFEASIBLE, "nan is not a finite number"),
+        ({"kind": "python", "function": "broken"}, Outcome.FAILED, "parse.py:broken raised KeyError: 'k'"),
+        ({"kind": "python", "function": "gone"}, Outcome.FAILED, "raised AttributeError"),
+        ({"kind": "python", "function": "crash"}, Outcome.FAILED, "was ended by SIGKILL without an answer"),
+        ({"kind": "python", "function": "hang", "timeout": 0.5}, Outcome.FAILED, "did not end within 0.5 s"),
+    ],
+)
+async def test_metric_that_is_not_found(
+    runner: Runner, folder: Path, wanted: dict[str, Any], outcome: Outcome, words: str
+) -> None:
+    (folder / "parse.py").write_text(
+        "import os, signal, time\n"
+        "def none(run): return None\n"
+        "def nan(run): return float('nan')\n"
+        "def broken(run): return {}['k']\n"
+        "def crash(run): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def hang(run): time.sleep(60)\n"
+    )
+    spec = metric("m", **{"file": str(folder / "parse.py"), **wanted})
+    result = await run(runner, folder, shell(folder, "echo nothing", metrics=[spec], required=["m"]))
+    assert result.outcome is outcome
+    assert result.reason.startswith("metric 'm': ")
+    assert words in result.reason
+
+
+async def test_a_costly_pattern_does_not_hold_a_cancellation_up(runner: Runner, folder: Path) -> None:
+    spec = metric("m", "regex", pattern=r"(a+)+b")
+    await runner.submit(folder, shell(folder, f"echo {'a' * 40}; touch done", metrics=[spec], required=["m"]))
+    await until(lambda: (folder / "work" / "done").exists())
+    await asyncio.sleep(0.3)
+    started = time.monotonic()
+    await runner.cancel(folder)
+    assert time.monotonic() - started < 1
+    assert (await runner.wait(folder)).outcome is Outcome.CANCELLED
+
+
+async def test_repeats_are_aggregated_and_prepared_each_time(runner: Runner, folder: Path) -> None:
+    (folder / "work" / "n").write_text("")
+    value = metric("value", "regex", pattern=r"v=(\d)")
+    spec = shell(
+        folder,
+        "echo v=$(wc -c < n)",
+        header=[["sh", "-c", "printf x >> n"]],
+        repeats=3,
+        aggregate="max",
+        metrics=[value, SECONDS],
+        required=["value"],
+    )
+    result = await run(runner, folder, spec)
+    assert result.metrics["value"] == 3
+    assert result.elapsed > result.metrics["seconds"]
+
+
+# -- builds
+
+
+def build(folder: Path, script: str, **fields: Any) -> BuildSpec:
+    entry = folder.parent / "builds" / "key"
+    made = BuildSpec(str(entry), [["sh", "-c", script]], {"PATH": os.environ["PATH"]}, 10.0, 1 << 30)
+    return replace(made, **fields)
+
+
+async def test_build_is_not_part_of_the_time(runner: Runner, folder: Path) -> None:
+    made = build(folder, "sleep 0.5; echo built > out")
+    result = await run(runner, folder, job(folder, "cat", f"{made.entry}/out", build=made))
+    assert result.outcome is Outcome.COMPLETED, result.reason
+    assert result.elapsed < 0.4
+    assert result.build_seconds is not None
+    assert result.build_seconds > 0.5
+    shutil.rmtree(folder)
+    (folder / "work").mkdir(parents=True)
+    again = await run(runner, folder, job(folder, "cat", f"{made.entry}/out", build=made))
+    assert (again.outcome, again.build_seconds) == (Outcome.COMPLETED, None)
+
+
+@pytest.mark.parametrize(
+    ("script", "fields", "words"),
+    [
+        ("for i in $(seq 99); do echo line $i; done; exit 2", {}, "build: sh ended with exit code 2\nline 88"),
+        ("sleep 60", {"timeout": 0.3}, "build: did not end within 0.3 s"),
+    ],
+)
+async def test_build_that_fails(runner: Runner, folder: Path, script: str, fields: dict[str, Any], words: str) -> None:
+    result = await run(runner, folder, job(folder, "true", build=build(folder, script, **fields)))
+    assert result.outcome is Outcome.INFEASIBLE
+    assert words in result.reason
+    assert len(result.reason) < 2000
+
+
+# -- cancelling
+
+
+@pytest.mark.parametrize("step", ["build", "header", "command"])
+async def test_cancel(runner: Runner, folder: Path, step: str) -> None:
+    script = f"touch {folder}/begun; trap '' TERM; setsid sleep 60 & sleep 60"
+    places: dict[str, dict[str, Any]] = {
+        "build": {"build": build(folder, script)},
+        "header": {"header": [["sh", "-c", script]]},
+        "command": {"command": ["sh", "-c", script]},
+    }
+    fields = places[step]
+    await runner.submit(folder, replace(job(folder, "true"), **fields))
+    await until((folder / "begun").exists)
+    assert await runner.status(folder) is JobState.RUNNING
+    started = time.monotonic()
+    await runner.cancel(folder)
+    assert time.monotonic() - started < 1
+    assert left_behind(folder) == []
+    assert (await runner.wait(folder)).outcome is Outcome.CANCELLED
+
+
+async def test_cancel_at_once(runner: Runner, folder: Path) -> None:
+    await runner.submit(folder, job(folder, "sleep", "60"))
+    await runner.cancel(folder)
+    assert (await runner.wait(folder)).outcome is Outcome.CANCELLED
+
+
+async def test_cancel_of_what_has_ended_or_never_ran(runner: Runner, folder: Path) -> None:
+    await runner.cancel(folder)
+    assert await runner.status(folder) is JobState.ABSENT
+    result = await run(runner, folder, job(folder, "true"))
+    await runner.cancel(folder)
+    assert await runner.wait(folder) == result
+
+
+async def test_cancelling_one_job_leaves_the_next_alone(runner: Runner, folder: Path, tmp_path: Path) -> None:
+    """Also where both run in the same place, one after the other."""
+    await run(runner, folder, job(folder, "true"))
+    other = tmp_path / "other"
+    (other / "work").mkdir(parents=True)
+    await runner.submit(other, job(other, "sleep", "0.3"))
+    await runner.cancel(folder)
+    assert (await runner.wait(other)).outcome is Outcome.COMPLETED
+
+
+# -- crashes
+
+
+async def test_jobs_are_followed_by_another_runner(make_runner: Callable[[], Runner], folder: Path) -> None:
+    first, second = make_runner(), make_runner()
+    await first.submit(folder, shell(folder, "sleep 0.4; echo end"))
+    assert await second.status(folder) is JobState.RUNNING
+    result = await asyncio.wait_for(second.wait(folder), 10)
+    assert result.outcome is Outcome.COMPLETED
+    assert await first.wait(folder) == result
+    first.close()
+    second.close()
+
+
+async def test_jobs_are_cancelled_by_another_runner(make_runner: Callable[[], Runner], folder: Path) -> None:
+    first, second = make_runner(), make_runner()
+    await first.submit(folder, job(folder, "sleep", "60"))
+    await second.cancel(folder)
+    assert (await second.wait(folder)).outcome is Outcome.CANCELLED
+    await first.wait(folder)
+    first.close()
+    second.close()
+
+
+async def test_a_job_whose_keeper_is_killed_has_failed_and_is_gone(runner: Runner, folder: Path) -> None:
+    await runner.submit(folder, shell(folder, f"touch {folder}/begun; setsid sleep 60 & sleep 60"))
+    await until((folder / "begun").exists)
+    os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
+    result = await asyncio.wait_for(runner.wait(folder), 10)
+    assert (result.outcome, result.reason) == (Outcome.FAILED, "the trial's supervisor process was killed")
+    assert left_behind(folder) == []
+    assert await runner.status(folder) is JobState.ABSENT
+    # it can be run again, in the same folder
+    assert (await run(runner, folder, job(folder, "true"))).outcome is Outcome.COMPLETED
+
+
+async def test_many_at_a_time(runner: Runner, tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(8)]
+    for folder in folders:
+        (folder / "work").mkdir(parents=True)
+    value = metric("value", "regex", pattern=r"v=(\d)")
+    specs = [shell(f, f"sleep 0.1; echo v={n}", metrics=[value], required=["value"]) for n, f in enumerate(folders)]
+    results = await asyncio.gather(*(run(runner, f, spec) for f, spec in zip(folders, specs, strict=True)))
+    assert [result.metrics["value"] for result in results] == list(range(8))
+
+
+async def test_nothing_stays_when_the_runner_is_closed(make_runner: Callable[[], Runner], folder: Path) -> None:
+    runner = make_runner()
+    await run(runner, folder, job(folder, "true"))
+    runner.close()
+    left = [" ".join(child.cmdline()) for child in psutil.Process().children()]
+    assert not any("trimtab_agent/supervisor" in command for command in left)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_a_trial_that_fills_the_disk_has_a_result(runner: Runner, small_disk: Path) -> None:
+    (small_disk / "work").mkdir()
+    script = "echo before; cat /dev/zero > big; echo v=1; exit 0"
+    result = await run(runner, small_disk, shell(small_disk, script))
+    assert result.outcome is Outcome.COMPLETED
+    assert result.metrics["seconds"] > 0
+
+
+async def test_output_that_a_full_disk_has_lost_is_not_the_configurations_fault(
+    runner: Runner, small_disk: Path
+) -> None:
+    (small_disk / "work").mkdir()
+    value = metric("v", "regex", pattern=r"v=(\d)")
+    script = "cat /dev/zero > big; echo v=1; exit 0"
+    result = await run(runner, small_disk, shell(small_disk, script, metrics=[value], required=["v"]))
+    assert result.outcome is Outcome.FAILED
+    assert "the output could not be kept: No space left on device" in result.reason

@@ -1,0 +1,132 @@
+"""Hypothesis strategies: arbitrary spaces, and arbitrary configurations of a space."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from service.core.space import (
+    BoolParameter,
+    CategoricalParameter,
+    Condition,
+    Configuration,
+    FloatParameter,
+    IntParameter,
+    OrdinalParameter,
+    Parameter,
+    Scalar,
+    Space,
+)
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+scalars: st.SearchStrategy[Scalar] = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(-1e300, 1e300, allow_nan=False, allow_subnormal=False),
+    texts,
+)
+
+
+@st.composite
+def floats(draw: st.DrawFn, name: str) -> Parameter:
+    """Linear or log, a continuum or a grid of either kind; ranges from tiny to huge."""
+    log = draw(st.booleans())
+    least = draw(st.floats(1e-9, 1e9) if log else st.floats(-1e9, 1e9))
+    most = draw(st.floats(min_value=least, max_value=abs(least) * 1e4 + 1))
+    match draw(st.sampled_from(["continuum", "step", "factor"])):
+        case "step" if most > least:
+            return FloatParameter(name, least, most, log=log, step=(most - least) / draw(st.integers(1, 300)))
+        case "factor" if least > 0:
+            return FloatParameter(name, least, most, log=log, factor=draw(st.floats(1.01, 10.0)))
+    return FloatParameter(name, least, most, log=log)
+
+
+@st.composite
+def integers(draw: st.DrawFn, name: str) -> Parameter:
+    """Any range that a float can number exactly, at any height within 64 bits."""
+    log = draw(st.booleans())
+    width = draw(st.one_of(st.integers(0, 40), st.integers(0, 2**20), st.integers(0, 2**44)))
+    least = draw(st.integers(1, 2**40) if log else st.integers(-(2**63), 2**63 - 1 - width))
+    match draw(st.sampled_from(["every", "step", "factor"])):
+        case "step" if width:
+            return IntParameter(name, least, least + width, log=log, step=draw(st.integers(1, width)))
+        case "factor" if least > 0:
+            return IntParameter(name, least, least + width, log=log, factor=draw(st.floats(1.05, 8.0)))
+    return IntParameter(name, least, least + width, log=log)
+
+
+@st.composite
+def choices(draw: st.DrawFn, name: str) -> Parameter:
+    """Values of mixed types, among them ones that Python takes for equal: 1 and True."""
+    values = draw(
+        st.lists(
+            scalars,
+            min_size=1,
+            max_size=6,
+            unique_by=lambda value: (isinstance(value, bool), str(type(value) is str), value),
+        )
+    )
+    kind = draw(st.sampled_from([OrdinalParameter, CategoricalParameter]))
+    return kind(name, tuple(values))
+
+
+def parameters(name: str) -> st.SearchStrategy[Parameter]:
+    """Any parameter of this name, without default and condition."""
+    return st.one_of(floats(name), integers(name), choices(name), st.just(BoolParameter(name)))
+
+
+@st.composite
+def spaces(draw: st.DrawFn, most_parameters: int = 6) -> Space:
+    """Spaces with defaults and with conditions, which may be nested and may stand before their parents."""
+    found: list[Parameter] = []
+    for index in range(draw(st.integers(1, most_parameters))):
+        parameter = draw(parameters(f"p{index}")).checked("p")
+        if draw(st.booleans()):
+            parameter = replace(parameter, default=draw(values_of(parameter)))
+        if found and draw(st.booleans()):
+            parent = draw(st.sampled_from(found))
+            values = draw(st.lists(values_of(parent), min_size=1, max_size=3))
+            parameter = replace(parameter, condition=Condition(parent.name, tuple(values)))
+        found.append(parameter)
+    return Space.build(draw(st.permutations(found)))
+
+
+@st.composite
+def small_spaces(draw: st.DrawFn) -> Space:
+    """Finite spaces of at most some thousand configurations, with conditions and constraints."""
+    found: list[Parameter] = []
+    for index in range(draw(st.integers(1, 5))):
+        name = f"p{index}"
+        parameter: Parameter = draw(
+            st.one_of(
+                st.builds(lambda name, most: IntParameter(name, 1, most), st.just(name), st.integers(1, 4)),
+                st.just(BoolParameter(name)),
+                st.just(OrdinalParameter(name, (1, True, "1"))),
+            )
+        )
+        if found and draw(st.booleans()):
+            parent = draw(st.sampled_from(found))
+            values = draw(st.lists(values_of(parent), min_size=1, max_size=2))
+            parameter = replace(parameter, condition=Condition(parent.name, tuple(values)))
+        found.append(parameter)
+    numbers = [one.name for one in found if not isinstance(one, OrdinalParameter)]
+    pairs = st.tuples(st.sampled_from(numbers), st.sampled_from(numbers)) if numbers else st.nothing()
+    constraint = st.builds(lambda pair, most: f"{pair[0]} + {pair[1]} <= {most}", pairs, st.integers(0, 7))
+    return Space.build(draw(st.permutations(found)), draw(st.lists(constraint, max_size=2)) if numbers else [])
+
+
+@st.composite
+def values_of(draw: st.DrawFn, parameter: Parameter) -> Scalar:
+    """A value of the parameter."""
+    size = parameter.size()
+    if size is not None:
+        return parameter.value_at(draw(st.integers(0, size - 1)))
+    assert isinstance(parameter, FloatParameter)
+    return draw(st.floats(parameter.min, parameter.max)) + 0.0
+
+
+@st.composite
+def configurations_of(draw: st.DrawFn, space: Space) -> Configuration:
+    """A configuration of the space; its constraints are not looked at."""
+    return space.prune({parameter.name: draw(values_of(parameter)) for parameter in space.parameters})

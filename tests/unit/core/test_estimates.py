@@ -1,0 +1,68 @@
+import math
+
+from service.core.estimates import aggregate, best
+from service.core.lifecycle import TrialState
+from service.core.problem import Objective, Problem
+from service.core.space import FloatParameter, Space
+from service.core.trial import Trial
+
+SPACE = Space.build([FloatParameter("x", 0, 10)])
+ONE = Problem.build(SPACE, [Objective("seconds", "minimize")])
+TWO = Problem.build(SPACE, [Objective("seconds", "minimize"), Objective("rate", "maximize")])
+
+
+def trial(number: int, x: float, state: TrialState = TrialState.COMPLETED, **metrics: float) -> Trial:
+    return Trial(number, {"x": x}, state, metrics)
+
+
+def test_replicates_are_one_estimate() -> None:
+    found = aggregate(
+        ONE,
+        [trial(3, 1.0, seconds=9.0), trial(2, 2.0, seconds=5.0), trial(1, 1, seconds=1.0), trial(4, 1.0, seconds=2.0)],
+    )
+    assert [(one.configuration["x"], one.numbers, one.n) for one in found] == [(1.0, (1, 3, 4), 3), (2.0, (2,), 1)]
+    assert found[0].mean == {"seconds": 4.0}
+    assert found[0].median == {"seconds": 2.0}
+
+
+def test_only_complete_measurements_count() -> None:
+    trials = [
+        trial(1, 1.0, TrialState.PRUNED, seconds=0.1),
+        trial(2, 2.0, TrialState.INFEASIBLE),
+        trial(3, 3.0, TrialState.ACTIVE),
+        trial(4, 4.0, seconds=math.nan),
+        trial(5, 5.0, rate=1.0),
+        trial(6, 6.0, seconds=3.0),
+    ]
+    assert [one.numbers for one in aggregate(ONE, trials)] == [(6,)]
+    assert [one.numbers for one in best(ONE, trials)] == [(6,)]
+    assert best(ONE, trials[:5]) == []
+
+
+def test_one_lucky_run_among_replicates_does_not_win() -> None:
+    lucky = [trial(1, 1.0, seconds=1.0), trial(2, 1.0, seconds=9.0), trial(3, 1.0, seconds=9.0)]
+    steady = [trial(4, 2.0, seconds=5.0), trial(5, 2.0, seconds=5.0)]
+    assert best(ONE, lucky + steady)[0].configuration == {"x": 2.0}
+
+
+def test_among_equals_the_better_measured_then_the_first() -> None:
+    assert best(ONE, [trial(1, 1.0, seconds=1.0), trial(2, 2.0, seconds=1.0)])[0].numbers == (1,)
+    replicated = [trial(1, 1.0, seconds=1.0), trial(2, 2.0, seconds=1.0), trial(3, 2.0, seconds=1.0)]
+    assert best(ONE, replicated)[0].numbers == (2, 3)
+
+
+def test_goal_is_respected() -> None:
+    maximise = Problem.build(SPACE, [Objective("seconds", "maximize")])
+    trials = [trial(1, 1.0, seconds=1.0), trial(2, 2.0, seconds=3.0)]
+    assert best(ONE, trials)[0].numbers == (1,)
+    assert best(maximise, trials)[0].numbers == (2,)
+
+
+def test_several_objectives_give_the_pareto_set() -> None:
+    trials = [
+        trial(1, 1.0, seconds=3.0, rate=9.0),
+        trial(2, 2.0, seconds=1.0, rate=2.0),
+        trial(3, 3.0, seconds=2.0, rate=1.0),
+        trial(4, 4.0, seconds=2.0, rate=5.0),
+    ]
+    assert [one.numbers for one in best(TWO, trials)] == [(2,), (4,), (1,)]

@@ -1,0 +1,69 @@
+import itertools
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.lattice import Lattice
+from service.core.space import BoolParameter, Condition, Configuration, IntParameter, Space
+from tests.factories.spaces import small_spaces
+
+
+def by_brute_force(space: Space) -> list[Configuration]:
+    """All distinct feasible configurations, by trying the product of all values."""
+    grids = [parameter.grid() or () for parameter in space.parameters]
+    found: dict[str, Configuration] = {}
+    for values in itertools.product(*grids):
+        configuration = space.prune(dict(zip(space.names(), values, strict=True)))
+        if space.feasible(configuration):
+            found[space.key(configuration)] = configuration
+    return list(found.values())
+
+
+def lattice_of(space: Space) -> Lattice:
+    assert space.lattice is not None
+    return space.lattice
+
+
+@given(small_spaces())
+def test_walks_through_every_configuration_once(space: Space) -> None:
+    walked = [one for _, one in lattice_of(space).walk(0) if one is not None]
+    assert sorted(map(space.key, walked)) == sorted(map(space.key, by_brute_force(space)))
+    assert all(list(one) == [name for name in space.names() if name in one] for one in walked)
+    assert all(repr(space.validate(one)) == repr(one) for one in walked)
+    assert space.enumerate(len(walked)) == walked
+    if walked:
+        assert space.enumerate(len(walked) - 1) is None
+
+
+@given(small_spaces(), st.integers(0, 200))
+def test_goes_on_from_any_index_it_gave(space: Space, steps: int) -> None:
+    lattice = lattice_of(space)
+    whole = list(lattice.walk(0))
+    steps = min(steps, len(whole) - 1)
+    assert list(lattice.walk(whole[steps][0])) == whole[steps + 1 :]
+    assert whole[-1][0] == lattice.size
+
+
+@given(small_spaces())
+def test_size_is_the_number_of_distinct_configurations(space: Space) -> None:
+    assert lattice_of(space).size == len(by_brute_force(Space.build(space.parameters)))
+
+
+def test_huge_lattices_cost_nothing() -> None:
+    flags = [BoolParameter(f"b{index}") for index in range(60)]
+    child = IntParameter("n", -(2**62), 2**62, condition=Condition("b3", (True,)))
+    lattice = lattice_of(Space.build([*flags, child]))
+    assert lattice.size == 2**59 + 2**59 * (2**63 + 1)
+    started = time.monotonic()
+    near_the_end = next(lattice.walk(lattice.size - 1))
+    assert near_the_end[1] == dict.fromkeys((flag.name for flag in flags), True) | {"n": 2**62}
+    assert time.monotonic() - started < 5, "the lattice was walked through from its beginning"
+
+
+def test_constraints_cut_off_whole_blocks() -> None:
+    flags = [BoolParameter(f"b{index}") for index in range(40)]
+    lattice = lattice_of(Space.build(flags, ["b0 == True", "b1 + b2 == 2"]))
+    steps = list(itertools.islice(lattice.walk(0), 5))
+    # Without b0; with it, and neither or one of b1 and b2; then the first that is feasible.
+    assert [one is None for _, one in steps] == [True, True, True, True, False]
