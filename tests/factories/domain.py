@@ -50,7 +50,14 @@ def make_execution(**changes: Any) -> dict[str, Any]:
 
 
 def make_component(**changes: Any) -> dict[str, Any]:
-    return {"name": "compiler", "digest": "d1", "applications": ["small"], "space": [], "metrics": ["seconds"], **changes}
+    return {
+        "name": "compiler",
+        "digest": "d1",
+        "applications": ["small"],
+        "space": [],
+        "metrics": ["seconds"],
+        **changes,
+    }
 
 
 class ScriptedDesigner(Designer):

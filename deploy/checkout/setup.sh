@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Makes a checkout ready: uv, locked dependencies, generated code, the built console. Quick where there is nothing to do.
+# Arguments go to `uv sync` (such as --group bench).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+say() { printf 'set-up: %s\n' "$*" >&2; }
+stop() { say "$*"; exit 1; }
+
+# Two at a time would get in each other's way.
+mkdir -p .cache
+exec 9>.cache/setup.lock
+flock 9
+
+find_python() {
+    local name
+    # .venv's own comes first: another would build the environment anew
+    for name in .venv/bin/python python3.11 python3.12 python3.13 python3.14 python3; do
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            "$name" -c 'import sys; print(sys._base_executable)'
+            return
+        fi
+    done
+    stop "Python 3.11 or newer is needed (Debian and Ubuntu: apt install python3)"
+}
+
+find_uv() {
+    local candidate
+    for candidate in uv .cache/uv/bin/uv "$HOME/.local/bin/uv"; do
+        if "$candidate" --version >/dev/null 2>&1; then
+            echo "$candidate"
+            return
+        fi
+    done
+    say "installing uv, which installs the rest, into .cache/uv"
+    rm -rf .cache/uv
+    if "$python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m pip install --quiet --disable-pip-version-check --target .cache/uv uv >&2
+    elif "$python" -m venv .cache/uv >/dev/null 2>&1; then
+        .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check uv >&2
+    else
+        rm -rf .cache/uv
+        stop "neither uv, pip nor venv is there; install one of them (Debian and Ubuntu: apt install python3-venv)"
+    fi
+    echo .cache/uv/bin/uv
+}
+
+python=$(find_python)
+uv=$(find_uv)
+
+# torch's own file is the last of the large ones that uv puts in place
+if ! compgen -G ".venv/lib/python3*/site-packages/torch/version.py" >/dev/null; then
+    say "installing the locked dependencies into .venv. PyTorch with its CUDA libraries is among them:"
+    say "about 3 GB to download and 5 GB unpacked, once (the SDK and the agent alone need none of it)"
+fi
+quiet=--quiet
+[ -t 2 ] && quiet=
+[ -d .venv ] || quiet=
+# The environment is built with the Python that is there, and never with one that uv would download.
+"$uv" sync $quiet --locked --inexact --python "$python" --no-python-downloads "$@" ||
+    stop "the dependencies could not be installed; uv's message stands above"
+
+.venv/bin/python proto/generate.py
+
+build_console() {
+    [ -f web/package.json ] || return 0
+    if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+        say "Node.js is not installed, so the web console is not built; all else works without it"
+        return 0
+    fi
+    if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'; then
+        say "the web console needs Node.js 20.19 or newer (here: $(node --version)), so it is not built; all else works"
+        return 0
+    fi
+    # what was installed and built is remembered by the content of what it was made from
+    local installed built
+    installed=$(cat web/package-lock.json web/package.json | sha256sum)
+    if [ "$installed" != "$(cat web/node_modules/.installed-from 2>/dev/null)" ]; then
+        say "installing the console's packages"
+        (cd web && npm ci --no-audit --no-fund --loglevel=error) >&2 || return 1
+        echo "$installed" >web/node_modules/.installed-from
+    fi
+    built=$({
+        find web -path web/node_modules -prune -o -path web/dist -prune -o -name _gen -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cat
+        find service/api service/core -name '*.py' -print0 | LC_ALL=C sort -z | xargs -0 cat
+    } | sha256sum)
+    if [ "$built" != "$(cat web/dist/.built-from 2>/dev/null)" ]; then
+        say "building the console"
+        (cd web && PYTHON=../.venv/bin/python npm run --silent build) >.cache/console-build.log 2>&1 || {
+            cat .cache/console-build.log >&2
+            return 1
+        }
+        echo "$built" >web/dist/.built-from
+    fi
+}
+
+if ! build_console; then
+    [ "${CI:-}" = true ] && stop "the web console could not be built"
+    say "the web console could not be built (see above); all else works without it"
+fi

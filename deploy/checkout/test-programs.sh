@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs the programs that tests use and that no Python package brings, where this user may. PostgreSQL is not among
+# them: it comes as a wheel. A test whose program is missing is skipped by name, in CI it fails.
+set -euo pipefail
+
+say() { printf 'tests: %s\n' "$*" >&2; }
+
+# program: Debian package
+declare -A packages=([redis-server]=redis-server [chromium]=chromium [gcc]=gcc)
+missing=()
+for program in "${!packages[@]}"; do
+    command -v "$program" >/dev/null || missing+=("${packages[$program]}")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+    say "not installed, and this is no Debian to install it: ${missing[*]}; tests that need it are skipped"
+    exit 0
+fi
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=()
+elif sudo -n true 2>/dev/null; then
+    as_root=(sudo -n)
+else
+    say "not installed, and this user may not install it: ${missing[*]}; tests that need it are skipped"
+    say "to have them run: sudo apt-get install ${missing[*]}"
+    exit 0
+fi
+say "installing with apt: ${missing[*]}"
+"${as_root[@]}" apt-get update -qq || say "apt-get update failed; trying with the old lists"
+for package in "${missing[@]}"; do
+    # one by one: Ubuntu has no Chromium among its packages, and the others shall not fail with it
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
+        say "$package could not be installed; tests that need it are skipped"
+done

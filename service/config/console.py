@@ -1,0 +1,19 @@
+"""The console's page. WhiteNoise serves its files; every other path is a place inside it."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+NOT_BUILT = "The console is not built. Install Node.js, run `make setup` and start the service again.\n"
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """The single page, which looks at the path itself; 404 for a file that is not there."""
+    index = settings.CONSOLE_DIR / "index.html"
+    if not index.exists():
+        return HttpResponse(NOT_BUILT, status=404, content_type="text/plain; charset=utf-8")
+    if "." in request.path.rpartition("/")[2]:
+        return HttpResponse("No such file.\n", status=404, content_type="text/plain; charset=utf-8")
+    # The page names the files of one build, so a browser must ask for it anew.
+    return HttpResponse(index.read_bytes(), headers={"Cache-Control": "no-cache"})

@@ -1,0 +1,84 @@
+"""What all ways of running the service share. Nothing here depends on where it runs."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict
+
+from service.config.settings.celery import *
+from service.config.settings.limits import *
+from service.config.settings.rest import *
+
+ROOT = Path(__file__).resolve().parents[3]
+# The domain's applications; each has its migrations in migrations/LABEL.
+DOMAIN = ("tenancy", "identity", "studies", "pipeline", "fleet")
+
+INSTALLED_APPS = [*(f"service.{label}" for label in DOMAIN), "rest_framework", "drf_spectacular"]
+MIGRATION_MODULES = {label: f"migrations.{label}" for label in DOMAIN}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.common.CommonMiddleware",
+]
+ROOT_URLCONF = "service.config.urls"
+ASGI_APPLICATION = "service.config.asgi.application"
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+APPEND_SLASH = False
+SECURE_REFERRER_POLICY = "same-origin"
+
+# The built console. Vite names the files under assets/ by their content, so a browser may keep them for ever.
+CONSOLE_DIR = Path(os.environ.get("TRIMTAB_CONSOLE_DIR", ROOT / "web" / "dist"))
+WHITENOISE_ROOT = CONSOLE_DIR
+WHITENOISE_INDEX_FILE = True
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/"
+WHITENOISE_AUTOREFRESH = False
+STATIC_URL = "static/"
+
+TRIMTAB_ADMIN_TOKEN = os.environ.get("TRIMTAB_ADMIN_TOKEN", "")
+TRIMTAB_ADMIN_TOKEN_FILE = os.environ.get("TRIMTAB_ADMIN_TOKEN_FILE", "")
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": os.environ.get("TRIMTAB_LOG_LEVEL", "INFO").upper()},
+    "loggers": {
+        # uvicorn installs handlers of its own otherwise, and every line would be written twice
+        "uvicorn": {"handlers": [], "propagate": True},
+        "uvicorn.access": {"handlers": [], "propagate": False},
+        "celery.beat": {"level": "WARNING"},
+        # one line for each task received and done is too much with two sweeps every other second
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
+}
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's form of a libpq connection URL (`postgresql://user:password@host:port/name?sslmode=require`).
+
+    A thread keeps its connection. Where threads come and go (Django gives each web request a thread of its own),
+    TRIMTAB_DATABASE_POOL=N in the environment shares N connections among them instead.
+    """
+    parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
+    options: dict[str, Any] = {"server_side_binding": True, "prepare_threshold": 5}
+    pool = int(os.environ.get("TRIMTAB_DATABASE_POOL", "0"))
+    if pool:
+        options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 20, "max_idle": 300}
+    fixed = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.pop("dbname", "trimtab"),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": parts.pop("port", ""),
+        "CONN_MAX_AGE": 0 if pool else None,
+        # One round trip for each request that uses the database; without it a restart of PostgreSQL costs requests.
+        "CONN_HEALTH_CHECKS": bool(pool),
+    }
+    return {**fixed, "OPTIONS": {"application_name": "trimtab", "connect_timeout": 5, **options, **parts}}

@@ -1,0 +1,29 @@
+"""Celery's settings. A task carries identifiers only: the truth is in PostgreSQL, the broker is a door-bell."""
+
+from datetime import timedelta
+from typing import Any
+
+SWEEP_SECONDS = 2.0
+
+# A computation may take seconds and has a worker to itself. The short periodic work must not wait behind it and has a
+# queue of its own, which the `beat` process empties.
+CELERY_TASK_DEFAULT_QUEUE = "compute"
+CELERY_TASK_ROUTES = {"service.*.tasks.sweep": {"queue": "sweep"}}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+
+# The default scheduler keeps a file that a kill can spoil; nothing here is so rare that it needs one.
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
+CELERY_BEAT_SCHEDULE: dict[str, Any] = {
+    f"{room}-sweep": {
+        "task": f"service.{room}.tasks.sweep",
+        "schedule": timedelta(seconds=SWEEP_SECONDS),
+        # A sweep that comes late is replaced by the next one.
+        "options": {"expires": SWEEP_SECONDS, "ignore_result": True},
+    }
+    for room in ("pipeline", "fleet")
+}

@@ -1,0 +1,33 @@
+"""Any number of processes on any number of machines, described by the environment alone.
+
+Required: DATABASE_URL (PostgreSQL), CELERY_BROKER_URL (Redis or RabbitMQ), TRIMTAB_SECRET_KEY, and TRIMTAB_ADMIN_TOKEN
+or TRIMTAB_ADMIN_TOKEN_FILE. Optional: TRIMTAB_ALLOWED_HOSTS (comma-separated names by which browsers reach the web
+process; default: every name), TRIMTAB_LOG_LEVEL, and the numbers of limits.py.
+"""
+
+import os
+
+from django.core.exceptions import ImproperlyConfigured
+
+from service.config.settings.base import *
+
+_NEEDED = {
+    "DATABASE_URL": "PostgreSQL's address, such as postgresql://trimtab:password@database.example:5432/trimtab",
+    "CELERY_BROKER_URL": "the broker's address, such as redis://broker.example:6379/0",
+    "TRIMTAB_SECRET_KEY": "a long random text that signs sign-ins, the same for every process",
+}
+_missing = [f"{name}: {meaning}" for name, meaning in _NEEDED.items() if not os.environ.get(name)]
+if not (TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE):
+    _missing.append("TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE: the administrator's token, or a file that has it")
+if _missing:
+    raise ImproperlyConfigured("These environment variables are not set:\n  " + "\n  ".join(_missing))
+
+DATABASES = {"default": database(os.environ["DATABASE_URL"])}
+SECRET_KEY = os.environ["TRIMTAB_SECRET_KEY"]
+# Nothing is addressed by the name that a request gives, so any is accepted unless the operator says otherwise.
+ALLOWED_HOSTS = os.environ.get("TRIMTAB_ALLOWED_HOSTS", "*").split(",")
+
+CELERY_BROKER_URL = os.environ["CELERY_BROKER_URL"]
+if CELERY_BROKER_URL.startswith(("redis:", "rediss:")):
+    # A request must not hang because the broker does: the sweep enqueues again what was not enqueued.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2, "socket_timeout": 10}

@@ -1,0 +1,10 @@
+"""Everything on the REST port: the API first, then the console."""
+
+from django.urls import include, re_path
+
+from service.config import console
+
+urlpatterns = [
+    re_path(r"", include("service.api.urls")),
+    re_path(r"^(?!api/).*$", console.page),
+]

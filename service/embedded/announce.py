@@ -1,0 +1,73 @@
+"""Waits until the embedded service answers, and says where. Run by the supervisor as a process of its own, so that the
+supervisor itself stays small."""
+
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import django
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+PATIENCE_SECONDS = 60.0
+
+
+def wait_for_console(url: str, end: float) -> None:
+    """Returns when the REST port says that it is ready. Raises TimeoutError."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while True:
+        try:
+            with opener.open(f"{url}/readyz", timeout=5):
+                return
+        except OSError as error:  # refused, reset, and every HTTP error status
+            if time.monotonic() > end:
+                raise TimeoutError(f"{url}/readyz does not answer: {error}") from error
+            time.sleep(0.05)
+
+
+def wait_for_grpc(address: str, end: float) -> None:
+    """Returns when the gRPC server says that it serves. Raises TimeoutError."""
+    # without a proxy that the environment may name, and without the pause after a refused connection
+    pauses = (("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 100))
+    options = (("grpc.enable_http_proxy", 0), *pauses)
+    with grpc.insecure_channel(address, options=options) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        while True:
+            try:
+                answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=5)
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
+                why = "not serving yet"
+            except grpc.RpcError as error:
+                why = str(error.details()) if isinstance(error, grpc.Call) else str(error)
+            if time.monotonic() > end:
+                raise TimeoutError(f"gRPC at {address} does not answer: {why}")
+            time.sleep(0.05)
+
+
+def login_link(console: str) -> str:
+    """A link that signs the administrator in to the console, once, within 15 minutes. Needs Django's set-up."""
+    from service.identity.login import create_code
+
+    return f"{console}/login?code={create_code()}"
+
+
+def main(console: str, address: str) -> None:
+    """Prints a login link and the line `ready` when everything answers."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    django.setup()
+    link = login_link(console)
+    wait_for_grpc(address, end)
+    wait_for_console(console, end)
+    print(f"Sign in to the console, once, within 15 minutes: {link}")
+    print(f"ready console={console} grpc={address}", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], sys.argv[2])
+    except (TimeoutError, urllib.error.URLError) as error:
+        os.write(2, f"{error}\n".encode())
+        sys.exit(1)

@@ -1,0 +1,134 @@
+"""Child processes that cannot outlive their parent, and are started again when they die."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+LOG_BYTES = 5 * 1024 * 1024
+BACK_OFF_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+# A process that has lived so long starts again at once when it dies.
+STEADY_SECONDS = 10.0
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    death_signal: signal.Signals = signal.SIGKILL,
+) -> subprocess.Popen[bytes]:
+    """Starts `argv` in a session of its own, so that a terminal's Ctrl-C reaches the parent alone.
+
+    The kernel sends it `death_signal` when the parent dies, however it dies. Output is appended to `log`; without one
+    the child shares the parent's. Must be called from the main thread: the kernel watches the thread that forked.
+    """
+    parent = os.getpid()
+
+    def prepare() -> None:
+        # Runs in the child between fork and exec.
+        _libc.prctl(_PR_SET_PDEATHSIG, int(death_signal))
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, set())  # the supervisor blocks some signals
+
+    output = log.open("ab") if log else None
+    try:
+        return subprocess.Popen(
+            argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
+            start_new_session=True,
+            preexec_fn=prepare,  # safe: the supervisor has one thread
+        )
+    finally:
+        if output:
+            output.close()
+
+
+@dataclass
+class Child:
+    """A process that is to run all the time.
+
+    `before` runs before each start. `stop_signals` are sent one after the other to end it, with the seconds that each
+    is given; SIGKILL follows.
+    """
+
+    name: str
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    # None: it writes to where this process does
+    log: Path | None
+    stop_signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 4.0),)
+    death_signal: signal.Signals = signal.SIGKILL
+    before: Callable[[], None] | None = None
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    not_before: float = 0.0
+    deaths: int = field(default=0)
+
+    def start(self) -> None:
+        """Starts the process."""
+        if self.before:
+            self.before()
+        self.started = time.monotonic()
+        self.process = start(self.argv, environment=self.environment, log=self.log, death_signal=self.death_signal)
+
+    def keep_alive(self) -> str | None:
+        """Starts the process again if it has died and its back-off is over. Returns what happened, for the operator."""
+        now = time.monotonic()
+        if self.process is None:
+            if now >= self.not_before:
+                self.start()
+            return None
+        code = self.process.poll()
+        if code is None:
+            return None
+        self.process = None
+        self.deaths = 1 if now - self.started > STEADY_SECONDS else self.deaths + 1
+        delay = BACK_OFF_SECONDS[min(self.deaths, len(BACK_OFF_SECONDS)) - 1]
+        self.not_before = now + delay
+        end = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return f"{self.name} {end}; it is started again in {delay} s (log: {self.log})"
+
+    def running(self) -> bool:
+        """Whether there is a live process."""
+        return self.process is not None and self.process.poll() is None
+
+    def trim_log(self) -> None:
+        """Moves a log that has grown too large aside, in place of the one moved before.
+
+        The file is emptied rather than renamed because the process goes on writing to it (at its end: it is open for
+        appending).
+        """
+        if self.log is None:
+            return
+        try:
+            if self.log.stat().st_size > LOG_BYTES:
+                self.log.with_suffix(".old.log").write_bytes(self.log.read_bytes())
+                os.truncate(self.log, 0)
+        except FileNotFoundError:
+            pass
+
+
+def stop(children: Sequence[Child]) -> None:
+    """Ends all `children` together, each by its own signals, and returns when none is left."""
+    plans = {child.name: iter(child.stop_signals) for child in children}
+    patience = {child.name: 0.0 for child in children}
+    while left := [child for child in children if child.running()]:
+        now = time.monotonic()
+        for child in left:
+            if now >= patience[child.name] and child.process is not None:
+                number, seconds = next(plans[child.name], (signal.SIGKILL, 5.0))
+                child.process.send_signal(number)
+                patience[child.name] = now + seconds
+        time.sleep(0.02)

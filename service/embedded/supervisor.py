@@ -1,0 +1,241 @@
+"""`trimtab-service up`: every process of the service under one supervisor, in one data folder."""
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.embedded.postgres import Postgres, tail
+from service.embedded.processes import Child, stop
+
+DATABASE = "trimtab"
+START_SECONDS = 60.0
+# A service that was killed a moment ago may still hold its ports.
+PORT_SECONDS = 3.0
+WILDCARDS = ("0.0.0.0", "::", "")
+
+
+class StartError(Exception):
+    """The service cannot start; the message says why and what to do."""
+
+
+class _Stopped(Exception):
+    """SIGINT, SIGTERM or SIGHUP has arrived."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `trimtab-service up` is told. A port of 0 picks a free one."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8470
+    grpc_port: int = 8471
+    workers: int = 1
+
+
+class Supervisor:
+    """Starts the service's processes, starts again what dies, and stops all of them together.
+
+    Single-threaded: the signals it minds are blocked and waited for, so none arrives in the middle of something, and
+    a second Ctrl-C while it stops is never looked at.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._data = options.data.expanduser().resolve()
+        self._logs = self._data / "logs"
+        self._children: list[Child] = []
+        self._once: Child | None = None
+        self._signals = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # under nohup it is ignored
+            self._signals.add(signal.SIGHUP)
+
+    def run(self) -> None:
+        """Serves until SIGINT or SIGTERM. Raises StartError where the service cannot start."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        lock = self._prepare_folder()
+        try:
+            self._start()
+            while True:
+                self._keep_alive()
+                self._pause(1.0)
+        except _Stopped:
+            print("Stopping ...", file=sys.stderr, flush=True)
+        finally:
+            self._stop()
+            lock.close()
+
+    def _prepare_folder(self) -> "_Lock":
+        try:
+            self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._logs.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StartError(f"The data folder {self._data} cannot be used: {error.strerror}.") from error
+        lock = _Lock(self._data / "service.lock")
+        for name in ("admin-token", "secret-key"):
+            _write_secret_once(self._data / name)
+        # Messages are door-bells for work that the database knows of: those of an earlier run are only in the way.
+        shutil.rmtree(self._data / "broker", ignore_errors=True)
+        (self._data / "broker" / "control").mkdir(parents=True)
+        return lock
+
+    def _start(self) -> None:
+        host = self._options.host
+        port = _usable_port(host, self._options.port, "--port")
+        grpc_port = _usable_port(host, self._options.grpc_port, "--grpc-port")
+        shown = "127.0.0.1" if host in WILDCARDS else f"[{host}]" if ":" in host else host
+        console, address = f"http://{shown}:{port}", f"{shown}:{grpc_port}"
+
+        postgres = Postgres(self._data / "postgres")
+        try:
+            postgres.prepare()
+            server = self._add(postgres.child(self._logs / "postgres.log"))
+            postgres.wait_until_ready(server, START_SECONDS, self._pause)
+            postgres.ensure_database(DATABASE)
+        except RuntimeError as error:
+            raise StartError(str(error)) from error
+
+        environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "service.config.settings.embedded",
+            "TRIMTAB_DATA_DIR": str(self._data),
+            "DATABASE_URL": postgres.url(DATABASE),
+        }
+        if host in WILDCARDS:
+            environment.setdefault("TRIMTAB_ALLOWED_HOSTS", "*")
+        else:
+            environment.setdefault("TRIMTAB_ALLOWED_HOSTS", host)
+        self._run_once("migrate", _service("migrate"), environment, self._logs / "migrate.log")
+        self._add(self._child("web", _service("web", "--host", host, "--port", str(port)), environment))
+        self._add(self._child("grpc", _service("grpc", "--host", host, "--port", str(grpc_port)), environment))
+        (self._data / "service.json").write_text(
+            json.dumps(
+                {"pid": os.getpid(), "console": console, "grpc": address, "database_url": postgres.url(DATABASE)}
+            )
+        )
+        announce = [sys.executable, "-m", "service.embedded.announce", console, address]
+        self._run_once("announce", announce, environment, None)
+        # After the others are up: importing PyTorch would only slow their start, and what is asked for waits its turn.
+        self._add(self._child("beat", _service("beat"), environment))
+        for number in range(1, self._options.workers + 1):
+            name = "worker" if self._options.workers == 1 else f"worker-{number}"
+            self._add(self._child(name, _service("worker"), environment))
+
+    def _child(self, name: str, argv: Sequence[str], environment: dict[str, str]) -> Child:
+        return Child(name, argv, environment, self._logs / f"{name}.log")
+
+    def _add(self, child: Child) -> Child:
+        child.start()
+        self._children.append(child)
+        return child
+
+    def _run_once(self, name: str, argv: Sequence[str], environment: dict[str, str], log: Path | None) -> None:
+        """Runs a command to its end, while the others are kept alive. Raises StartError where it fails."""
+        self._once = Child(name, argv, environment, log)
+        self._once.start()
+        end = time.monotonic() + 2 * START_SECONDS
+        while self._once.running():
+            if time.monotonic() > end:
+                raise StartError(f"The step `{name}` of the start does not end; see {self._logs}.")
+            self._keep_alive()
+            self._pause(0.5)
+        if self._once.process is None or self._once.process.returncode != 0:
+            detail = f":\n{tail(log)}" if log else f"; see {self._logs}."
+            raise StartError(f"The step `{name}` of the start failed{detail}")
+        self._once = None
+
+    def _keep_alive(self) -> None:
+        for child in self._children:
+            if happened := child.keep_alive():
+                print(f"trimtab-service: {happened}", file=sys.stderr, flush=True)
+            child.trim_log()
+
+    def _pause(self, seconds: float) -> None:
+        """Waits so long, or less where a child has died or is due to start. Raises _Stopped."""
+        due = [child.not_before - time.monotonic() for child in self._children if child.process is None]
+        number = signal.sigtimedwait(self._signals, max(0.0, min([seconds, *due])))
+        if number is not None and number.si_signo != signal.SIGCHLD:
+            raise _Stopped
+
+    def _stop(self) -> None:
+        """Ends every process: the database last, so that the others can finish what they are writing."""
+        others = [child for child in self._children if child.name != "postgres"]
+        if self._once:
+            others.append(self._once)
+        stop(others)
+        stop([child for child in self._children if child.name == "postgres"])
+        with suppress(FileNotFoundError):
+            (self._data / "service.json").unlink()
+
+
+class _Lock:
+    """One running service for each data folder. The kernel lets go of it when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a+")  # held as long as the service runs
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            holder = self._file.read().strip()
+            self._file.close()
+            raise StartError(
+                f"The data folder {path.parent} is in use by the service that runs as process {holder}. "
+                "Stop that one, or choose another folder with --data-dir."
+            ) from None
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _service(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "service.main", *arguments]
+
+
+def _write_secret_once(path: Path) -> None:
+    """Writes a new secret into `path`, which only this user can read, unless there is one."""
+    if path.exists() and path.read_text().strip():
+        return
+    unfinished = path.with_suffix(".unfinished")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(path)
+
+
+def _usable_port(host: str, port: int, option: str) -> int:
+    """`port`, or a free one for 0. Raises StartError where it cannot be had."""
+    end = time.monotonic() + PORT_SECONDS
+    while True:
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, port))
+                return int(probe.getsockname()[1])
+        except (OSError, OverflowError) as error:
+            if time.monotonic() > end or not _may_pass(error):
+                raise StartError(
+                    f"Port {port} of {host} cannot be used: {error}. Choose another with {option} (0: any free one)."
+                ) from error
+            time.sleep(0.1)
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EADDRINUSE

@@ -1,0 +1,51 @@
+"""Fixtures for all tests: real servers, started when the first test needs them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.factories.service import EmbeddedService, postgres_server, redis_server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The libpq URL of the maintenance database of a real PostgreSQL."""
+    with postgres_server(tmp_path_factory.mktemp("pg")) as server:
+        yield server.url("postgres")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres_url: str) -> None:
+    """pytest-django makes its test database on that server."""
+    from django.db import connections
+
+    from service.config.settings.base import database
+
+    settings: dict[str, Any] = connections.settings["default"]
+    settings.update({**database(postgres_url), "NAME": "trimtab"})
+    # the object that this thread may have made of the settings before
+    connections["default"].settings_dict.update(settings)
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a real Redis."""
+    with redis_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def embedded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+    """A running `trimtab-service up` that tests share: use study names of your own, and kill nothing in it."""
+    with EmbeddedService(tmp_path_factory.mktemp("service")) as service:
+        yield service
+
+
+@pytest.fixture
+def own_service(tmp_path: Path) -> Iterator[EmbeddedService]:
+    """A service that the test starts, stops and kills as it likes (`own_service.start()`)."""
+    service = EmbeddedService(tmp_path / "service")
+    yield service
+    service.__exit__()

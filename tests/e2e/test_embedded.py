@@ -1,0 +1,199 @@
+"""`trimtab-service up` as its user meets it: start, stop, crashes, mistakes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import psutil
+import pytest
+import trimtab
+from trimtab.study import Study
+from typer.testing import CliRunner
+
+from service.main import app
+from tests.factories.service import EmbeddedService, free_port, wait_for
+
+NAMES = {"postgres", "web", "grpc", "worker", "beat"}
+STOP_SECONDS = 10.0
+
+
+def answers(service: EmbeddedService) -> bool:
+    """Whether REST, gRPC and the database answer."""
+    try:
+        with urllib.request.urlopen(f"{service.http_url}/readyz", timeout=5):
+            pass
+        with trimtab.Client(service.grpc_address, token=service.token, retry_seconds=1) as client:
+            client.list_studies()
+    except (OSError, trimtab.TrimtabError):
+        return False
+    return True
+
+
+def all_run(service: EmbeddedService) -> bool:
+    return set(service.processes()) == NAMES
+
+
+def make_study(service: EmbeddedService, name: str) -> Study:
+    with trimtab.Client(service.grpc_address, token=service.token) as client:
+        return client.create_study(
+            name, space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("y")], algorithm="random"
+        )
+
+
+def study_names(service: EmbeddedService) -> set[str]:
+    with trimtab.Client(service.grpc_address, token=service.token) as client:
+        return {study.name for study in client.list_studies()}
+
+
+def test_says_where_it_is_and_keeps_its_secrets(embedded_service: EmbeddedService) -> None:
+    assert answers(embedded_service)
+    wait_for(lambda: all_run(embedded_service), 30, f"all of {NAMES} run")
+    assert embedded_service.output.count("ready ") == 1
+    for name in ("admin-token", "secret-key"):
+        assert (embedded_service.data_dir / name).stat().st_mode & 0o777 == 0o600
+    assert len(embedded_service.token) >= 32
+
+
+def test_listens_on_loopback_alone(embedded_service: EmbeddedService) -> None:
+    listening = {
+        connection.laddr.ip.removeprefix("::ffff:")  # an IPv4 address as IPv6 writes it
+        for process in embedded_service.tree()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_second_service_on_the_same_data_is_refused(embedded_service: EmbeddedService) -> None:
+    done = subprocess.run(embedded_service.command(), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"is in use by the service that runs as process {embedded_service.pid}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert answers(embedded_service)
+
+
+def test_taken_port_is_named(embedded_service: EmbeddedService, tmp_path: Path) -> None:
+    port = embedded_service.http_url.rpartition(":")[2]
+    argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path), "--port", port, "--grpc-port", "0"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"Port {port} of 127.0.0.1 cannot be used" in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_new_login_link(embedded_service: EmbeddedService, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "service.main", "login-link", "--data-dir"]
+    done = subprocess.run([*argv, str(embedded_service.data_dir)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{embedded_service.http_url}/login?code=")
+    assert done.stdout.strip() != embedded_service.login_url
+    refused = subprocess.run([*argv, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert str(tmp_path) in refused.stderr
+
+
+@pytest.mark.timeout(240)
+def test_survives_the_death_of_each_part_and_stops_in_time(own_service: EmbeddedService) -> None:
+    service = own_service.start()
+    token = service.token
+    make_study(service, "kept")
+    wait_for(lambda: all_run(service), 30, "all run")
+    for name in ("web", "grpc", "worker", "beat", "postgres"):
+        victim = service.processes()[name]
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda n=name, v=victim: service.processes().get(n, v) != v, 30, f"{name} is started again")  # type: ignore[misc]
+        wait_for(lambda: answers(service), 30, f"all answers after the death of {name}")
+    assert study_names(service) == {"kept"}
+
+    # The supervisor itself: everything dies with it, and the next start goes on with the data.
+    service.kill()
+    service.start()
+    assert service.token == token
+    assert study_names(service) == {"kept"}
+
+    wait_for(lambda: all_run(service), 30, "all run")
+    tree = service.tree()
+    began = time.monotonic()
+    service.send(signal.SIGINT)
+    service.send(signal.SIGINT)
+    time.sleep(0.2)
+    service.send(signal.SIGINT)
+    assert service.wait() == 0
+    assert time.monotonic() - began < STOP_SECONDS
+    assert not [process for process in tree if process.is_running()]
+    assert not (service.data_dir / "service.json").exists()
+
+
+@pytest.mark.timeout(180)
+def test_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(data), "--port", "0", "--grpc-port", "0"]
+    for moment in (0.3, 1.5, 3.0):
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as popen:
+            time.sleep(moment)
+            tree = [psutil.Process(popen.pid), *psutil.Process(popen.pid).children(recursive=True)]
+            popen.send_signal(signal.SIGTERM)
+            popen.communicate(timeout=STOP_SECONDS)
+        assert not [process for process in tree if process.is_running()], f"left after {moment} s"
+    # and what was half made is no obstacle
+    service = EmbeddedService(data).start()
+    try:
+        assert answers(service)
+        tree = service.tree()
+        began = time.monotonic()
+        service.send(signal.SIGTERM)
+        assert service.wait() == 0
+        assert time.monotonic() - began < STOP_SECONDS
+        assert not [process for process in tree if process.is_running()]
+    finally:
+        service.__exit__()
+
+
+@pytest.mark.timeout(120)
+def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: EmbeddedService) -> None:
+    service = own_service.start()
+    make_study(service, "watched")
+    client = trimtab.Client(service.grpc_address, token=service.token)
+    changes = client.get_study("watched").watch()
+    next(iter(changes))
+    request = urllib.request.Request(
+        f"{service.http_url}/api/v1/studies/watched/events", headers={"Authorization": f"Bearer {service.token}"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as stream:
+        assert stream.readline()
+        began = time.monotonic()
+        service.send(signal.SIGTERM)
+        assert service.wait() == 0
+        assert time.monotonic() - began < STOP_SECONDS
+    client.close()
+
+
+def test_unwritable_data_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path / "file" / "data")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"The data folder {tmp_path / 'file' / 'data'} cannot be used" in done.stderr
+
+
+def test_help_has_examples() -> None:
+    for command in ("up", "web", "grpc", "worker", "beat", "migrate", "login-link"):
+        assert "Example" in CliRunner().invoke(app, [command, "--help"]).output
+
+
+def test_hosted_process_names_what_is_missing() -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRIMTAB_", "DJANGO_"))}
+    environment["DATABASE_URL"] = f"postgresql://127.0.0.1:{free_port()}/trimtab"
+    environment.pop("CELERY_BROKER_URL", None)
+    for command in ("web", "worker"):
+        argv = [sys.executable, "-m", "service.main", command]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 2
+        assert "CELERY_BROKER_URL" in done.stderr
+        assert "TRIMTAB_SECRET_KEY" in done.stderr
+        assert "DATABASE_URL" not in done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,1 @@
+"""Makes what tests need: services, rows, specs."""

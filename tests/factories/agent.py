@@ -1,0 +1,91 @@
+"""A real agent with a component that costs next to nothing to run."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from service.embedded.processes import Child, stop
+from tests.factories.service import wait_for
+
+COMPONENT = "bowl"
+APPLICATION = "only"
+# Writes down each run, so that a test knows what was run and how often.
+PROGRAM = """
+import os, sys, time
+x, n, delay = float(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+time.sleep(delay)
+with open(os.environ["RUNS"], "a") as runs:
+    runs.write(f"{x!r} {n}\\n")
+print(f"value={(x - 3.0) ** 2 + n!r}")
+"""
+DESCRIPTION = """
+name: bowl
+description: A bowl with its lowest point at x = 3, n = 0.
+parameters:
+  x: {type: float, min: -10.0, max: 10.0, default: 0.0}
+  n: {type: int, min: 0, max: 8, default: 4}
+env: {RUNS: "RUNS_FILE"}
+applications:
+  only:
+    command: ["PYTHON", "{component}/bowl.py", "{x}", "{n}", "DELAY"]
+metrics:
+  value: {type: regex, pattern: 'value=(\\S+)', from: stdout}
+"""
+
+
+def value(params: dict[str, float | int | str | bool]) -> float:
+    """What a trial of the component measures."""
+    return (float(params["x"]) - 3.0) ** 2 + int(params["n"])
+
+
+def write_component(folder: Path, runs: Path, delay: float = 0.05) -> Path:
+    """Writes the component `bowl` below `folder`, which is what the agent is given."""
+    home = folder / COMPONENT
+    home.mkdir(parents=True)
+    (home / "bowl.py").write_text(PROGRAM)
+    text = DESCRIPTION.replace("PYTHON", sys.executable).replace("RUNS_FILE", str(runs)).replace("DELAY", str(delay))
+    (home / "component.yaml").write_text(text)
+    return folder
+
+
+class RealAgent:
+    """`trimtab-agent run`, its state kept in `folder` from start to start."""
+
+    def __init__(self, folder: Path, server: str, token_file: Path, components: Path, slots: int = 1) -> None:
+        self._log = folder / "agent.log"
+        argv = [str(Path(sys.executable).parent / "trimtab-agent"), "run", "--server", server]
+        argv += ["--token-file", str(token_file), "--components", str(components)]
+        argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", "test-agent"]
+        self._child = Child("agent", argv, dict(os.environ), self._log)
+
+    def start(self) -> "RealAgent":
+        """Returns when the agent has registered."""
+        begin = self._log.stat().st_size if self._log.exists() else 0
+        self._child.start()
+        wait_for(
+            lambda: (
+                re.search(r"^ready agent=", self._log.read_text()[begin:], re.MULTILINE) is not None
+                or not self._child.running()
+            ),
+            60,
+            "the agent registers",
+        )
+        assert self._child.running(), self._log.read_text()
+        return self
+
+    def kill(self) -> None:
+        """kill -9 of the agent alone: what it had started goes on."""
+        assert self._child.process is not None
+        self._child.process.kill()
+        self._child.process.wait()
+
+    def log(self) -> str:
+        """All that the agent has said."""
+        return self._log.read_text()
+
+    def __enter__(self) -> "RealAgent":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        stop([self._child])

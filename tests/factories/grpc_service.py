@@ -1,0 +1,238 @@
+"""A gRPC process of its own, as an operator starts it, over a database of its own; and the calls that tests make."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+from google.rpc import status_pb2
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from service._gen import agent_pb2_grpc, errordetails_pb2, tuning_pb2, tuning_pb2_grpc
+
+TOKEN = "rpc-test-token"
+# Tests never count on speed: whatever takes longer than this hangs.
+PATIENCE = 30.0
+
+
+@dataclass
+class GrpcService:
+    """`trimtab-service grpc` against a database named `database` of the server at `server_url`."""
+
+    server_url: str
+    broker_url: str
+    database: str
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    channels: list[grpc.Channel] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        parts = conninfo_to_dict(self.server_url) | {"dbname": self.database}
+        return {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "service.config.settings.hosted",
+            "DATABASE_URL": psycopg.conninfo.make_conninfo(**parts),
+            "CELERY_BROKER_URL": self.broker_url,
+            "TRIMTAB_SECRET_KEY": "for tests alone",
+            "TRIMTAB_ADMIN_TOKEN": TOKEN,
+            "TRIMTAB_LEASE_SECONDS": "5",
+        }
+
+    def manage(self, *arguments: str) -> None:
+        subprocess.run(
+            [sys.executable, "-m", "service.main", *arguments], env=self.environment, check=True, capture_output=True
+        )
+
+    def start(self) -> None:
+        if self.port == 0:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "service.main", "grpc", "--port", str(self.port)], env=self.environment
+        )
+        with grpc.insecure_channel(self.address, options=(("grpc.max_reconnect_backoff_ms", 200),)) as channel:
+            ready = grpc.channel_ready_future(channel)
+            eventually(lambda: ready.done() or self.process is None or self.process.poll() is not None)
+            assert self.process.poll() is None, "the gRPC process has ended"
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def channel(self, token: str | None = TOKEN) -> grpc.Channel:
+        """A channel whose calls carry the token."""
+        options = (("grpc.max_reconnect_backoff_ms", 200), ("grpc.max_send_message_length", -1))
+        plain = grpc.insecure_channel(self.address, options=options)
+        self.channels.append(plain)
+        return plain if token is None else grpc.intercept_channel(plain, WithToken(token))
+
+    def tuning(self, token: str | None = TOKEN) -> tuning_pb2_grpc.TuningServiceStub:
+        return tuning_pb2_grpc.TuningServiceStub(self.channel(token))
+
+    def agents(self, token: str | None = TOKEN) -> agent_pb2_grpc.AgentServiceStub:
+        return agent_pb2_grpc.AgentServiceStub(self.channel(token))
+
+    def execute(self, statement: str, database: str = "") -> list[Any]:
+        """Runs SQL with the database server's own rights; `{}` stands for the name of the service's database."""
+        parts = conninfo_to_dict(self.server_url) | ({"dbname": database} if database else {})
+        with psycopg.connect(**parts, autocommit=True) as connection:  # type: ignore[arg-type]
+            done = connection.execute(sql.SQL(statement).format(sql.Identifier(self.database)))  # type: ignore[arg-type]
+            return done.fetchall() if done.description else []
+
+    def cut_connections(self) -> None:
+        """Ends the connections of all who use the service's database; returns when they are gone."""
+        self.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{self.database}'")
+
+    def close(self) -> None:
+        for channel in self.channels:
+            channel.close()
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.execute("DROP DATABASE {} WITH (FORCE)")
+
+
+class WithToken(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """Adds the token to each call's metadata."""
+
+    def __init__(self, token: str) -> None:
+        self._metadata = (("authorization", f"Bearer {token}"),)
+
+    def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return continuation(self._with_metadata(client_call_details), request)
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return continuation(self._with_metadata(client_call_details), request)
+
+    def _with_metadata(self, details: Any) -> Any:
+        return details._replace(metadata=(*(details.metadata or ()), *self._metadata))
+
+
+def migrated(server_url: str, broker_url: str) -> GrpcService:
+    """A database with all tables, which nobody uses, for others to be copied from."""
+    template = GrpcService(server_url, broker_url, f"rpc_{uuid.uuid4().hex[:12]}")
+    template.execute("CREATE DATABASE {}")
+    template.manage("migrate")
+    return template
+
+
+def started(template: GrpcService) -> GrpcService:
+    """A running service over a new database like that of `template`."""
+    service = GrpcService(template.server_url, template.broker_url, f"rpc_{uuid.uuid4().hex[:12]}")
+    service.execute("CREATE DATABASE {} TEMPLATE " + template.database)
+    service.start()
+    return service
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error as a client sees it."""
+
+    status: grpc.StatusCode
+    code: str
+    message: str
+    retryable: bool
+    data: dict[str, Any]
+
+
+def refusal(call: Any, request: Any, **options: Any) -> Refusal:
+    """The error that a call ends with."""
+    try:
+        answer = call(request, timeout=PATIENCE, **options)
+        if not hasattr(answer, "DESCRIPTOR"):
+            answer = list(answer)
+    except grpc.RpcError as error:
+        return refusal_of(error)
+    pytest.fail(f"answered: {answer}")
+
+
+def refusal_of(error: Any) -> Refusal:
+    """What the error says, which it must say in the agreed form."""
+    found = dict(error.trailing_metadata() or ())
+    assert "grpc-status-details-bin" in found, f"no details: {error}"
+    status = status_pb2.Status.FromString(found["grpc-status-details-bin"])
+    assert status.code == error.code().value[0]
+    assert status.message == error.details()
+    detail = errordetails_pb2.ErrorDetail()
+    assert status.details[0].Unpack(detail)
+    return Refusal(error.code(), detail.code, detail.message, detail.retryable, dict(detail.data.items()))
+
+
+def unique(prefix: str = "study") -> str:
+    """A study's name that no other test uses."""
+    return f"{prefix}-{uuid.uuid4().hex[:10]}"
+
+
+def value(plain: float | int | str | bool) -> tuning_pb2.Value:
+    if isinstance(plain, bool):
+        return tuning_pb2.Value(flag=plain)
+    if isinstance(plain, int):
+        return tuning_pb2.Value(integer=plain)
+    if isinstance(plain, float):
+        return tuning_pb2.Value(number=plain)
+    return tuning_pb2.Value(text=plain)
+
+
+def plain(params: Any) -> dict[str, Any]:
+    return {name: getattr(item, item.WhichOneof("kind")) for name, item in params.items()}
+
+
+def spec(designer: str = "random", **changes: Any) -> tuning_pb2.StudySpec:
+    """A study of one float `x` in [0, 1] and one integer `n` in 1..8 that minimises `loss`."""
+    fields: dict[str, Any] = {
+        "space": [
+            tuning_pb2.Parameter(name="x", float=tuning_pb2.Parameter.FloatRange(min=0.0, max=1.0)),
+            tuning_pb2.Parameter(name="n", integer=tuning_pb2.Parameter.IntRange(min=1, max=8)),
+        ],
+        "objectives": [tuning_pb2.Objective(metric="loss", goal=tuning_pb2.Objective.GOAL_MINIMIZE)],
+        "algorithm": tuning_pb2.Algorithm(name=designer),
+        "noisy": True,
+    }
+    return tuning_pb2.StudySpec(**(fields | changes))
+
+
+def create(tuning: tuning_pb2_grpc.TuningServiceStub, designer: str = "random", **changes: Any) -> str:
+    """A new study; its name."""
+    name = unique()
+    tuning.CreateStudy(
+        tuning_pb2.CreateStudyRequest(name=name, spec=spec(designer, **changes), request_id=unique("request")),
+        timeout=PATIENCE,
+    )
+    return name
+
+
+def ask(tuning: tuning_pb2_grpc.TuningServiceStub, study: str, count: int = 1, **fields: Any) -> tuning_pb2.Operation:
+    return tuning.SuggestTrials(tuning_pb2.SuggestTrialsRequest(study=study, count=count, **fields), timeout=PATIENCE)
+
+
+def tell(tuning: tuning_pb2_grpc.TuningServiceStub, study: str, number: int, loss: float) -> tuning_pb2.Trial:
+    return tuning.CompleteTrial(
+        tuning_pb2.CompleteTrialRequest(study=study, trial=number, metrics={"loss": loss}), timeout=PATIENCE
+    )
+
+
+def eventually(check: Any, seconds: float = PATIENCE) -> Any:
+    """The first true answer of `check`."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = check()
+        if answer:
+            return answer
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.02)

@@ -1,0 +1,208 @@
+"""Real servers for tests: the embedded service, PostgreSQL, Redis."""
+
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from service.embedded.postgres import Postgres
+from service.embedded.processes import Child, stop
+
+START_SECONDS = 90.0
+
+
+class EmbeddedService:
+    """`trimtab-service up` as a user runs it, on free ports and with its data in `data_dir`.
+
+    `environment` adds to this process's. After `start`: grpc_address ("127.0.0.1:PORT"), http_url, token, login_url.
+    """
+
+    def __init__(self, data_dir: Path, environment: Mapping[str, str] | None = None, *options: str) -> None:
+        self.data_dir = data_dir
+        self.grpc_address = ""
+        self.http_url = ""
+        self.login_url = ""
+        self._environment = {**os.environ, **(environment or {})}
+        self._environment.pop("DJANGO_SETTINGS_MODULE", None)
+        self._options = options
+        self._ports = ("0", "0")
+        self._popen: subprocess.Popen[bytes] | None = None
+        self.output = ""
+
+    @property
+    def token(self) -> str:
+        """The administrator's token."""
+        return (self.data_dir / "admin-token").read_text().strip()
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process number."""
+        assert self._popen is not None
+        return self._popen.pid
+
+    def command(self) -> list[str]:
+        """The command line; after the first start with the ports of then, so that clients find it again."""
+        ports = ["--port", self._ports[0], "--grpc-port", self._ports[1]]
+        return [sys.executable, "-m", "service.main", "up", "--data-dir", str(self.data_dir), *ports, *self._options]
+
+    def start(self) -> "EmbeddedService":
+        """Returns when the line `ready` has come. Raises AssertionError with the output where it does not."""
+        self._popen = subprocess.Popen(
+            self.command(), env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.output = _read_until(self._popen, "ready console=", START_SECONDS)
+        ready = re.search(r"^ready console=(\S+) grpc=(\S+)$", self.output, re.MULTILINE)
+        link = re.search(r"https?://\S+/login\?code=\S+", self.output)
+        if ready is None or link is None:
+            self.kill()
+            raise AssertionError(f"the service did not start:\n{self.output}\n{self.logs()}")
+        self.http_url, self.grpc_address = ready.groups()
+        self.login_url = link.group()
+        self._ports = (self.http_url.rpartition(":")[2], self.grpc_address.rpartition(":")[2])
+        return self
+
+    def processes(self) -> dict[str, int]:
+        """The numbers of the service's processes by name: postgres, web, grpc, worker, beat."""
+        found: dict[str, int] = {}
+        for child in psutil.Process(self.pid).children():
+            try:
+                command = child.cmdline()
+            except psutil.Error:  # it has just died
+                continue
+            if "service.main" in command:
+                found[command[command.index("service.main") + 1]] = child.pid
+            elif command and Path(command[0]).name == "postgres":
+                found["postgres"] = child.pid
+        return found
+
+    def tree(self) -> list[psutil.Process]:
+        """Every process of the service, the supervisor and PostgreSQL's own included."""
+        supervisor = psutil.Process(self.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal to the supervisor alone."""
+        os.kill(self.pid, number)
+
+    def wait(self, seconds: float = 30.0) -> int:
+        """The supervisor's exit code, once it has ended."""
+        assert self._popen is not None
+        code = self._popen.wait(seconds)
+        if self._popen.stdout:
+            self._popen.stdout.close()
+        return code
+
+    def stop(self) -> int:
+        """Stops the service as Ctrl-C does."""
+        self.send(signal.SIGINT)
+        return self.wait()
+
+    def kill(self) -> None:
+        """kill -9 of the supervisor; returns when all that it had started is gone."""
+        assert self._popen is not None
+        if self._popen.poll() is None:
+            tree = self.tree()
+            self._popen.kill()
+            self.wait()
+            _, alive = psutil.wait_procs(tree, timeout=15)
+            assert not alive, f"outlived the supervisor: {alive}"
+
+    def logs(self) -> str:
+        """The end of every log, for a failing test's message."""
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted((self.data_dir / "logs").glob("*.log"))
+        )
+
+    def __enter__(self) -> "EmbeddedService":
+        return self.start() if self._popen is None else self
+
+    def __exit__(self, *_: object) -> None:
+        if self._popen is not None and self._popen.poll() is None:
+            self.stop()
+
+
+@contextmanager
+def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
+    """PostgreSQL in `folder`, without the writes to disk that only a power failure would make matter."""
+    server = Postgres(folder / "postgres", {"fsync": "off", **(settings or {})})
+    server.prepare()
+    child = server.child(folder / "postgres.log")
+    child.start()
+    try:
+        server.wait_until_ready(child, 30)
+        yield server
+    finally:
+        stop([child])
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[str]:
+    """A real Redis on a port of its own; its URL. Without Redis: a failure in CI, else a skip."""
+    program = require_program("redis-server", "redis-server")
+    port = free_port()
+    argv = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    child = Child("redis", argv, dict(os.environ), folder / "redis.log")
+    child.start()
+    try:
+        wait_for(lambda: _accepts(port), 10, "Redis listens")
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        stop([child])
+
+
+def require_program(name: str, package: str) -> str:
+    """The path of a program that a test needs. Without it: a failure in CI, else a skip that names it."""
+    path = shutil.which(name)
+    if path is None:
+        message = f"{name} is not installed (Debian package {package})"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Returns when `condition` holds. Raises AssertionError where it does not within `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _read_until(popen: subprocess.Popen[bytes], text: str, seconds: float) -> str:
+    """What a process prints up to the end of the line that has `text`, or all it prints before it ends."""
+    assert popen.stdout is not None
+    output = b""
+    end = time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(popen.stdout, selectors.EVENT_READ)
+        while time.monotonic() < end:
+            if selector.select(0.2):
+                more = os.read(popen.stdout.fileno(), 65536)
+                output += more
+                if not more or (text.encode() in output and output.endswith(b"\n")):
+                    break
+    return output.decode(errors="replace")

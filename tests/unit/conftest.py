@@ -1,0 +1,18 @@
+"""Fixtures for tests of the domain, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from service.tenancy.principal import Principal
+
+
+@pytest.fixture
+def principal(transactional_db: None) -> Principal:
+    """A caller with a tenant of its own. What the test does is committed, so that other threads see it."""
+    from tests.factories.domain import make_principal
+
+    return make_principal()

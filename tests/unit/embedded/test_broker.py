@@ -1,0 +1,56 @@
+"""Messages as files: whole ones alone are seen, and each is taken once."""
+
+import threading
+from pathlib import Path
+
+from kombu import Connection
+
+
+def connect(folder: Path) -> Connection:
+    (folder / "control").mkdir(parents=True, exist_ok=True)
+    options = {
+        "data_folder_in": str(folder),
+        "data_folder_out": str(folder),
+        "control_folder": str(folder / "control"),
+        "polling_interval": 0.01,
+    }
+    return Connection("filesystem://", transport="service.embedded.broker:Transport", transport_options=options)
+
+
+def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
+    count = 300
+    taken: list[int] = []
+    failures: list[Exception] = []
+    with connect(tmp_path) as reading:
+        queue = reading.SimpleQueue("compute")
+
+        def read() -> None:
+            try:
+                while len(taken) < count:
+                    message = queue.get(timeout=20)
+                    taken.append(message.payload["number"])
+                    message.ack()
+            except Exception as error:
+                failures.append(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        with connect(tmp_path) as writing:
+            sender = writing.SimpleQueue("compute")
+            for number in range(count):
+                sender.put({"number": number, "padding": "x" * 20_000})
+        reader.join(30)
+    assert not failures
+    assert taken == list(range(count))  # each once, oldest first
+    assert not list(tmp_path.glob("*.msg"))
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_queues_are_apart(tmp_path: Path) -> None:
+    with connect(tmp_path) as connection:
+        compute = connection.SimpleQueue("compute")
+        sweep = connection.SimpleQueue("sweep")
+        compute.put({"for": "compute"})
+        sweep.put({"for": "sweep"})
+        assert sweep.get(timeout=5).payload == {"for": "sweep"}
+        assert compute.get(timeout=5).payload == {"for": "compute"}

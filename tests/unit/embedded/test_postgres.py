@@ -1,0 +1,126 @@
+"""PostgreSQL in a folder: first start, leftovers, awkward folders."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from service.embedded.postgres import SOCKET_PATH_BYTES, Postgres
+from service.embedded.processes import stop
+from tests.factories.service import free_port, postgres_server, wait_for
+
+
+def answer(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT 6 * 7").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_starts_keeps_its_data_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with postgres_server(tmp_path) as server:
+        server.ensure_database("trimtab")
+        server.ensure_database("trimtab")
+        with psycopg.connect(server.url("trimtab")) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+    with postgres_server(tmp_path) as server, psycopg.connect(server.url("trimtab")) as connection:
+        assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
+    assert not [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(server.folder)]
+
+
+def test_listens_on_no_port_and_admits_only_this_user(tmp_path: Path) -> None:
+    with postgres_server(tmp_path) as server:
+        assert server.folder.stat().st_mode & 0o777 == 0o700
+        with psycopg.connect(server.url("postgres")) as connection:
+            assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+
+
+def test_a_folder_that_others_cannot_enter_is_left_so(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    with postgres_server(private) as server:
+        assert answer(server.url("postgres")) == 42
+    assert private.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_path_too_long_for_a_socket(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * SOCKET_PATH_BYTES)
+    folder.mkdir()
+    with postgres_server(folder) as server:
+        assert server.socket_folder != server.folder
+        assert server.socket_folder.stat().st_mode & 0o777 == 0o700
+        assert answer(server.url("postgres")) == 42
+    server.socket_folder.rmdir()
+
+
+def test_tcp_asks_for_a_password(tmp_path: Path) -> None:
+    port = str(free_port())
+    with postgres_server(tmp_path, {"listen_addresses": "127.0.0.1", "port": port}) as server:
+        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            connection.execute("ALTER ROLE postgres PASSWORD 'right'")
+        assert answer(f"postgresql://postgres:right@127.0.0.1:{port}/postgres") == 42
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            answer(f"postgresql://postgres:wrong@127.0.0.1:{port}/postgres")
+
+
+def test_a_half_made_folder_is_made_anew(tmp_path: Path) -> None:
+    unfinished = tmp_path / "postgres.unfinished"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("rubbish")
+    with postgres_server(tmp_path) as server:
+        assert answer(server.url("postgres")) == 42
+    assert not unfinished.exists()
+
+
+def test_a_mark_with_a_number_that_now_belongs_to_another_process(tmp_path: Path) -> None:
+    with postgres_server(tmp_path) as server:
+        mark = server.folder / "postmaster.pid"
+        text = mark.read_text()
+    mark.write_text(text.replace(text.split("\n")[0], str(os.getpid()), 1))
+    with postgres_server(tmp_path) as server:
+        assert answer(server.url("postgres")) == 42
+
+
+def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_path: Path) -> None:
+    with postgres_server(tmp_path):
+        pass
+    # An orphan: its parent goes at once, and it has no parent-death signal.
+    server = Postgres(tmp_path / "postgres")
+    child = server.child(tmp_path / "orphan.log")
+    argv = [word.replace("--pdeathsig=INT", "--pdeathsig=clear") for word in child.argv]
+    script = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
+    subprocess.run([sys.executable, "-c", script, *argv], check=True, stderr=subprocess.DEVNULL)
+    wait_for(server.ready, 20, "the orphan accepts connections")
+    orphan = psutil.Process(int((server.folder / "postmaster.pid").read_text().split("\n")[0]))
+    with postgres_server(tmp_path) as again:
+        assert answer(again.url("postgres")) == 42
+        assert not orphan.is_running()
+
+
+def test_killed_server_starts_again_with_what_was_committed(tmp_path: Path) -> None:
+    server = Postgres(tmp_path / "postgres")
+    server.prepare()
+    child = server.child(tmp_path / "log")
+    child.start()
+    try:
+        server.wait_until_ready(child, 20)
+        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        assert child.process is not None
+        child.process.kill()
+        child.process.wait()
+        wait_for(lambda: (child.keep_alive(), server.ready())[1], 30, "it is back")
+        with psycopg.connect(server.url("postgres")) as connection:
+            assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
+    finally:
+        stop([child])
+
+
+def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        Postgres(tmp_path / "file" / "postgres").prepare()

@@ -1,0 +1,96 @@
+"""Child processes: restart with back-off, death with the parent, logs of bounded size."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from service.embedded import processes
+from service.embedded.processes import Child, stop
+from tests.factories.service import wait_for
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(1000)"]
+DEAF = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(1000)",
+]
+
+
+def child(argv: list[str], log: Path, **more: object) -> Child:
+    return Child("it", argv, dict(os.environ), log, **more)  # type: ignore[arg-type]
+
+
+def test_a_dead_process_is_started_again_after_a_while(tmp_path: Path) -> None:
+    it = child([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path / "log")
+    it.start()
+    told = []
+    end = time.monotonic() + 10
+    while it.deaths < 3 and time.monotonic() < end:
+        told += [message] if (message := it.keep_alive()) else []
+        time.sleep(0.01)
+    assert it.deaths == 3
+    assert "exit code 3" in told[0]
+    assert it.not_before - time.monotonic() > processes.BACK_OFF_SECONDS[1]
+    assert it.keep_alive() is None  # not due yet
+    assert not it.running()
+
+
+def test_stop_kills_what_does_not_listen_and_returns_when_all_are_gone(tmp_path: Path) -> None:
+    log = tmp_path / "deaf.log"
+    deaf = child(DEAF, log, stop_signals=((signal.SIGTERM, 0.2),))
+    gentle = Child("gentle", SLEEP, dict(os.environ), tmp_path / "gentle.log")
+    deaf.start()
+    gentle.start()
+    wait_for(lambda: log.read_text() == "deaf\n", 10, "it ignores SIGTERM")
+    stop([deaf, gentle])
+    assert deaf.process is not None
+    assert deaf.process.returncode == -signal.SIGKILL
+    assert gentle.process is not None
+    assert gentle.process.returncode == -signal.SIGTERM
+
+
+def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pathlib import Path; from service.embedded.processes import start\n"
+        f"print(start({SLEEP!r}, log=Path(sys.argv[1])).pid, flush=True); time.sleep(1000)"
+    )
+    argv = [sys.executable, "-c", script, str(tmp_path / "log")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        grandchild = psutil.Process(int(parent.stdout.readline()))
+        assert grandchild.is_running()
+        parent.kill()
+    grandchild.wait(5)
+    assert not grandchild.is_running()
+
+
+def test_a_terminals_interrupt_does_not_reach_a_child(tmp_path: Path) -> None:
+    it = child(SLEEP, tmp_path / "log")
+    it.start()
+    try:
+        assert it.process is not None
+        assert os.getsid(it.process.pid) == it.process.pid != os.getsid(0)
+    finally:
+        stop([it])
+
+
+def test_a_log_is_kept_small_while_it_is_written(tmp_path: Path) -> None:
+    log = tmp_path / "it.log"
+    line = "x" * 1000
+    lines = processes.LOG_BYTES // len(line) + 10
+    script = f"import sys, time\nfor _ in range({lines}): print('{line}')\nsys.stdout.flush()\n"
+    script += f"while open({str(log)!r}).read(): time.sleep(0.01)\nprint('after', flush=True); time.sleep(1000)"
+    it = child([sys.executable, "-c", script], log)
+    it.start()
+    try:
+        wait_for(lambda: log.stat().st_size > processes.LOG_BYTES, 10, "the log is large")
+        it.trim_log()
+        wait_for(lambda: log.read_text() == "after\n", 10, "the process goes on writing at the log's end")
+        assert (tmp_path / "it.old.log").stat().st_size > processes.LOG_BYTES
+    finally:
+        stop([it])
