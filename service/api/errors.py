@@ -1,0 +1,189 @@
+"""Errors on the wire: every exception becomes one problem document (RFC 9457), here and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.db import DataError, InterfaceError, OperationalError
+from django.http import Http404, HttpResponse, JsonResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.core.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Internal,
+    InvalidInput,
+    JsonValue,
+    NotFound,
+    ResourceExhausted,
+    TrimtabError,
+    Unauthenticated,
+    Unavailable,
+)
+
+CONTENT_TYPE = "application/problem+json"
+
+# Status and title of each kind of error.
+KINDS: Mapping[type[TrimtabError], tuple[int, str]] = {
+    InvalidInput: (400, "Invalid input"),
+    Unauthenticated: (401, "Not signed in"),
+    Forbidden: (403, "Not allowed"),
+    NotFound: (404, "Not found"),
+    AlreadyExists: (409, "Already exists"),
+    Conflict: (409, "Not possible in this state"),
+    ResourceExhausted: (429, "Too much"),
+    Internal: (500, "Internal error"),
+    Unavailable: (503, "Not available just now"),
+}
+# Where HTTP has a more telling status than the error's kind.
+STATUS_OF_CODE: Mapping[str, int] = {
+    "message_too_large": 413,
+    "method_not_allowed": 405,
+    "not_acceptable": 406,
+    "unsupported_media_type": 415,
+}
+SIGN_IN_HEADERS = {"WWW-Authenticate": 'Bearer realm="trimtab"'}
+
+logger = logging.getLogger(__name__)
+
+
+class MalformedRequest(InvalidInput):
+    """A request that is wrong as a whole, not in one of its fields."""
+
+    def __init__(self, code: str, message: str) -> None:
+        TrimtabError.__init__(self, code, message)
+
+
+def answer(error: Exception, context: Mapping[str, Any]) -> Response:
+    """REST framework's exception handler."""
+    request = context.get("request")
+    known = translate(error, _sent(request) if isinstance(error, exceptions.ValidationError) and request else None)
+    status, problem = describe(known)
+    return Response(problem, status=status, headers=headers_of(known), content_type=CONTENT_TYPE)
+
+
+def respond(error: Exception) -> HttpResponse:
+    """The same for views that are not REST framework's."""
+    known = translate(error)
+    status, problem = describe(known)
+    return JsonResponse(problem, status=status, headers=headers_of(known), content_type=CONTENT_TYPE)
+
+
+def translate(error: Exception, data: object = None) -> TrimtabError:
+    """The error as the caller may see it. What nobody expected is logged with a reference, which is all that is told.
+
+    `data` is what the request sent, from which an error shows the value at fault.
+    """
+    if isinstance(error, TrimtabError):
+        return error
+    if isinstance(error, exceptions.APIException):
+        return _of_rest_framework(error, data)
+    if isinstance(error, Http404):
+        return NotFound("not_found", "There is nothing at this address.")
+    if isinstance(error, SuspiciousOperation | BadRequest):
+        return MalformedRequest("malformed_request", str(error) or "The request is not well-formed.")
+    if isinstance(error, OperationalError | InterfaceError):
+        logger.warning("the database did not answer: %s", error)
+        return Unavailable(
+            "database_unavailable", "The service cannot reach its database just now; try again.", retryable=True
+        )
+    if isinstance(error, DataError):
+        # The only texts that pass all checks and that PostgreSQL refuses.
+        return MalformedRequest("invalid_argument", str(error).splitlines()[0])
+    reference = uuid.uuid4().hex[:12]
+    logger.error("a request failed unexpectedly, reference %s", reference, exc_info=error)
+    return Internal(
+        "internal",
+        f"Something went wrong in the service; its log knows more under reference {reference}.",
+        reference=reference,
+    )
+
+
+def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
+    """HTTP status and problem document."""
+    kind = next(kind for kind in type(error).__mro__ if kind in KINDS)
+    status, title = KINDS[kind]
+    status = STATUS_OF_CODE.get(error.code, status)
+    return status, {
+        "type": f"urn:trimtab:error:{error.code}",
+        "title": title,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "retryable": error.retryable,
+        "data": error.data,
+    }
+
+
+def headers_of(error: TrimtabError) -> dict[str, str]:
+    """What must stand in the headers of the answer."""
+    if isinstance(error, Unauthenticated):
+        return SIGN_IN_HEADERS
+    return {"Retry-After": "1"} if error.retryable else {}
+
+
+def _of_rest_framework(error: exceptions.APIException, data: object) -> TrimtabError:
+    match error:
+        case exceptions.ValidationError():
+            return _of_validation(error, data)
+        case exceptions.ParseError():
+            return MalformedRequest("malformed_request", f"The body is not valid JSON. {error.detail}")
+        case exceptions.MethodNotAllowed():
+            return MalformedRequest("method_not_allowed", f"{error.detail} See /api/v1/schema.")
+        case exceptions.NotAcceptable():
+            return MalformedRequest("not_acceptable", "Answers are application/json; ask for that in Accept.")
+        case exceptions.UnsupportedMediaType():
+            return MalformedRequest("unsupported_media_type", "Send the body as Content-Type: application/json.")
+        case exceptions.NotFound():
+            return NotFound("not_found", str(error.detail))
+        case _:
+            return Internal("internal", str(error.detail))
+
+
+def _of_validation(error: exceptions.ValidationError, data: object) -> InvalidInput:
+    """The first fault as the error, and all of them in its data."""
+    faults = list(_faults(cast("JsonValue", error.detail)))
+    field, message = faults[0]
+    known = InvalidInput(field or "request", _value_at(data, field), message.rstrip("."))
+    known.data["errors"] = [{"field": name, "message": text} for name, text in faults]
+    return known
+
+
+def _sent(request: Request) -> object:
+    """Query parameters of a GET, the body of everything else."""
+    if request.method != "GET":
+        return request.data
+    return {name: values if len(values) > 1 else values[0] for name, values in request.query_params.lists()}
+
+
+def _faults(detail: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """Each message of REST framework's nested errors, with the path of its field: `spec`, `held_trials[3]`."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            if key == "non_field_errors":
+                yield from _faults(value, path)
+            else:
+                step = f"[{key}]" if isinstance(key, int) else f".{key}" if path else str(key)
+                yield from _faults(value, path + step)
+    elif isinstance(detail, Sequence) and not isinstance(detail, str):
+        for item in detail:
+            yield from _faults(item, path)
+    else:
+        yield path, str(detail)
+
+
+def _value_at(data: object, path: str) -> object:
+    """The value in the body at such a path, as far as it can be followed."""
+    for step in path.replace("[", ".").replace("]", "").split("."):
+        if isinstance(data, Mapping):
+            data = data.get(step)
+        elif isinstance(data, list):
+            data = data[int(step)] if step.isdigit() and int(step) < len(data) else None
+    return data

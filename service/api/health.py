@@ -1,0 +1,43 @@
+"""Is this process alive, and may requests be sent to it?"""
+
+from __future__ import annotations
+
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from service.tenancy import access
+
+# Migrations are not taken back while a process runs, so the look at them ends with the first success.
+_migrated = False
+
+
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 while the process answers at all; it looks at nothing else."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 when the database answers and has all tables; else 503 and why."""
+    try:
+        database, migrations = "ok", "ok" if _is_migrated() else "missing: run `trimtab-service migrate`"
+    except DatabaseError as error:
+        database, migrations = f"does not answer: {type(error).__name__}", "unknown"
+    ready = database == migrations == "ok"
+    return JsonResponse(
+        {"status": "ok" if ready else "not ready", "database": database, "migrations": migrations},
+        status=200 if ready else 503,
+    )
+
+
+def _is_migrated() -> bool:
+    global _migrated
+    if _migrated:
+        access.execute("SELECT 1", ())
+    else:
+        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return _migrated

@@ -1,0 +1,96 @@
+"""Prometheus metrics of the web process, and of the service as a whole as the database knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import Count, Q, Sum
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from service.api import errors
+from service.core.lifecycle import StudyState
+from service.fleet.models import Agent
+from service.studies.models import Operation, Study
+from service.studies.models.operation import UNFINISHED
+from service.tenancy import access
+
+REQUEST_SECONDS = Histogram(
+    "trimtab_http_request_seconds",
+    "Time from a REST request's arrival to its rendered answer.",
+    ["method", "route", "status"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
+)
+
+
+class Census(Collector):
+    """What the database knows, counted when Prometheus asks.
+
+    One row for each study and one for each agent is read, never the trials: studies carry counters of those.
+    """
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing: registering the collector must not query."""
+        yield from ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges."""
+        studies = GaugeMetricFamily("trimtab_studies", "Studies by state.", labels=["state"])
+        trials = GaugeMetricFamily("trimtab_trials", "Trials by state; finished for all final ones.", labels=["state"])
+        totals = dict.fromkeys(("requested", "active", "finished"), 0)
+        counted = access.system_rows(Study).order_by().values("state").annotate(
+            studies=Count("pk"),
+            requested=Sum("requested_count"),
+            active=Sum("active_count"),
+            finished=Sum("finished_count"),
+        )  # fmt: skip
+        by_state: dict[str, Any] = {row["state"]: row for row in counted}
+        for state in StudyState:
+            row = by_state.get(state, {"studies": 0})
+            studies.add_metric([state.lower()], row["studies"])
+            for name in totals:
+                totals[name] += row.get(name, 0)
+        for name, total in totals.items():
+            trials.add_metric([name], total)
+        yield studies
+        yield trials
+        yield self._operations()
+        yield self._agents()
+
+    def _operations(self) -> GaugeMetricFamily:
+        gauge = GaugeMetricFamily("trimtab_operations", "Suggestions not yet computed, by state.", labels=["state"])
+        unfinished = access.system_rows(Operation).filter(state__in=UNFINISHED).order_by()
+        counted = dict(unfinished.values_list("state").annotate(count=Count("pk")))
+        for state in UNFINISHED:
+            gauge.add_metric([state.lower()], counted.get(state, 0))
+        return gauge
+
+    def _agents(self) -> GaugeMetricFamily:
+        gauge = GaugeMetricFamily("trimtab_agents", "Agents by whether they were heard of lately.", labels=["state"])
+        lately = Now() - timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
+        counted = access.system_rows(Agent).aggregate(
+            all=Count("pk"), online=Count("pk", filter=Q(last_seen_at__gt=lately))
+        )
+        gauge.add_metric(["online"], counted["online"])
+        gauge.add_metric(["offline"], counted["all"] - counted["online"])
+        return gauge
+
+
+REGISTRY.register(Census())
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For Prometheus. It tells numbers alone, so it asks for no token."""
+    try:
+        return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
+    except DatabaseError as error:
+        return errors.respond(error)

@@ -1,0 +1,29 @@
+"""Agents over REST."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.agents import AgentDetailSerializer, AgentListSerializer
+from service.api.views import View
+from service.fleet import selectors
+
+
+class AgentList(View):
+    """/agents"""
+
+    @extend_schema(operation_id="listAgents", responses=AgentListSerializer)
+    def get(self, request: Request) -> Response:
+        """All agents, by name."""
+        return Response(AgentListSerializer({"agents": selectors.list_agents(self.principal)}).data)
+
+
+class AgentView(View):
+    """/agents/ID"""
+
+    @extend_schema(operation_id="getAgent", responses=AgentDetailSerializer)
+    def get(self, request: Request, agent_id: str) -> Response:
+        """One agent with its components."""
+        return Response(AgentDetailSerializer(selectors.get_agent(self.principal, agent_id)).data)

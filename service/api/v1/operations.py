@@ -1,0 +1,45 @@
+"""Asks and their operations over REST."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.operations import OperationSerializer, SuggestSerializer
+from service.api.views import View
+from service.pipeline import suggest
+from service.studies import selectors
+from service.studies.models.operation import UNFINISHED
+from service.studies.selectors import OperationDetail
+
+
+class SuggestionList(View):
+    """/studies/NAME/suggestions"""
+
+    @extend_schema(
+        operation_id="suggestTrials",
+        request=SuggestSerializer,
+        responses={200: OperationSerializer, 202: OperationSerializer},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Ask for trials. 200: they are there. 202: they are being computed; look at the operation until it is done."""
+        body = self.body(SuggestSerializer)
+        return _answer(suggest.suggest(self.principal, name, **body))
+
+
+class OperationView(View):
+    """/operations/ID"""
+
+    @extend_schema(operation_id="getOperation", responses={200: OperationSerializer, 202: OperationSerializer})
+    def get(self, request: Request, operation_id: str) -> Response:
+        """One operation: 202 while it is being computed."""
+        return _answer(selectors.get_operation(self.principal, operation_id))
+
+
+def _answer(detail: OperationDetail) -> Response:
+    data = OperationSerializer(detail).data
+    if detail.operation.state in UNFINISHED:
+        location = f"/api/v1/operations/{detail.operation.id}"
+        return Response(data, status=202, headers={"Location": location, "Retry-After": "1"})
+    return Response(data)

@@ -1,0 +1,57 @@
+"""Agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from service.api.v1.serializers.problems import ParameterSerializer
+from service.fleet.models import Agent
+
+
+class ComponentSerializer(serializers.Serializer[Any]):
+    """A component that an agent has."""
+
+    name = serializers.CharField()
+    digest = serializers.CharField()
+    applications = serializers.ListField(child=serializers.CharField())
+    description = serializers.CharField()
+    space = ParameterSerializer(many=True)
+    metrics = serializers.ListField(child=serializers.CharField())
+
+
+class AgentSerializer(serializers.Serializer[Any]):
+    """An agent."""
+
+    agent_id = serializers.CharField()
+    name = serializers.CharField()
+    version = serializers.CharField()
+    online = serializers.BooleanField(help_text="Heard of within the time of a lease.")
+    slots = serializers.IntegerField()
+    busy = serializers.IntegerField(help_text="Slots in use.")
+    labels = serializers.DictField(child=serializers.CharField())
+    registered_at = serializers.DateTimeField()
+    last_seen_at = serializers.DateTimeField()
+
+
+class ListedAgentSerializer(AgentSerializer):
+    """An agent in a list: its components by name."""
+
+    components = serializers.SerializerMethodField()
+
+    def get_components(self, agent: Agent) -> list[str]:
+        """Names of the agent's components."""
+        return sorted({str(component["name"]) for component in agent.components})
+
+
+class AgentDetailSerializer(AgentSerializer):
+    """An agent with its components and their parameters."""
+
+    components = ComponentSerializer(many=True)
+
+
+class AgentListSerializer(serializers.Serializer[Any]):
+    """All agents, by name."""
+
+    agents = ListedAgentSerializer(many=True)

@@ -1,0 +1,75 @@
+"""What several nouns' serializers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+_SCALAR = {"oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
+
+
+class Input(serializers.Serializer[Any]):
+    """A request's body or query parameters. A name that it does not know is refused, not ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The checked values."""
+        if isinstance(data, Mapping):
+            unknown = [name for name in data if name not in self.fields]
+            if unknown:
+                known = ", ".join(self.fields) or "none"
+                raise serializers.ValidationError(dict.fromkeys(unknown, f"not known here; known are: {known}"))
+        return super().to_internal_value(data)
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ObjectField(serializers.JSONField):
+    """A JSON object, kept as it is."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The object. Raises ValidationError for anything else."""
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("an object")
+        return super().to_internal_value(data)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": _SCALAR})
+class ConfigurationField(ObjectField):
+    """Values by parameter. Kept as they are: the study's space checks them."""
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {"type": "number", "format": "double"}})
+class MetricsField(ObjectField):
+    """Numbers by metric. Kept as they are: the study's objectives check them."""
+
+
+@extend_schema_field({"type": "array", "items": _SCALAR})
+class ScalarsField(serializers.JSONField):
+    """Values of a parameter."""
+
+
+@extend_schema_field(_SCALAR)
+class ScalarField(serializers.JSONField):
+    """One value of a parameter."""
+
+
+class StateField(serializers.ChoiceField):
+    """One of an enumeration's states; the refusal names all of them."""
+
+    def __init__(self, states: type[StrEnum], **kwargs: Any) -> None:
+        choices = [(state.value, state.value) for state in states]
+        allowed = ", ".join(states)
+        super().__init__(choices, error_messages={"invalid_choice": allowed}, **kwargs)
+
+
+class PageQuery(Input):
+    """Which page of a list."""
+
+    page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 1000; 0 for 100.")
+    page_token = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="The next_page_token of the page before."
+    )

@@ -1,0 +1,127 @@
+"""Studies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, PageQuery, StateField
+from service.api.v1.serializers.problems import StudySpecSerializer
+from service.api.v1.serializers.trials import TrialSerializer
+from service.core.lifecycle import StudyState
+from service.studies.models import Study
+from service.studies.specs import spec_of
+
+
+@extend_schema_field(StudySpecSerializer)
+class SpecField(serializers.JSONField):
+    """A spec as it came; `studies/specs.py` checks it and names the field at fault."""
+
+
+class MeasuredSerializer(serializers.Serializer[Any]):
+    """A configuration with the estimates of its metrics, from all trials that measured it."""
+
+    numbers = serializers.ListField(child=serializers.IntegerField(), help_text="Of the trials.")
+    params = ConfigurationField()
+    metrics = MetricsField(help_text="Medians over the trials.")
+
+
+class ObjectiveProgressSerializer(serializers.Serializer[Any]):
+    """How far an objective has come."""
+
+    metric = serializers.CharField()
+    goal = serializers.ChoiceField(["minimize", "maximize"])
+    unit = serializers.CharField()
+    default = serializers.FloatField(allow_null=True, help_text="Of the default configuration; null until measured.")
+    best = serializers.FloatField(allow_null=True, help_text="Of the best configuration (of the Pareto set).")
+    gain = serializers.FloatField(
+        allow_null=True, help_text="0.25: a quarter better than the default, in the direction of the goal."
+    )
+
+
+class AnalysisSerializer(serializers.Serializer[Any]):
+    """What a study has found out so far."""
+
+    revision = serializers.IntegerField(help_text="Of the study that this is true of.")
+    default_params = ConfigurationField()
+    default = MeasuredSerializer(allow_null=True, help_text="The default configuration, once it was measured.")
+    best = MeasuredSerializer(many=True, help_text="One configuration; the Pareto set with several objectives.")
+    objectives = ObjectiveProgressSerializer(many=True)
+
+
+class StudySerializer(serializers.Serializer[Any]):
+    """A study."""
+
+    name = serializers.CharField()
+    spec = serializers.SerializerMethodField()
+    state = StateField(StudyState)
+    state_reason = serializers.CharField()
+    revision = serializers.IntegerField(help_text="Raised by every change of the study or of one of its trials.")
+    trial_count = serializers.IntegerField()
+    requested_count = serializers.IntegerField()
+    active_count = serializers.IntegerField()
+    finished_count = serializers.IntegerField()
+    exhausted = serializers.BooleanField(help_text="The space holds no configuration that was not tried.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+    @extend_schema_field(StudySpecSerializer)
+    def get_spec(self, study: Study) -> dict[str, Any]:
+        """The spec with all defaults filled in."""
+        return spec_of(study).to_json()
+
+
+class ListedStudySerializer(StudySerializer):
+    """A study in a list."""
+
+    objectives = ObjectiveProgressSerializer(
+        many=True, allow_null=True, help_text="Only with the query parameter `progress=true`; else null."
+    )
+
+
+class StudyListSerializer(serializers.Serializer[Any]):
+    """A page of studies, the newest first."""
+
+    studies = ListedStudySerializer(many=True)
+    next_page_token = serializers.CharField(help_text="Empty on the last page.")
+    total_count = serializers.IntegerField()
+
+
+class StudyQuery(PageQuery):
+    """Which studies."""
+
+    state = serializers.ListField(child=StateField(StudyState), required=False, default=list)
+    name_prefix = serializers.CharField(required=False, default="", allow_blank=True)
+    component = serializers.CharField(required=False, default="", allow_blank=True)
+    progress = serializers.BooleanField(required=False, default=False, help_text="Tell how far each has come.")
+
+
+class CreateStudySerializer(Input):
+    """A study to create."""
+
+    name = serializers.CharField()
+    spec = SpecField()
+    load_if_exists = serializers.BooleanField(
+        required=False, default=False, help_text="Answer with the study of this name if it asks the same question."
+    )
+    request_id = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="The same again creates nothing again."
+    )
+
+
+class UpdateStudySerializer(Input):
+    """A step of a study to another state."""
+
+    state = StateField(StudyState)
+    reason = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class StudyEventSerializer(serializers.Serializer[Any]):
+    """The data of a server-sent event `change`."""
+
+    study = StudySerializer()
+    trials = TrialSerializer(many=True, help_text="Those that changed.")
+    revision = serializers.IntegerField(help_text="The study as of which the trials are told; also the event's id.")
+    more = serializers.BooleanField(help_text="Whether further changes follow at once.")

@@ -1,0 +1,106 @@
+"""Trials and their measurements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, PageQuery, StateField
+from service.core.lifecycle import TrialState
+
+
+class TrialSerializer(serializers.Serializer[Any]):
+    """A trial. Its identity is its study's name and its number."""
+
+    number = serializers.IntegerField()
+    state = StateField(TrialState)
+    params = ConfigurationField(help_text="Values of the active parameters.")
+    metrics = MetricsField(allow_null=True, help_text="Of a pruned trial the last ones known.")
+    reason = serializers.CharField()
+    origin = serializers.ChoiceField(["suggested", "default", "added"])
+    client_id = serializers.CharField()
+    agent = serializers.CharField()
+    attempt = serializers.IntegerField()
+    revision = serializers.IntegerField(help_text="The study's, as of this trial's last change.")
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class MeasurementSerializer(serializers.Serializer[Any]):
+    """Metric values at one step of a trial."""
+
+    step = serializers.IntegerField()
+    metrics = MetricsField()
+    elapsed_seconds = serializers.FloatField(allow_null=True)
+
+
+class TrialDetailSerializer(TrialSerializer):
+    """A trial with all that is known of it."""
+
+    measurements = MeasurementSerializer(many=True)
+    log = serializers.CharField(help_text="The end of what it printed.")
+
+
+class TrialListSerializer(serializers.Serializer[Any]):
+    """A page of trials, by number; or by revision with `after_revision`."""
+
+    trials = TrialSerializer(many=True)
+    next_page_token = serializers.CharField(help_text="Empty on the last page, and with after_revision.")
+    revision = serializers.IntegerField(
+        allow_null=True, help_text="With after_revision: what to ask on from. Else null."
+    )
+    more = serializers.BooleanField(help_text="Whether there is another page.")
+
+
+class BestTrialsSerializer(serializers.Serializer[Any]):
+    """The trial that measured the best configuration first; with several objectives one for each of the Pareto set."""
+
+    trials = TrialSerializer(many=True)
+
+
+class TrialQuery(PageQuery):
+    """Which trials."""
+
+    state = serializers.ListField(child=StateField(TrialState), required=False, default=list)
+    client_id = serializers.CharField(required=False, default="", allow_blank=True)
+    newest_first = serializers.BooleanField(required=False, default=False)
+    after_revision = serializers.IntegerField(
+        required=False, default=None, help_text="Only what changed since; not together with other filters."
+    )
+
+
+class AddTrialSerializer(Input):
+    """A configuration that the user measured."""
+
+    params = ConfigurationField()
+    metrics = MetricsField()
+    request_id = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class CompleteTrialSerializer(Input):
+    """Final metrics."""
+
+    metrics = MetricsField()
+
+
+class FailTrialSerializer(Input):
+    """Why there is no result."""
+
+    infeasible = serializers.BooleanField(help_text="The configuration cannot work; else the machine failed it.")
+    reason = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class StopTrialSerializer(Input):
+    """Why a trial is ended early."""
+
+    reason = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class ReportMeasurementSerializer(Input):
+    """Metric values at one step."""
+
+    step = serializers.IntegerField()
+    metrics = MetricsField()
+    elapsed_seconds = serializers.FloatField(required=False, default=None, allow_null=True)

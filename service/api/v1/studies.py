@@ -1,0 +1,113 @@
+"""Studies over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.studies import (
+    AnalysisSerializer,
+    CreateStudySerializer,
+    ObjectiveProgressSerializer,
+    StudyListSerializer,
+    StudyQuery,
+    StudySerializer,
+    UpdateStudySerializer,
+)
+from service.api.v1.serializers.trials import BestTrialsSerializer
+from service.api.views import View
+from service.pipeline import studies
+from service.studies import selectors
+from service.studies.analysis import analyse
+from service.studies.models import Study
+
+
+class StudyList(View):
+    """/studies"""
+
+    @extend_schema(operation_id="listStudies", parameters=[StudyQuery], responses=StudyListSerializer)
+    def get(self, request: Request) -> Response:
+        """Studies, the newest first."""
+        query = self.query(StudyQuery)
+        page = selectors.list_studies(
+            self.principal,
+            states=query["state"],
+            name_prefix=query["name_prefix"],
+            component=query["component"],
+            page_size=query["page_size"],
+            page_token=query["page_token"],
+        )
+        return Response(
+            {
+                "studies": [self._listed(study, query["progress"]) for study in page.items],
+                "next_page_token": page.next_page_token,
+                "total_count": page.total_count,
+            }
+        )
+
+    def _listed(self, study: Study, progress: bool) -> dict[str, Any]:
+        objectives = analyse(self.principal, study).objectives if progress else None
+        return {
+            **StudySerializer(study).data,
+            "objectives": objectives and ObjectiveProgressSerializer(objectives, many=True).data,
+        }
+
+    @extend_schema(operation_id="createStudy", request=CreateStudySerializer, responses={201: StudySerializer})
+    def post(self, request: Request) -> Response:
+        """Create a study. One with `execution` starts to run on agents at once."""
+        body = self.body(CreateStudySerializer)
+        study = studies.create_study(
+            self.principal,
+            body["name"],
+            body["spec"],
+            load_if_exists=body["load_if_exists"],
+            request_id=body["request_id"],
+        )
+        return Response(
+            StudySerializer(study).data, status=201, headers={"Location": request.build_absolute_uri(study.name)}
+        )
+
+
+class StudyDetail(View):
+    """/studies/NAME"""
+
+    @extend_schema(operation_id="getStudy", responses=StudySerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """One study."""
+        return Response(StudySerializer(selectors.get_study(self.principal, name)).data)
+
+    @extend_schema(operation_id="updateStudy", request=UpdateStudySerializer, responses=StudySerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Pause, resume, complete (running trials may finish) or abort (they may not) a study."""
+        body = self.body(UpdateStudySerializer)
+        study = studies.update_state(self.principal, name, body["state"], reason=body["reason"])
+        return Response(StudySerializer(selectors.get_study(self.principal, study.name)).data)
+
+    @extend_schema(operation_id="deleteStudy", responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete a study with all its trials."""
+        studies.delete_study(self.principal, name)
+        return Response(status=204)
+
+
+class StudyBest(View):
+    """/studies/NAME/best"""
+
+    @extend_schema(operation_id="getBestTrials", responses=BestTrialsSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The incumbent, or the Pareto set; empty while nothing was measured."""
+        found: dict[str, Any] = {"trials": selectors.best_trials(self.principal, name)}
+        return Response(BestTrialsSerializer(found).data)
+
+
+class StudyAnalysis(View):
+    """/studies/NAME/analysis"""
+
+    @extend_schema(operation_id="getStudyAnalysis", responses=AnalysisSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The default configuration, the best, and the gain of one over the other."""
+        analysis = analyse(self.principal, selectors.get_study(self.principal, name))
+        return Response(AnalysisSerializer(analysis).data)

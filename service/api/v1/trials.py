@@ -1,0 +1,138 @@
+"""Trials over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.trials import (
+    AddTrialSerializer,
+    CompleteTrialSerializer,
+    FailTrialSerializer,
+    MeasurementSerializer,
+    ReportMeasurementSerializer,
+    StopTrialSerializer,
+    TrialDetailSerializer,
+    TrialListSerializer,
+    TrialQuery,
+    TrialSerializer,
+)
+from service.api.views import View
+from service.core.errors import InvalidInput
+from service.pipeline import report
+from service.studies import selectors
+from service.studies.selectors import DEFAULT_PAGE
+
+
+class TrialList(View):
+    """/studies/NAME/trials"""
+
+    @extend_schema(operation_id="listTrials", parameters=[TrialQuery], responses=TrialListSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """A study's trials by number; with `after_revision` those that changed since, in the order of their changes."""
+        query = self.query(TrialQuery)
+        if query["after_revision"] is not None:
+            return Response(self._changed(name, query))
+        page = selectors.list_trials(
+            self.principal,
+            name,
+            states=query["state"],
+            client_id=query["client_id"],
+            page_size=query["page_size"],
+            page_token=query["page_token"],
+            newest_first=query["newest_first"],
+        )
+        return Response(
+            {
+                "trials": TrialSerializer(page.items, many=True).data,
+                "next_page_token": page.next_page_token,
+                "revision": None,
+                "more": bool(page.next_page_token),
+            }
+        )
+
+    def _changed(self, name: str, query: dict[str, Any]) -> dict[str, Any]:
+        for other in ("state", "client_id", "newest_first", "page_token"):
+            if query[other]:
+                raise InvalidInput(other, query[other], "nothing beside after_revision")
+        if not 0 <= query["page_size"] <= selectors.LARGEST_PAGE:
+            raise InvalidInput("page_size", query["page_size"], f"0 to {selectors.LARGEST_PAGE}")
+        changes = selectors.changes(
+            self.principal, name, query["after_revision"], limit=query["page_size"] or DEFAULT_PAGE
+        )
+        return {
+            "trials": TrialSerializer(changes.trials, many=True).data,
+            "next_page_token": "",
+            "revision": changes.revision,
+            "more": changes.more,
+        }
+
+    @extend_schema(operation_id="addTrial", request=AddTrialSerializer, responses={201: TrialSerializer})
+    def post(self, request: Request, name: str) -> Response:
+        """Add a configuration that you measured yourself."""
+        body = self.body(AddTrialSerializer)
+        reported = report.add_trial(self.principal, name, **body)
+        return Response(TrialSerializer(reported.trial).data, status=201)
+
+
+class TrialDetail(View):
+    """/studies/NAME/trials/NUMBER"""
+
+    @extend_schema(operation_id="getTrial", responses=TrialDetailSerializer)
+    def get(self, request: Request, name: str, number: int) -> Response:
+        """One trial with its measurements and the end of its log."""
+        detail = selectors.get_trial(self.principal, name, number)
+        return Response(
+            {
+                **TrialSerializer(detail.trial).data,
+                "measurements": MeasurementSerializer(detail.measurements, many=True).data,
+                "log": detail.log,
+            }
+        )
+
+
+class TrialComplete(View):
+    """/studies/NAME/trials/NUMBER/complete"""
+
+    @extend_schema(operation_id="completeTrial", request=CompleteTrialSerializer, responses=TrialSerializer)
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Give a trial its final metrics. The same again changes nothing."""
+        body = self.body(CompleteTrialSerializer)
+        return _trial(report.complete_trial(self.principal, name, number, **body))
+
+
+class TrialFail(View):
+    """/studies/NAME/trials/NUMBER/fail"""
+
+    @extend_schema(operation_id="failTrial", request=FailTrialSerializer, responses=TrialSerializer)
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """End a trial without a result."""
+        body = self.body(FailTrialSerializer)
+        return _trial(report.fail_trial(self.principal, name, number, **body))
+
+
+class TrialStop(View):
+    """/studies/NAME/trials/NUMBER/stop"""
+
+    @extend_schema(operation_id="stopTrial", request=StopTrialSerializer, responses=TrialSerializer)
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """End a trial early; its last measurement is kept as a bound."""
+        body = self.body(StopTrialSerializer)
+        return _trial(report.stop_trial(self.principal, name, number, **body))
+
+
+class TrialMeasurements(View):
+    """/studies/NAME/trials/NUMBER/measurements"""
+
+    @extend_schema(operation_id="reportMeasurement", request=ReportMeasurementSerializer, responses=TrialSerializer)
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Report metric values at one step of a running trial."""
+        body = self.body(ReportMeasurementSerializer)
+        return _trial(report.report_measurement(self.principal, name, number, **body))
+
+
+def _trial(reported: report.Reported) -> Response:
+    return Response(TrialSerializer(reported.trial).data)

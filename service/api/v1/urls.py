@@ -1,0 +1,31 @@
+"""Paths below /api/v1."""
+
+from django.urls import path
+from drf_spectacular.views import SpectacularJSONAPIView
+
+from service.api.v1.agents import AgentList, AgentView
+from service.api.v1.events import events
+from service.api.v1.operations import OperationView, SuggestionList
+from service.api.v1.session import Session
+from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
+from service.api.v1.trials import TrialComplete, TrialDetail, TrialFail, TrialList, TrialMeasurements, TrialStop
+
+urlpatterns = [
+    path("schema", SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[])),
+    path("session", Session.as_view()),
+    path("studies", StudyList.as_view()),
+    path("studies/<str:name>", StudyDetail.as_view()),
+    path("studies/<str:name>/best", StudyBest.as_view()),
+    path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
+    path("studies/<str:name>/events", events),
+    path("studies/<str:name>/suggestions", SuggestionList.as_view()),
+    path("studies/<str:name>/trials", TrialList.as_view()),
+    path("studies/<str:name>/trials/<int:number>", TrialDetail.as_view()),
+    path("studies/<str:name>/trials/<int:number>/complete", TrialComplete.as_view()),
+    path("studies/<str:name>/trials/<int:number>/fail", TrialFail.as_view()),
+    path("studies/<str:name>/trials/<int:number>/stop", TrialStop.as_view()),
+    path("studies/<str:name>/trials/<int:number>/measurements", TrialMeasurements.as_view()),
+    path("operations/<str:operation_id>", OperationView.as_view()),
+    path("agents", AgentList.as_view()),
+    path("agents/<str:agent_id>", AgentView.as_view()),
+]

@@ -1,0 +1,69 @@
+import { useMutation } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { Button } from "@/components/Button";
+import { signOut } from "@/features/session/api";
+import { setTheme, useTheme, type Theme } from "@/lib/theme";
+import { queries } from "./queries";
+import styles from "./Shell.module.css";
+
+/** The frame around every page but the sign-in. */
+export function Shell() {
+  return (
+    <>
+      <a className={styles.skip} href="#content">
+        Skip to the content
+      </a>
+      <header className={styles.header}>
+        <Link to="/studies" className={styles.brand}>
+          <img src="/favicon.svg" alt="" width="26" height="26" />
+          Trimtab
+        </Link>
+        <nav className={styles.nav} aria-label="Main">
+          <Link to="/studies" activeProps={{ "aria-current": "page" }}>
+            Studies
+          </Link>
+          <Link to="/agents" activeProps={{ "aria-current": "page" }}>
+            Agents
+          </Link>
+        </nav>
+        <div className={styles.tools}>
+          <ThemeButton />
+          <SignOutButton />
+        </div>
+      </header>
+      <main id="content" className={styles.content} tabIndex={-1}>
+        <Outlet />
+      </main>
+    </>
+  );
+}
+
+const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+const SIGNS: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
+
+function ThemeButton() {
+  const theme = useTheme();
+  const text = `Theme: ${theme}. Change to ${NEXT[theme]}.`;
+  return (
+    <Button small kind="quiet" aria-label={text} title={text} onClick={() => setTheme(NEXT[theme])}>
+      <span aria-hidden="true">{SIGNS[theme]}</span>
+      <span className={styles.themeName}>{theme}</span>
+    </Button>
+  );
+}
+
+function SignOutButton() {
+  const navigate = useNavigate();
+  const leave = useMutation({
+    mutationFn: signOut,
+    onSuccess: async () => {
+      await navigate({ to: "/sign-in" });
+      queries.clear();
+    },
+  });
+  return (
+    <Button small kind="quiet" disabled={leave.isPending} onClick={() => leave.mutate()}>
+      Sign out
+    </Button>
+  );
+}

@@ -1,0 +1,84 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from "@tanstack/react-router";
+import { sessionQuery } from "@/features/session/api";
+import { isSignedOut } from "@/lib/api/client";
+import { onSignedOut, queries } from "./queries";
+import { Failure } from "./routes/Failure";
+import { NotFound } from "./routes/NotFound";
+import { SignInPage } from "./routes/SignInPage";
+import { Shell } from "./Shell";
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound, errorComponent: Failure });
+
+interface SignInSearch {
+  next?: string;
+  error?: string;
+}
+
+export const signInRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: ({ next, error }: Record<string, unknown>): SignInSearch => ({
+    // Only paths of this site: not //elsewhere.example
+    ...(typeof next === "string" && /^\/(?![/\\])/.test(next) ? { next } : {}),
+    ...(typeof error === "string" ? { error } : {}),
+  }),
+  component: SignInPage,
+});
+
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  id: "signed-in",
+  beforeLoad: async ({ location }) => {
+    try {
+      await queries.ensureQueryData(sessionQuery);
+    } catch (error) {
+      if (isSignedOut(error)) throw redirect({ to: "/sign-in", search: { next: location.href } });
+      throw error;
+    }
+  },
+  component: Shell,
+});
+
+const home = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/studies", replace: true });
+  },
+});
+
+const studies = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/studies",
+  component: lazyRouteComponent(() => import("./routes/StudiesPage"), "StudiesPage"),
+});
+
+export const studyRoute = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/studies/$name",
+  component: lazyRouteComponent(() => import("./routes/StudyPage"), "StudyPage"),
+});
+
+const agents = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/agents",
+  component: lazyRouteComponent(() => import("./routes/AgentsPage"), "AgentsPage"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studies, studyRoute, agents])]),
+  defaultPreload: "intent",
+  scrollRestoration: true,
+});
+
+onSignedOut(() => {
+  queries.removeQueries({ queryKey: sessionQuery.queryKey });
+  const { pathname, href } = router.state.location;
+  if (pathname !== "/sign-in") void router.navigate({ to: "/sign-in", search: { next: href } });
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

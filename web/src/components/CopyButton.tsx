@@ -1,0 +1,39 @@
+import { useEffect, useState } from "react";
+import { Button } from "./Button";
+
+/** Copies a text, and says so for a moment. */
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [said, setSaid] = useState("");
+  useEffect(() => {
+    if (said === "") return;
+    const timer = setTimeout(() => setSaid(""), 2000);
+    return () => clearTimeout(timer);
+  }, [said]);
+
+  async function copy() {
+    setSaid((await copyText(text)) ? "Copied" : "Copying is not allowed here");
+  }
+
+  return (
+    <Button small onClick={() => void copy()}>
+      <span aria-live="polite">{said || label}</span>
+    </Button>
+  );
+}
+
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // The clipboard needs a secure context, which http://other-host is not: the old way works there too.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    // eslint-disable-next-line @typescript-eslint/no-deprecated
+    const copied = document.execCommand("copy");
+    area.remove();
+    return copied;
+  }
+}

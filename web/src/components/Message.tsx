@@ -1,0 +1,47 @@
+import type { ReactNode } from "react";
+import { Button } from "./Button";
+import styles from "./Message.module.css";
+
+/** What stands where there is nothing yet: why, and what to do first. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className={styles.empty}>
+      <p className={styles.title}>{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Something went wrong. */
+export function Problem({ error, again }: { error: Error; again?: () => void }) {
+  return (
+    <div className={styles.problem} role="alert">
+      <p>{error.message}</p>
+      {again === undefined ? null : (
+        <Button small onClick={again}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** Something is on its way. Shown after a moment only, so that quick answers do not flicker. */
+export function Loading({ what }: { what: string }) {
+  return (
+    <p className={styles.loading} role="status">
+      Loading {what} …
+    </p>
+  );
+}
+
+/** A command or a few lines of code to copy. */
+export function Code({ children }: { children: string }) {
+  return (
+    // A scrollable region must be reachable by the keyboard.
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <pre className={styles.code} tabIndex={0}>
+      <code>{children}</code>
+    </pre>
+  );
+}

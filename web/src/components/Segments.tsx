@@ -1,0 +1,31 @@
+import { ToggleGroup } from "radix-ui";
+import styles from "./Segments.module.css";
+
+interface Props<T extends string> {
+  label: string;
+  value: T;
+  options: readonly { value: T; text: string; disabled?: boolean }[];
+  onChange: (value: T) => void;
+}
+
+/** A choice of a few, all in sight. */
+export function Segments<T extends string>({ label, value, options, onChange }: Props<T>) {
+  return (
+    <ToggleGroup.Root
+      type="single"
+      aria-label={label}
+      className={styles.group}
+      value={value}
+      onValueChange={(chosen) => {
+        // Pressing the chosen one again would choose nothing.
+        if (chosen !== "") onChange(chosen as T);
+      }}
+    >
+      {options.map((option) => (
+        <ToggleGroup.Item key={option.value} value={option.value} disabled={option.disabled ?? false} className={styles.item}>
+          {option.text}
+        </ToggleGroup.Item>
+      ))}
+    </ToggleGroup.Root>
+  );
+}

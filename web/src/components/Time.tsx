@@ -1,0 +1,13 @@
+import { useNow } from "@/lib/clock";
+import { formatAgo, formatTime } from "@/lib/format";
+
+/** How long ago something was; the exact time, in the viewer's zone, on hover. */
+export function Ago({ at }: { at: string }) {
+  const time = new Date(at);
+  const now = useNow();
+  return (
+    <time dateTime={at} title={formatTime(time)}>
+      {formatAgo(time, now)}
+    </time>
+  );
+}

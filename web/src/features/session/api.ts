@@ -1,0 +1,18 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, unwrap } from "@/lib/api/client";
+
+/** Who is signed in; an ApiError of status 401 where nobody is. */
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: () => unwrap(api.GET("/api/v1/session")),
+  staleTime: Infinity,
+  retry: false,
+});
+
+export function signIn(token: string) {
+  return unwrap(api.POST("/api/v1/session", { body: { token } }));
+}
+
+export function signOut() {
+  return unwrap(api.DELETE("/api/v1/session"));
+}

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { StudyEvent } from "@/lib/api/client";
+import { makeStudy, makeTrial } from "@/testing/factories";
+import { StudyFeed } from "./feed";
+
+/** The browser's end of a stream, whose other end is the test. */
+class Stream extends EventTarget {
+  closed = false;
+  constructor(readonly address: string) {
+    super();
+  }
+  close(): void {
+    this.closed = true;
+  }
+  send(event: Partial<StudyEvent>): void {
+    const data = { study: makeStudy(), trials: [], revision: 1, more: false, ...event };
+    this.dispatchEvent(new MessageEvent("change", { data: JSON.stringify(data) }));
+  }
+  fail(): void {
+    this.dispatchEvent(new Event("error"));
+  }
+}
+
+let streams: Stream[];
+const last = (): Stream => {
+  const stream = streams.at(-1);
+  if (stream === undefined) throw new Error("nothing was opened");
+  return stream;
+};
+
+function follow(): { feed: StudyFeed; leave: () => void } {
+  const feed = new StudyFeed("a study", (address) => {
+    const stream = new Stream(address);
+    streams.push(stream);
+    return stream as unknown as EventSource;
+  });
+  return { feed, leave: feed.subscribe(() => undefined) };
+}
+
+beforeEach(() => {
+  streams = [];
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+describe("StudyFeed", () => {
+  it("collects trials by number, the latest version of each", () => {
+    const { feed } = follow();
+    expect(feed.getSnapshot().connection).toBe("connecting");
+    last().send({ trials: [makeTrial({ number: 2 }), makeTrial({ number: 1, state: "ACTIVE" })], revision: 2, more: true });
+    expect(feed.getSnapshot().complete).toBe(false);
+    last().send({ trials: [makeTrial({ number: 1, state: "COMPLETED" })], revision: 3 });
+    const { trials, complete, connection } = feed.getSnapshot();
+    expect(trials.map(({ number, state }) => [number, state])).toEqual([
+      [1, "COMPLETED"],
+      [2, "COMPLETED"],
+    ]);
+    expect([complete, connection]).toEqual([true, "live"]);
+  });
+
+  it("keeps the same list where no trial changed, so that nothing is drawn again", () => {
+    const { feed } = follow();
+    last().send({ trials: [makeTrial()] });
+    const before = feed.getSnapshot().trials;
+    last().send({ revision: 2, study: makeStudy({ state: "PAUSED" }) });
+    expect(feed.getSnapshot().trials).toBe(before);
+    expect(feed.getSnapshot().study?.state).toBe("PAUSED");
+  });
+
+  it("goes on from the last revision after a break, and waits longer each time", () => {
+    const { feed } = follow();
+    expect(last().address).toBe("/api/v1/studies/a%20study/events?after_revision=0");
+    last().send({ revision: 7 });
+    last().fail();
+    expect(feed.getSnapshot().connection).toBe("waiting");
+    vi.advanceTimersByTime(1000);
+    expect(last().address).toContain("after_revision=7");
+    last().fail();
+    vi.advanceTimersByTime(1999);
+    expect(streams).toHaveLength(2);
+    vi.advanceTimersByTime(1);
+    expect(streams).toHaveLength(3);
+    expect(streams.slice(0, 2).every((stream) => stream.closed)).toBe(true);
+  });
+
+  it("forgets the trials of a study that was deleted and created anew", () => {
+    const { feed } = follow();
+    last().send({ trials: [makeTrial({ number: 1 }), makeTrial({ number: 2 })], revision: 9 });
+    last().send({ study: makeStudy({ created_at: "2026-02-01T00:00:00Z" }), trials: [makeTrial({ number: 1 })] });
+    expect(feed.getSnapshot().trials).toHaveLength(1);
+  });
+
+  it("ends with the study", () => {
+    const { feed } = follow();
+    last().send({});
+    last().dispatchEvent(new Event("deleted"));
+    expect(feed.getSnapshot().connection).toBe("gone");
+    vi.advanceTimersByTime(60_000);
+    expect(streams).toHaveLength(1);
+  });
+
+  it("lets go of the connection in a hidden tab and takes it up again", () => {
+    const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
+    const { leave } = follow();
+    last().send({ revision: 3 });
+    document.dispatchEvent(new Event("visibilitychange"));
+    vi.advanceTimersByTime(29_000);
+    expect(last().closed).toBe(false);
+    vi.advanceTimersByTime(2000);
+    expect(last().closed).toBe(true);
+    hidden.mockReturnValue(false);
+    document.dispatchEvent(new Event("visibilitychange"));
+    expect(last().address).toContain("after_revision=3");
+    leave();
+    expect(last().closed).toBe(true);
+  });
+});

@@ -1,0 +1,240 @@
+import type { EChartsOption } from "echarts";
+import { useCallback, useMemo, useState } from "react";
+import { Card } from "@/components/Card";
+import { Chart, type Palette } from "@/components/Chart";
+import { Segments } from "@/components/Segments";
+import type { ObjectiveProgress, StudySpec, Trial } from "@/lib/api/client";
+import { formatMetric, unitOf } from "@/lib/format";
+import { trajectory, type Point, type Trajectory } from "./trajectory";
+import styles from "./TrajectoryChart.module.css";
+
+type Scale = "value" | "log";
+
+interface Props {
+  spec: StudySpec;
+  trials: Trial[];
+  objectives: ObjectiveProgress[] | undefined;
+  onPick: (trial: number) => void;
+}
+
+/** Each trial's value, the best so far, and where trials gave none. */
+export function TrajectoryChart({ spec, trials, objectives, onPick }: Props) {
+  const [metric, setMetric] = useState(spec.objectives[0]?.metric ?? "");
+  const [scale, setScale] = useState<Scale>("value");
+  const objective = spec.objectives.find((objective) => objective.metric === metric) ?? spec.objectives[0];
+  if (objective === undefined) return null;
+  return (
+    <Card
+      title="Trials"
+      actions={
+        <>
+          {spec.objectives.length > 1 ? (
+            <Segments
+              label="Objective"
+              value={objective.metric}
+              onChange={setMetric}
+              options={spec.objectives.map(({ metric }) => ({ value: metric, text: metric }))}
+            />
+          ) : null}
+          <Segments
+            label="Scale"
+            value={scale}
+            onChange={setScale}
+            options={[
+              { value: "value", text: "Linear" },
+              { value: "log", text: "Log" },
+            ]}
+          />
+        </>
+      }
+    >
+      <Plot
+        key={objective.metric}
+        trials={trials}
+        objective={objective}
+        scale={scale}
+        standard={objectives?.find((progress) => progress.metric === objective.metric)?.default ?? null}
+        onPick={onPick}
+      />
+    </Card>
+  );
+}
+
+interface PlotProps {
+  trials: Trial[];
+  objective: StudySpec["objectives"][number];
+  scale: Scale;
+  standard: number | null;
+  onPick: (trial: number) => void;
+}
+
+function Plot({ trials, objective, scale, standard, onPick }: PlotProps) {
+  const data = useMemo(() => trajectory(trials, objective), [trials, objective]);
+  const unit = unitOf(objective);
+  const positive = [...data.completed, ...data.pruned].every(([, value]) => value > 0) && (standard ?? 1) > 0;
+  const logarithmic = scale === "log" && positive;
+  const length = trials.at(-1)?.number ?? 0;
+  const option = useCallback(
+    (palette: Palette) => chartOption({ data, palette, standard, length, logarithmic, name: objective.metric, unit }),
+    [data, standard, length, logarithmic, objective.metric, unit],
+  );
+  const pick = useCallback(
+    (item: unknown) => {
+      if (Array.isArray(item) && typeof item[0] === "number") onPick(item[0]);
+    },
+    [onPick],
+  );
+  if (data.completed.length + data.pruned.length + data.infeasible.length + data.failed.length === 0) {
+    return <p className={styles.none}>The plot starts with the first trial that ends.</p>;
+  }
+  return (
+    <>
+      {scale === "log" && !positive ? <p className={styles.note}>Values of zero and below have no place on a log scale: shown on a linear one.</p> : null}
+      <Chart label={describe(data, objective.metric, unit, standard)} height={340} option={option} onPick={pick} />
+    </>
+  );
+}
+
+function describe(data: Trajectory, metric: string, unit: string, standard: number | null): string {
+  const best = data.best.at(-1);
+  const found = data.best.at(-2) !== undefined && data.best.at(-2)?.[1] === best?.[1] ? data.best.at(-2) : best;
+  const parts = [`${metric} of ${data.completed.length} completed trials`];
+  if (best !== undefined && found !== undefined) parts.push(`the best is ${formatMetric(best[1], unit)}, from trial ${found[0]}`);
+  if (standard !== null) parts.push(`the default is ${formatMetric(standard, unit)}`);
+  if (data.infeasible.length > 0) parts.push(`${data.infeasible.length} infeasible`);
+  if (data.failed.length > 0) parts.push(`${data.failed.length} failed`);
+  return `${parts.join("; ")}.`;
+}
+
+interface OptionInput {
+  data: Trajectory;
+  palette: Palette;
+  standard: number | null;
+  length: number;
+  logarithmic: boolean;
+  name: string;
+  unit: string;
+}
+
+function chartOption({ data, palette, standard, length, logarithmic, name, unit }: OptionInput): EChartsOption {
+  const { accent, bad, info, line, soft, surface, text, warn } = palette;
+  const rug = data.infeasible.length + data.failed.length > 0;
+  const xAxis = {
+    type: "value" as const,
+    min: 0,
+    max: Math.max(length + 1, 5),
+    minInterval: 1,
+    splitLine: { show: false },
+    axisLine: { lineStyle: { color: line } },
+    axisTick: { show: false },
+    axisLabel: { color: soft, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? String(value) : "") },
+  };
+  const marks = (trials: number[]): Point[] => trials.map((number) => [number, 0]);
+  return {
+    animation: false,
+    textStyle: { fontFamily: "inherit", color: text },
+    grid: [
+      { left: 8, right: 16, top: 36, bottom: rug ? 58 : 24, containLabel: true },
+      { left: 8, right: 16, height: 18, bottom: 24, containLabel: true },
+    ],
+    legend: { top: 0, left: 0, itemWidth: 14, itemHeight: 9, textStyle: { color: soft }, inactiveColor: line },
+    tooltip: {
+      trigger: "item",
+      // Text, not HTML: units and names are users' own.
+      renderMode: "richText",
+      backgroundColor: surface,
+      borderColor: line,
+      textStyle: { color: text, fontSize: 13 },
+      formatter: (item) => {
+        const { seriesName, value } = Array.isArray(item) ? (item[0] ?? { seriesName: "", value: [] }) : item;
+        const [number, measured] = value as Point;
+        const result = seriesName === "infeasible" || seriesName === "failed" ? seriesName : `${formatMetric(measured, unit)} (${seriesName ?? ""})`;
+        return `Trial ${number}\n${result}`;
+      },
+    },
+    xAxis: [
+      { ...xAxis, gridIndex: 0, axisLabel: rug ? { show: false } : xAxis.axisLabel },
+      { ...xAxis, gridIndex: 1, show: rug },
+    ],
+    yAxis: [
+      {
+        type: logarithmic ? "log" : "value",
+        scale: true,
+        name: unit && unit !== "s" ? `${name} [${unit}]` : "",
+        axisLabel: { color: soft, formatter: (value: number) => formatMetric(value, unit, 3) },
+        splitLine: { lineStyle: { color: line } },
+      },
+      { type: "value", gridIndex: 1, min: -1, max: 1, show: false },
+    ],
+    series: [
+      {
+        name: "completed",
+        type: "scatter",
+        data: data.completed,
+        symbolSize: data.completed.length > 500 ? 4 : 8,
+        itemStyle: { color: soft, opacity: 0.75 },
+      },
+      {
+        name: "best so far",
+        type: "line",
+        step: "end",
+        data: data.best,
+        symbol: "none",
+        triggerLineEvent: false,
+        lineStyle: { color: accent, width: 2.5 },
+        itemStyle: { color: accent },
+        z: 3,
+        markLine:
+          standard === null
+            ? { data: [] }
+            : {
+                silent: true,
+                symbol: "none",
+                lineStyle: { color: soft, type: "dashed" },
+                label: { formatter: "default", position: "insideEndTop", color: soft },
+                data: [{ yAxis: standard }],
+              },
+      },
+      ...(data.pruned.length === 0
+        ? []
+        : [
+            {
+              name: "stopped early",
+              type: "scatter" as const,
+              data: data.pruned,
+              symbol: "diamond",
+              symbolSize: 9,
+              itemStyle: { color: "transparent", borderColor: info, borderWidth: 1.5 },
+            },
+          ]),
+      ...(data.infeasible.length === 0
+        ? []
+        : [
+            {
+              name: "infeasible",
+              type: "scatter" as const,
+              xAxisIndex: 1,
+              yAxisIndex: 1,
+              data: marks(data.infeasible),
+              symbol: "triangle",
+              symbolSize: 9,
+              itemStyle: { color: warn },
+            },
+          ]),
+      ...(data.failed.length === 0
+        ? []
+        : [
+            {
+              name: "failed",
+              type: "scatter" as const,
+              xAxisIndex: 1,
+              yAxisIndex: 1,
+              data: marks(data.failed),
+              symbol: "rect",
+              symbolSize: 7,
+              itemStyle: { color: bad },
+            },
+          ]),
+    ],
+  };
+}

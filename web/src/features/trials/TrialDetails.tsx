@@ -1,0 +1,128 @@
+import { useQuery } from "@tanstack/react-query";
+import { Button } from "@/components/Button";
+import { CopyButton } from "@/components/CopyButton";
+import { Code, Problem } from "@/components/Message";
+import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
+import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
+import { trialQuery, useStopTrial } from "./api";
+import styles from "./TrialDetails.module.css";
+
+interface Props {
+  study: string;
+  spec: StudySpec;
+  trial: Trial;
+  standard: Configuration | undefined;
+}
+
+/** All that is known of a trial. */
+export function TrialDetails({ study, spec, trial, standard }: Props) {
+  const detail = useQuery(trialQuery(study, trial.number, trial.revision));
+  const stop = useStopTrial(study, trial.number);
+  const open = trial.state === "ACTIVE" || trial.state === "REQUESTED";
+  return (
+    <div className={styles.details}>
+      {trial.reason === "" ? null : <p className={styles.reason}>{trial.reason}</p>}
+      <div className={styles.columns}>
+        <section>
+          <h3>Configuration</h3>
+          <dl className={styles.pairs}>
+            {spec.space.parameters
+              .filter(({ name }) => name in trial.params)
+              .map(({ name }) => (
+                <div key={name} className={standard !== undefined && trial.params[name] !== standard[name] ? styles.differs : undefined}>
+                  <dt>{name}</dt>
+                  <dd>{formatValue(trial.params[name])}</dd>
+                </div>
+              ))}
+          </dl>
+          <CopyButton label="Copy as JSON" text={JSON.stringify(trial.params, null, 2)} />
+        </section>
+        <section>
+          <h3>Metrics and times</h3>
+          <dl className={styles.pairs}>
+            {Object.entries(trial.metrics ?? {}).map(([metric, value]) => (
+              <div key={metric}>
+                <dt>{metric}</dt>
+                <dd>{formatMetric(value, unitOf(spec.objectives.find((objective) => objective.metric === metric) ?? { metric }), 6)}</dd>
+              </div>
+            ))}
+            <Moment name="asked for" at={trial.created_at} />
+            <Moment name="started" at={trial.started_at} />
+            <Moment name="ended" at={trial.finished_at} />
+            {trial.attempt > 1 ? (
+              <div>
+                <dt>attempt</dt>
+                <dd>{trial.attempt}</dd>
+              </div>
+            ) : null}
+          </dl>
+          {open ? (
+            <Button small kind="danger" disabled={stop.isPending} onClick={() => stop.mutate()}>
+              Stop this trial
+            </Button>
+          ) : null}
+          {stop.error === null ? null : <Problem error={stop.error} />}
+        </section>
+      </div>
+      {detail.error === null ? null : <Problem error={detail.error} again={() => void detail.refetch()} />}
+      {detail.data === undefined ? null : <Record detail={detail.data} />}
+    </div>
+  );
+}
+
+function Record({ detail }: { detail: TrialDetail }) {
+  const metrics = [...new Set(detail.measurements.flatMap((measurement) => Object.keys(measurement.metrics)))];
+  return (
+    <>
+      {detail.measurements.length === 0 ? null : (
+        <section>
+          <h3>Measurements</h3>
+          <div className={styles.scroll}>
+            <table className={styles.measurements}>
+              <thead>
+                <tr>
+                  <th scope="col">step</th>
+                  {metrics.map((metric) => (
+                    <th key={metric} scope="col">
+                      {metric}
+                    </th>
+                  ))}
+                  <th scope="col">after</th>
+                </tr>
+              </thead>
+              <tbody>
+                {detail.measurements.map(({ step, metrics: values, elapsed_seconds }) => (
+                  <tr key={step}>
+                    <td>{step}</td>
+                    {metrics.map((metric) => (
+                      <td key={metric}>{values[metric] === undefined ? "—" : formatNumber(values[metric], 6)}</td>
+                    ))}
+                    <td>{elapsed_seconds === null ? "—" : formatDuration(elapsed_seconds)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
+      )}
+      {detail.log === "" ? null : (
+        <section className={styles.log}>
+          <h3>Output</h3>
+          <Code>{detail.log}</Code>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Moment({ name, at }: { name: string; at: string | null }) {
+  if (at === null) return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <time dateTime={at}>{formatTime(new Date(at))}</time>
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import { makeTrial } from "@/testing/factories";
+import { trajectory } from "./trajectory";
+
+const trials = [
+  makeTrial({ number: 1, metrics: { t: 5 } }),
+  makeTrial({ number: 2, state: "INFEASIBLE", metrics: null }),
+  makeTrial({ number: 3, metrics: { t: 7 } }),
+  makeTrial({ number: 4, state: "PRUNED", metrics: { t: 1 } }),
+  makeTrial({ number: 5, metrics: { t: 3 } }),
+  makeTrial({ number: 6, state: "FAILED", metrics: null }),
+  makeTrial({ number: 7, state: "PRUNED", metrics: null }),
+  makeTrial({ number: 8, state: "ACTIVE", metrics: null }),
+];
+
+it("follows the best of what completed, never a bound, up to the last trial", () => {
+  expect(trajectory(trials, { metric: "t", goal: "minimize" })).toEqual({
+    completed: [
+      [1, 5],
+      [3, 7],
+      [5, 3],
+    ],
+    best: [
+      [1, 5],
+      [5, 3],
+      [8, 3],
+    ],
+    pruned: [[4, 1]],
+    infeasible: [2],
+    failed: [6],
+  });
+});
+
+it("looks upwards where more is better", () => {
+  expect(trajectory(trials, { metric: "t", goal: "maximize" }).best).toEqual([
+    [1, 5],
+    [3, 7],
+    [8, 7],
+  ]);
+});
+
+it("is empty without results", () => {
+  expect(trajectory([makeTrial({ state: "ACTIVE", metrics: null })], { metric: "t", goal: "minimize" }).best).toEqual([]);
+  expect(trajectory([], { metric: "t", goal: "minimize" }).completed).toEqual([]);
+});

@@ -1,0 +1,68 @@
+import createClient from "openapi-fetch";
+import type { components, paths } from "./_gen/schema";
+
+type Schemas = components["schemas"];
+export type Study = Schemas["Study"];
+export type ListedStudy = Schemas["ListedStudy"];
+export type StudyState = Schemas["StudyState"];
+export type StudyEvent = Schemas["StudyEvent"];
+export type StudySpec = Schemas["StudySpec"];
+export type Objective = Schemas["Objective"];
+export type ObjectiveProgress = Schemas["ObjectiveProgress"];
+export type Analysis = Schemas["Analysis"];
+export type Measured = Schemas["Measured"];
+export type Trial = Schemas["Trial"];
+export type TrialDetail = Schemas["TrialDetail"];
+export type TrialState = Schemas["TrialState"];
+export type Agent = Schemas["ListedAgent"];
+export type Session = Schemas["Session"];
+export type Fault = Schemas["Fault"];
+export type Scalar = number | string | boolean;
+export type Configuration = Record<string, Scalar>;
+
+/** The service's paths. The header tells the service that a write comes from the console and not from another site. */
+export const api = createClient<paths>({ baseUrl: "/", headers: { "X-Trimtab-Console": "1" } });
+
+/** An answer that is an error: the service's problem document, or none when it could not be reached. */
+export class ApiError extends Error {
+  readonly code: string;
+  readonly status: number;
+
+  constructor(message: string, code: string, status: number) {
+    super(message);
+    this.name = "ApiError";
+    this.code = code;
+    this.status = status;
+  }
+}
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** The data of an answer. Throws ApiError. */
+export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>;
+  try {
+    answer = await call;
+  } catch {
+    throw new ApiError("The service cannot be reached. Is it running?", "unreachable", 0);
+  }
+  const { data, error, response } = answer;
+  if (!response.ok) {
+    const fault = (typeof error === "object" && error !== null ? error : {}) as Partial<Fault>;
+    throw new ApiError(
+      fault.detail ?? `The service answered with status ${response.status}.`,
+      fault.code ?? "unknown",
+      response.status,
+    );
+  }
+  return data as T;
+}
+
+/** Whether an error says that nobody is signed in. */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 401;
+}

@@ -1,0 +1,28 @@
+import { useEffect, useRef, useState } from "react";
+
+/** The time, renewed every so many milliseconds. */
+export function useNow(every = 10_000): Date {
+  const [now, setNow] = useState(() => new Date());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(new Date()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+/** `value`, but changed at most once in so many milliseconds; the last change is never lost. */
+export function useThrottled<T>(value: T, milliseconds: number): T {
+  const [shown, setShown] = useState(value);
+  const last = useRef(0);
+  useEffect(() => {
+    const timer = setTimeout(
+      () => {
+        last.current = Date.now();
+        setShown(value);
+      },
+      Math.max(0, last.current + milliseconds - Date.now()),
+    );
+    return () => clearTimeout(timer);
+  }, [value, milliseconds]);
+  return shown;
+}

@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { formatAgo, formatDuration, formatFactor, formatGain, formatMetric, formatNumber, unitOf } from "./format";
+
+describe("formatNumber", () => {
+  it.each([
+    [0, "0"],
+    [1.23456, "1.235"],
+    [1234.5678, "1,235"],
+    [123456, "123,456"],
+    [-0.5, "−0.5"],
+    [0.00001234, "1.234e−5"],
+    [2.5e12, "2.5e12"],
+    [1e-7, "1e−7"],
+    [100, "100"],
+  ])("%d is %s", (value, text) => {
+    expect(formatNumber(value)).toBe(text);
+  });
+});
+
+describe("formatMetric", () => {
+  it("scales seconds and leaves other units alone", () => {
+    expect(formatMetric(1.23456, "s")).toBe("1.235\u202fs");
+    expect(formatMetric(0.0123456, "s")).toBe("12.35\u202fms");
+    expect(formatMetric(4.2e-6, "seconds")).toBe("4.2\u202fµs");
+    expect(formatMetric(0, "s")).toBe("0\u202fs");
+    expect(formatMetric(0.5, "MB/s")).toBe("0.5\u202fMB/s");
+    expect(formatMetric(12)).toBe("12");
+  });
+
+  it("knows the unit of a metric that is called seconds", () => {
+    expect(unitOf({ metric: "seconds", unit: "" })).toBe("s");
+    expect(unitOf({ metric: "seconds", unit: "min" })).toBe("min");
+    expect(unitOf({ metric: "throughput" })).toBe("");
+  });
+});
+
+describe("gains", () => {
+  it("tell more digits the smaller they are, and losses by their sign", () => {
+    expect(formatGain(0.1234)).toBe("12.3\u202f%");
+    expect(formatGain(0.01234)).toBe("1.23\u202f%");
+    expect(formatGain(2.5)).toBe("250\u202f%");
+    expect(formatGain(-0.05)).toBe("−5.00\u202f%");
+    expect(formatGain(-0.000001)).toBe("0.00\u202f%");
+  });
+
+  it("are factors in the direction of the goal", () => {
+    const common = { metric: "m", unit: "", gain: null };
+    expect(formatFactor({ ...common, goal: "minimize", default: 3, best: 2 })).toBe("1.5\u202f×");
+    expect(formatFactor({ ...common, goal: "maximize", default: 2, best: 5 })).toBe("2.5\u202f×");
+    expect(formatFactor({ ...common, goal: "minimize", default: -3, best: -4 })).toBeNull();
+    expect(formatFactor({ ...common, goal: "minimize", default: null, best: 2 })).toBeNull();
+  });
+});
+
+describe("times", () => {
+  it.each([
+    [0.0123, "12\u202fms"],
+    [1.26, "1.3\u202fs"],
+    [59.4, "59\u202fs"],
+    [61, "1\u202fmin 1\u202fs"],
+    [3725, "1\u202fh 2\u202fmin"],
+    [400000, "5\u202fdays"],
+  ])("%d s is %s", (seconds, text) => {
+    expect(formatDuration(seconds)).toBe(text);
+  });
+
+  it("say how long ago", () => {
+    const now = new Date("2026-01-02T12:00:00Z");
+    expect(formatAgo(new Date("2026-01-02T11:59:55Z"), now)).toBe("just now");
+    expect(formatAgo(new Date("2026-01-02T11:56:00Z"), now)).toBe("4 min ago");
+    expect(formatAgo(new Date("2025-12-25T12:00:00Z"), now)).toBe("8 days ago");
+  });
+});

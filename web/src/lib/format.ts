@@ -1,0 +1,92 @@
+import type { ObjectiveProgress, Scalar } from "./api/client";
+
+// The console's language is English; numbers follow it. Times are in the viewer's zone.
+const LOCALE = "en-GB";
+const MINUS = "\u2212";
+const THIN = "\u202f";
+
+/** A number with so many significant digits as help: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. */
+export function formatNumber(value: number, digits = 4): string {
+  if (!Number.isFinite(value)) return String(value);
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e9 || size < 1e-4) {
+    const [mantissa = "", exponent = ""] = value.toExponential(digits - 1).split("e");
+    return `${trimZeros(mantissa)}e${exponent.replace("+", "")}`.replaceAll("-", MINUS);
+  }
+  // Digits left of the point are never rounded away: they are a count as often as a measurement.
+  const whole = Math.floor(Math.log10(size)) + 1;
+  const text = new Intl.NumberFormat("en", { maximumSignificantDigits: Math.max(digits, whole, 1) }).format(value);
+  return text.replace("-", MINUS);
+}
+
+function trimZeros(text: string): string {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+const SECONDS = new Set(["s", "sec", "second", "seconds"]);
+const SMALLER: [number, string][] = [
+  [1, "s"],
+  [1e-3, "ms"],
+  [1e-6, "µs"],
+  [1e-9, "ns"],
+];
+
+/** The unit of a metric: as given, or what its name says. */
+export function unitOf(objective: { metric: string; unit?: string }): string {
+  if (objective.unit) return objective.unit;
+  return SECONDS.has(objective.metric) ? "s" : "";
+}
+
+/** A metric's value with its unit; seconds below one in ms, µs or ns. */
+export function formatMetric(value: number, unit = "", digits = 4): string {
+  if (!SECONDS.has(unit)) return unit ? `${formatNumber(value, digits)}${THIN}${unit}` : formatNumber(value, digits);
+  const [scale, symbol] = SMALLER.find(([scale]) => Math.abs(value) >= scale) ?? [1, "s"];
+  return `${formatNumber(value / scale, digits)}${THIN}${symbol}`;
+}
+
+/** A parameter's value as a person writes it. */
+export function formatValue(value: Scalar | undefined): string {
+  if (value === undefined) return "—";
+  return typeof value === "number" ? formatNumber(value, 6) : String(value);
+}
+
+/** A gain of 0.1234 as "12.3 %", with its sign where it is a loss. */
+export function formatGain(gain: number): string {
+  const percent = gain * 100;
+  const size = Math.abs(percent);
+  const rounded = size >= 100 ? size.toFixed(0) : size >= 10 ? size.toFixed(1) : size.toFixed(2);
+  return `${percent < 0 && Number(rounded) !== 0 ? MINUS : ""}${rounded}${THIN}%`;
+}
+
+/** How many times better, where that can be said: "1.14 ×". */
+export function formatFactor({ goal, default: start, best }: ObjectiveProgress): string | null {
+  if (start === null || best === null || start <= 0 || best <= 0) return null;
+  return `${formatNumber(goal === "minimize" ? start / best : best / start, 3)}${THIN}×`;
+}
+
+/** A length of time: "820 ms", "12.3 s", "4 min 5 s", "2 h 3 min". */
+export function formatDuration(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1000)}${THIN}ms`;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}${THIN}s`;
+  const rounded = Math.round(seconds);
+  const [hours, minutes] = [Math.floor(rounded / 3600), Math.floor((rounded % 3600) / 60)];
+  if (hours === 0) return `${minutes}${THIN}min ${rounded % 60}${THIN}s`;
+  if (hours < 48) return `${hours}${THIN}h ${minutes}${THIN}min`;
+  return `${Math.round(hours / 24)}${THIN}days`;
+}
+
+/** How long ago: "just now", "5 min ago", "3 days ago". */
+export function formatAgo(time: Date, now: Date): string {
+  const seconds = (now.getTime() - time.getTime()) / 1000;
+  if (seconds < 10) return "just now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} days ago`;
+}
+
+/** A point in time, in the viewer's zone. */
+export function formatTime(time: Date): string {
+  return new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "long" }).format(time);
+}

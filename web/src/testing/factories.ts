@@ -1,0 +1,54 @@
+import type { Study, Trial } from "@/lib/api/client";
+
+/** A trial of a study with the parameters x and n; what a test cares about it sets itself. */
+export function makeTrial(changes: Partial<Trial> = {}): Trial {
+  return {
+    number: 1,
+    state: "COMPLETED",
+    params: { x: 0.5, n: 4 },
+    metrics: { seconds: 1 },
+    reason: "",
+    origin: "suggested",
+    client_id: "",
+    agent: "",
+    attempt: 1,
+    revision: 1,
+    created_at: "2026-01-02T12:00:00Z",
+    started_at: "2026-01-02T12:00:00Z",
+    finished_at: "2026-01-02T12:00:02Z",
+    ...changes,
+  };
+}
+
+/** A study that minimises seconds. */
+export function makeStudy(changes: Partial<Study> = {}): Study {
+  return {
+    name: "demo",
+    spec: {
+      space: {
+        parameters: [
+          { name: "x", type: "float", min: 0, max: 1, default: 0.5 },
+          { name: "n", type: "int", min: 1, max: 16, default: 4 },
+        ],
+        constraints: [],
+      },
+      objectives: [{ metric: "seconds", goal: "minimize", unit: "s" }],
+      algorithm: { name: "random", options: {} },
+      seed: 0,
+      noisy: true,
+      budget: { max_trials: 20, max_seconds: null },
+      execution: null,
+    },
+    state: "ACTIVE",
+    state_reason: "",
+    revision: 1,
+    trial_count: 1,
+    requested_count: 0,
+    active_count: 0,
+    finished_count: 1,
+    exhausted: false,
+    created_at: "2026-01-02T12:00:00Z",
+    updated_at: "2026-01-02T12:00:00Z",
+    ...changes,
+  };
+}
