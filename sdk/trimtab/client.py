@@ -194,7 +194,7 @@ class Client:
             request.page_token = page.next_page_token
 
     def delete_study(self, name: str) -> None:
-        """Deletes the study with all its trials. Of a study that is not there nothing is left to delete."""
+        """Deletes the study with all its trials. Raises NotFound."""
         from trimtab._gen import tuning_pb2 as pb
 
         self._transport.call(self._transport.stub.DeleteStudy, pb.DeleteStudyRequest(name=name))

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
+_PLAIN = (bool, int, float, str, type(None))
 _NO_DATA: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -56,7 +57,7 @@ class InvalidInput(TrimtabError):
         return cls(
             "invalid_argument",
             f"{field} is {value!r}; allowed: {allowed}",
-            data={"field": field, "value": repr(value), "allowed": allowed},
+            data={"field": field, "value": value if isinstance(value, _PLAIN) else repr(value), "allowed": allowed},
         )
 
 

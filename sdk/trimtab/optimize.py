@@ -116,9 +116,9 @@ class Run:
                     if isinstance(self._error, KeyboardInterrupt):
                         return
                     self._stop(KeyboardInterrupt())
-                    self._progress.say(
-                        f"Interrupted: {len(self._running)} running trials are finished first;"
-                        " Ctrl-C again abandons them."
+                    logger.warning(
+                        "Interrupted: %d running trials are finished first; Ctrl-C again abandons them.",
+                        len(self._running),
                     )
 
     def _stop(self, error: BaseException) -> None:
@@ -142,7 +142,7 @@ class Run:
     def _ask_for(self, count: int) -> None:
         try:
             self._events.put(_Asked(self._study.ask(count, fixed=self._fixed)))
-        except BaseException as error:  # raised again by the directing thread
+        except BaseException as error:  # noqa: BLE001 - the directing thread raises it
             self._events.put(_Asked([], error))
 
     def _take_trials(self, trials: list[Trial], error: BaseException | None) -> None:
@@ -186,7 +186,7 @@ class Run:
             told = self._settle(trial, metrics=metrics)
         except Infeasible as reason:
             told = self._settle(trial, infeasible=str(reason) or "infeasible")
-        except BaseException as failure:  # whatever ends the function, its trial must not stay open
+        except BaseException as failure:  # noqa: BLE001 - its trial must not stay open
             error = failure
             told = self._settle(trial, failed=_reason(failure))
         self._events.put(_Finished(trial, told, error))

@@ -60,10 +60,6 @@ class Progress:
             self._look_at(trial, self._objectives[0])
         self._bar.update(self._task, completed=len(self._seen), bad=f"  {self._bad} failed" if self._bad else "")
 
-    def say(self, text: str) -> None:
-        """Prints a line above the bar."""
-        self._console.print(text, markup=False, highlight=False)
-
     def _look_at(self, trial: Trial, objective: Objective) -> None:
         value = trial.metrics.get(objective.metric)
         if value is None or (self._best is not None and not objective.better(value, self._best[0])):
@@ -72,4 +68,5 @@ class Progress:
         best = f"best {value:.6g} {objective.unit}".rstrip() + f" (trial {trial.number})"
         self._bar.update(self._task, best=best)
         if self._bar.disable:
-            self.say(f"trial {trial.number}: {objective.metric} {value:.6g} {objective.unit}".rstrip())
+            line = f"trial {trial.number}: {objective.metric} {value:.6g} {objective.unit}".rstrip()
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)

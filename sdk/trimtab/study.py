@@ -322,6 +322,10 @@ class Study:
         """Ends the study for good (ABORTED); agents stop its trials. What was found stays."""
         self._update(pb.STUDY_STATE_ABORTED, reason)
 
+    def complete(self, reason: str = "") -> None:
+        """Ends the study as COMPLETED, before its budget is used up; agents stop its trials."""
+        self._update(pb.STUDY_STATE_COMPLETED, reason)
+
     def watch(self, timeout: float | None = None) -> Iterator[Change]:
         """The study and all its trials as they are, then every change as it happens, until the study has ended.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
-from google.rpc import status_pb2  # type: ignore[import-untyped]  it comes without stubs
+from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
 
 from trimtab import errors, retries
 from trimtab._gen import errordetails_pb2, tuning_pb2_grpc
@@ -135,7 +135,7 @@ class Transport:
                 return
             except grpc.RpcError as error:
                 if time.monotonic() >= until:
-                    raise errors.Timeout("watch_timeout", "The time given for watching is over.") from error
+                    raise errors.Timeout("watch_timeout", "The time given for watching is over.") from None
                 self._bear(error, patience)
             finally:
                 messages.cancel()
@@ -145,7 +145,7 @@ class Transport:
         status, text, detail = _read(error)
         failure = _failure(status, text, detail)
         if self._closed or not retries.worth_it(status, text, failure.retryable):
-            raise failure from error
+            raise failure from None  # gRPC's own error says the same at great length
         if patience.sleep():
             if patience.attempts == 1:
                 logger.warning(
@@ -159,7 +159,7 @@ class Transport:
             " check that it runs and that this is its gRPC address.",
             retryable=True,
             data=failure.data,
-        ) from error
+        ) from None
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,7 +10,6 @@ import trimtab
 from trimtab import login as logins
 from trimtab.cli import agents, studies, tune
 from trimtab.cli.output import Commands, say
-from trimtab.errors import InvalidInput
 
 app = typer.Typer(
     cls=Commands,
@@ -47,13 +46,15 @@ def root(
 )
 def login(
     address: Annotated[
-        str | None, typer.Argument(help="HOST:PORT of the gRPC port, grpcs://HOST:PORT for TLS. [default: 127.0.0.1:8471]")
+        str | None,
+        typer.Argument(help="HOST:PORT of the gRPC port, grpcs://HOST:PORT for TLS. [default: 127.0.0.1:8471]"),
     ] = None,
     token: Annotated[
         str | None, typer.Option(help="The token. Others on this machine may see it: better use --token-file.")
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A file with the token; - is standard input.", allow_dash=True)
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A file with the token; - is standard input.", allow_dash=True),
     ] = None,
 ) -> None:
     """Check a token and keep it for this user.
@@ -71,9 +72,6 @@ def login(
         token = typer.prompt("Token", hide_input=True)
     wanted = logins.Login(logins.Address.parse(address or logins.DEFAULT_ADDRESS), logins.clean(token))
     with trimtab.Client(str(wanted.address), wanted.token, retry_seconds=5.0) as client:
-        client.check()
+        client.list_agents()  # any call does: it is refused without a good token
     path = logins.store(wanted)
     say(f"Logged in to {wanted.address}; stored in {path}.")
-
-
-__all__ = ["InvalidInput", "app"]

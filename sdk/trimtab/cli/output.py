@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 from rich import box
@@ -37,7 +37,7 @@ ADVICE = {
 class Commands(TyperGroup):
     """Commands whose expected errors are one clear line and exit code 1, without a traceback."""
 
-    def invoke(self, ctx: "typer.Context") -> object:
+    def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
         try:
             return super().invoke(ctx)
@@ -50,7 +50,9 @@ class Commands(TyperGroup):
 
 def say_error(error: TrimtabError) -> None:
     """The error and, where it helps, what to do next."""
-    err.print(Text.assemble(("error: ", "bold red"), " ".join(error.message.split()), f" [{error.code}]"), soft_wrap=True)
+    err.print(
+        Text.assemble(("error: ", "bold red"), " ".join(error.message.split()), f" [{error.code}]"), soft_wrap=True
+    )
     if error.code in ADVICE:
         err.print(ADVICE[error.code], markup=False, soft_wrap=True)
 
@@ -62,12 +64,17 @@ def say(text: str) -> None:
 
 def print_json(content: Json) -> None:
     """For programs."""
-    typer.echo(json.dumps(content, indent=2, default=_jsonable))
+    typer.echo(to_json(content))
+
+
+def to_json(content: Json) -> str:
+    """JSON for programs and for eyes."""
+    return json.dumps(content, indent=2, default=plain)
 
 
 def print_json_line(content: Json) -> None:
     """One line of a stream, for programs."""
-    typer.echo(json.dumps(content, default=_jsonable))
+    typer.echo(json.dumps(content, default=plain))
 
 
 def table(*columns: str) -> Table:
@@ -148,7 +155,6 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def _jsonable(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"no JSON for {type(value).__name__}")
+def plain(value: object) -> object:
+    """A value for files: times as in ISO 8601, others as they are."""
+    return value.isoformat() if isinstance(value, datetime) else value

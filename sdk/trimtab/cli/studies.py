@@ -2,10 +2,6 @@
 
 import csv
 import io
-import json
-import sys
-from contextlib import nullcontext
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +37,9 @@ def _connect() -> trimtab.Client:
     return trimtab.Client(retry_seconds=10.0)
 
 
-@app.command("create", epilog="Examples:\n\n`trimtab study create study.yaml`\n\n`trimtab study create s.json --name s-2`")
+@app.command(
+    "create", epilog="Examples:\n\n`trimtab study create study.yaml`\n\n`trimtab study create s.json --name s-2`"
+)
 def create_study(
     file: File,
     name: Annotated[str | None, typer.Option(help="The study's name, in place of the file's.")] = None,
@@ -59,9 +57,13 @@ def create_study(
         typer.echo(study.name)
 
 
-@app.command("list", epilog="Examples:\n\n`trimtab study list`\n\n`trimtab study list --state ACTIVE --prefix nightly-`")
+@app.command(
+    "list", epilog="Examples:\n\n`trimtab study list`\n\n`trimtab study list --state ACTIVE --prefix nightly-`"
+)
 def list_studies(
-    state: Annotated[list[str] | None, typer.Option(help="Only those in this state; may be given several times.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only those in this state; may be given several times.")
+    ] = None,
     prefix: Annotated[str, typer.Option(help="Only those whose name begins so.")] = "",
     component: Annotated[str, typer.Option(help="Only those that tune this component.")] = "",
     as_json: AsJson = False,
@@ -80,7 +82,11 @@ def list_studies(
         most = study.spec.max_trials
         finished = f"{study.status.finished_count}/{most}" if most else str(study.status.finished_count)
         shown.add_row(
-            Text(study.name), study.state, finished, Text(output.goals(study)), output.shown(study.status.created_at or "")
+            Text(study.name),
+            study.state,
+            finished,
+            Text(output.goals(study)),
+            output.shown(study.status.created_at or ""),
         )
     out.print(shown)
 
@@ -116,7 +122,9 @@ def _budget(max_trials: int | None, max_time: float | None) -> str:
     return " or ".join(part for part in parts if part) or "none"
 
 
-@app.command("watch", epilog="Examples:\n\n`trimtab study watch my-study`\n\n`trimtab study watch my-study --json | jq .state`")
+@app.command(
+    "watch", epilog="Examples:\n\n`trimtab study watch my-study`\n\n`trimtab study watch my-study --json | jq .state`"
+)
 def watch_study(
     name: Name, as_json: Annotated[bool, typer.Option("--json", help="Print each change as a line of JSON.")] = False
 ) -> None:
@@ -177,13 +185,13 @@ def export_study(
         study = client.get_study(name)
         trials = study.trials()
     if form is Format.JSON:
-        text = json.dumps(output.full_json(study, trials), indent=2, default=_jsonable) + "\n"
+        text = output.to_json(output.full_json(study, trials)) + "\n"
     else:
         buffer = io.StringIO()
         writer = csv.DictWriter(buffer, columns(study.spec, trials), lineterminator="\n")
         writer.writeheader()
         for trial in trials:
-            writer.writerow({key: _jsonable(value) for key, value in row(trial).items()})
+            writer.writerow({key: output.plain(value) for key, value in row(trial).items()})
         text = buffer.getvalue()
     if to is None:
         typer.echo(text, nl=False)

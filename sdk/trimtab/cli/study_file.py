@@ -1,30 +1,31 @@
 """Study files: a study's specification as YAML or JSON, as people write it.
 
-    name: flags-1                        # may be left out: then --name, or one is made up
-    component: gcc-flags                 # with application: runs on agents; without both: ask/tell
-    application: kernels
-    parameters:                          # of an ask/tell study: all of them; with a component: changes to its own
-      x: {type: float, min: 1e-3, max: 10, log: true}
-      n: {type: int, min: 1, max: 16, step: 1, default: 4}
-      block: {type: ordinal, values: [4, 16, 64, 256]}
-      alg: {type: categorical, values: [a, b]}
-      arenas: {type: int, min: 1, max: 8, condition: {parent: alg, values: [a]}}
-      huge: {type: boolean}
-    only: [x, n]                         # with a component: the others stay at their defaults
-    constraints: ["n * 4 <= block"]
-    objectives: [{minimize: seconds, unit: s}]
-    algorithm: gp                        # or {name: gp, options: {...}}
-    seed: 0
-    noisy: true
-    budget: {max_trials: 30, max_time: 2m}
-    parallelism: 1
-    trial_timeout: 60s
+name: flags-1                        # may be left out: then --name, or one is made up
+component: gcc-flags                 # with application: runs on agents; without both: ask/tell
+application: kernels
+parameters:                          # of an ask/tell study: all of them; with a component: changes to its own
+  x: {type: float, min: 1e-3, max: 10, log: true}
+  n: {type: int, min: 1, max: 16, step: 1, default: 4}
+  block: {type: ordinal, values: [4, 16, 64, 256]}
+  alg: {type: categorical, values: [a, b]}
+  arenas: {type: int, min: 1, max: 8, condition: {parent: alg, values: [a]}}
+  huge: {type: boolean}
+only: [x, n]                         # with a component: the others stay at their defaults
+constraints: ["n * 4 <= block"]
+objectives: [{minimize: seconds, unit: s}]
+algorithm: gp                        # or {name: gp, options: {...}}
+seed: 0
+noisy: true
+budget: {max_trials: 30, max_time: 2m}
+parallelism: 1
+trial_timeout: 60s
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import yaml
 
@@ -33,11 +34,12 @@ from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Scalar, condition
 from trimtab.spec import StudySpec
 
-Data = Mapping[str, JsonValue]
+Data: TypeAlias = Mapping[str, JsonValue]
+Number = TypeVar("Number", int, float)
 
 KEYS = (
-    "name", "component", "application", "digest", "parameters", "only", "constraints", "objectives", "algorithm", "seed",
-    "noisy", "budget", "parallelism", "trial_timeout",
+    "name", "component", "application", "digest", "parameters", "only", "constraints", "objectives", "algorithm",
+    "seed", "noisy", "budget", "parallelism", "trial_timeout",
 )  # fmt: skip
 PARAMETER_KEYS = {
     "float": ("min", "max", "log", "step", "factor"),
@@ -96,7 +98,7 @@ def load(path: Path) -> StudyFile:
         InvalidInput: it cannot be read, or has a field that is not allowed; the message has file, field and value.
     """
     try:
-        content = yaml.load(path.read_text(), _Loader)  # noqa: S506 - a SafeLoader
+        content = yaml.load(path.read_text(), _Loader)
     except OSError as error:
         raise InvalidInput("unreadable_file", f"{path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -125,7 +127,9 @@ def parse(content: object) -> StudyFile:
             name: _mapping(f"parameters.{name}", value, None)
             for name, value in _mapping("parameters", data.get("parameters", {}), None).items()
         },
-        only=None if only is None else [_text(f"only[{index}]", item) for index, item in enumerate(_list("only", only))],
+        only=None
+        if only is None
+        else [_text(f"only[{index}]", item) for index, item in enumerate(_list("only", only))],
         constraints=[
             _text(f"constraints[{index}]", item)
             for index, item in enumerate(_list("constraints", data.get("constraints", [])))
@@ -147,6 +151,8 @@ def parse(content: object) -> StudyFile:
         raise InvalidInput.of("objectives", [], "at least one, as in [{minimize: seconds}]")
     if parsed.component is None and not parsed.parameters:
         raise InvalidInput.of("parameters", {}, "at least one, or a component that has some")
+    if parsed.component is None:
+        parsed.space()  # so that a wrong parameter is found with the rest
     return parsed
 
 
@@ -172,8 +178,8 @@ def parse_parameter(name: str, data: Data) -> Parameter:
     when = None
     if "condition" in data:
         given = _mapping(f"{field}.condition", data["condition"], ("parent", "values"))
-        values = _list(f"{field}.condition.values", given.get("values"))
-        when = (_text(f"{field}.condition.parent", given.get("parent")), _scalars(f"{field}.condition.values", values))
+        parent_values = _scalars(f"{field}.condition.values", given.get("values"))
+        when = (_text(f"{field}.condition.parent", given.get("parent")), parent_values)
 
     def number(key: str) -> float:
         return _number(f"{field}.{key}", data.get(key))
@@ -181,7 +187,7 @@ def parse_parameter(name: str, data: Data) -> Parameter:
     def whole(key: str) -> int:
         return _whole(f"{field}.{key}", data.get(key))
 
-    def optional[T: (int, float)](read: Callable[[str], T], key: str) -> T | None:
+    def optional(read: Callable[[str], Number], key: str) -> Number | None:
         return read(key) if data.get(key) is not None else None
 
     match kind:
@@ -210,7 +216,7 @@ def parse_parameter(name: str, data: Data) -> Parameter:
         case "boolean":
             default = data.get("default")
             return Bool(name, default=None if default is None else _flag(f"{field}.default", default), when=when)
-    values = _scalars(f"{field}.values", _list(f"{field}.values", data.get("values")))
+    values = _scalars(f"{field}.values", data.get("values"))
     listed = _scalars(f"{field}.default", [data["default"]])[0] if "default" in data else None
     return (Ordinal if kind == "ordinal" else Categorical)(name, values, default=listed, when=when)
 
@@ -250,11 +256,7 @@ def dump(name: str, spec: StudySpec) -> dict[str, JsonValue]:
             data["digest"] = spec.execution.digest
     data["parameters"] = {parameter.name: describe(parameter) for parameter in spec.space}
     data["constraints"] = list(spec.constraints)
-    data["objectives"] = [
-        {"maximize" if isinstance(objective, Maximize) else "minimize": objective.metric}
-        | ({"unit": objective.unit} if objective.unit else {})
-        for objective in spec.objectives
-    ]
+    data["objectives"] = [_describe_objective(objective) for objective in spec.objectives]
     data["algorithm"] = {"name": spec.algorithm, "options": dict(spec.algorithm_options)}
     data |= {"seed": spec.seed, "noisy": spec.noisy}
     budget: dict[str, JsonValue] = {}
@@ -270,6 +272,12 @@ def dump(name: str, spec: StudySpec) -> dict[str, JsonValue]:
     return data
 
 
+def _describe_objective(objective: Objective) -> dict[str, JsonValue]:
+    goal = "maximize" if isinstance(objective, Maximize) else "minimize"
+    data: dict[str, JsonValue] = {goal: objective.metric}
+    return data | ({"unit": objective.unit} if objective.unit else {})
+
+
 class _Loader(yaml.SafeLoader):
     """YAML with the scalars of its version 1.2: 1e-3 is a number, and on, off, yes and no are texts."""
 
@@ -279,15 +287,19 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("bool", "float", "int")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"),
+    re.compile(
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
     list("-+0123456789."),
 )
 # SafeLoader's own reads a leading zero as octal.
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
 
 
 def _mapping(field: str, value: object, keys: Sequence[str] | None) -> dict[str, JsonValue]:
@@ -306,11 +318,13 @@ def _list(field: str, value: object) -> list[JsonValue]:
     return value
 
 
-def _scalars(field: str, values: Sequence[object]) -> list[Scalar]:
-    for value in values:
+def _scalars(field: str, values: object) -> list[Scalar]:
+    scalars: list[Scalar] = []
+    for value in _list(field, values):
         if not isinstance(value, (bool, int, float, str)):
             raise InvalidInput.of(field, value, "a number, a text or a boolean")
-    return [value for value in values if isinstance(value, (bool, int, float, str))]
+        scalars.append(value)
+    return scalars
 
 
 def _text(field: str, value: object) -> str:

@@ -1,0 +1,29 @@
+"""Follows a study until it ends."""
+
+import typer
+
+from trimtab.cli.output import print_best, say
+from trimtab.spec import StudyState
+from trimtab.study import Study
+
+
+def follow(study: Study) -> None:
+    """Shows the progress, then the result. Ctrl-C ends the following, not the study.
+
+    Raises:
+        typer.Exit: with code 1 if the study was aborted, 130 after Ctrl-C.
+    """
+    try:
+        study.wait()
+    except KeyboardInterrupt:
+        say(
+            f"The study goes on. Watch it again: trimtab study watch {study.name};"
+            f" end it: trimtab study stop {study.name}"
+        )
+        raise typer.Exit(130) from None
+    status = study.status
+    if status.reason:
+        say(f"{status.state}: {status.reason}")
+    print_best(study)
+    if status.state is not StudyState.COMPLETED:
+        raise typer.Exit(1)

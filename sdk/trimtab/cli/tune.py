@@ -1,0 +1,68 @@
+"""`trimtab tune`: submits a study to the agents, and follows it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import trimtab
+from trimtab.cli import output, study_file
+from trimtab.cli.following import follow
+from trimtab.cli.submission import create
+from trimtab.errors import InvalidInput
+
+EXAMPLES = """Example of a file:
+
+    component: gcc-flags
+    application: kernels
+    objectives: [{minimize: seconds, unit: s}]
+    algorithm: gp
+    budget: {max_trials: 30, max_time: 10m}
+    parameters: {inline-limit: {max: 400}}    # changes to the component's own
+    only: [inline-limit, loop-unrolling]      # the others stay at their defaults
+
+Examples:
+
+`trimtab tune flags.yaml`
+
+`trimtab tune flags.yaml --name flags-2 --detach`
+"""
+
+
+def tune(
+    file: Annotated[Path, typer.Argument(help="A study file, YAML or JSON.", exists=True, dir_okay=False)],
+    name: Annotated[str | None, typer.Option(help="The study's name, in place of the file's.")] = None,
+    load_if_exists: Annotated[
+        bool, typer.Option("--load-if-exists", help="Go on with the study of this name, if there is one.")
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the study's name, and do not wait.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result, or with --detach the study, as JSON.")
+    ] = False,
+) -> None:
+    """Tune a component on the agents, with a study file.
+
+    Shows a progress bar with the best so far, then the result. Ctrl-C stops the waiting, not the study.
+    """
+    described = study_file.load(file)
+    if described.component is None:
+        raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
+    with trimtab.Client() as client:
+        study = create(client, described, name=name, load_if_exists=load_if_exists)
+        if not any(agent.online for agent in client.list_agents()):
+            output.say("No agent is online: the study waits for one.")
+        if detach:
+            if as_json:
+                output.print_json(output.study_json(study))
+            else:
+                typer.echo(study.name)
+            return
+        output.say(f"Study {study.name}")
+        if not as_json:
+            follow(study)
+            return
+        state = study.wait(progress=False)
+        best = [output.trial_json(trial) for trial in study.best_trials]
+        output.print_json({**output.study_json(study), "best": best})
+        if state is not trimtab.StudyState.COMPLETED:
+            raise typer.Exit(1)

@@ -1,0 +1,186 @@
+"""Parameters, specifications and values survive the way to the wire and back."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import trimtab
+from trimtab import converters
+from trimtab._gen import tuning_pb2 as pb
+from trimtab.errors import InvalidInput
+from trimtab.space import Parameter, Scalar, cast, condition
+from trimtab.spec import Execution, StudySpec
+
+floats = st.floats(allow_nan=False, allow_infinity=False)
+ints = st.integers(-(2**63), 2**63 - 1)
+scalars: st.SearchStrategy[Scalar] = st.one_of(st.booleans(), ints, floats, st.text())
+whens = st.none() | st.tuples(st.text(), st.lists(scalars, max_size=3).map(tuple))
+parameters: st.SearchStrategy[Parameter] = st.one_of(
+    st.builds(
+        trimtab.Float,
+        st.text(),
+        floats,
+        floats,
+        log=st.booleans(),
+        step=st.none() | floats,
+        factor=st.none() | floats,
+        default=st.none() | floats,
+        when=whens,
+    ),
+    st.builds(
+        trimtab.Int,
+        st.text(),
+        ints,
+        ints,
+        log=st.booleans(),
+        step=st.none() | ints,
+        factor=st.none() | floats,
+        default=st.none() | ints,
+        when=whens,
+    ),
+    st.builds(trimtab.Ordinal, st.text(), st.lists(scalars), default=st.none() | scalars, when=whens),
+    st.builds(trimtab.Categorical, st.text(), st.lists(scalars), default=st.none() | scalars, when=whens),
+    st.builds(trimtab.Bool, st.text(), default=st.none() | st.booleans(), when=whens),
+)
+
+
+def typed(value: object) -> object:
+    """What tells 1, 1.0 and True apart, in lists as well."""
+    return [typed(item) for item in value] if isinstance(value, (list, tuple)) else (type(value), value)
+
+
+@given(parameters)
+def test_a_parameter_comes_back_as_it_was(parameter: Parameter) -> None:
+    back = converters.from_parameter(converters.to_parameter("space[0]", parameter))
+    # A default that equals a listed value of another type becomes that value.
+    default = parameter.default
+    expected = default if default is None else parameter.cast(default)
+    assert back.default == expected
+    for field in ("min", "max", "log", "step", "factor", "values"):
+        assert typed(getattr(back, field, None)) == typed(getattr(parameter, field, None))
+    assert condition(back) == condition(parameter)
+
+
+@given(scalars)
+def test_a_value_comes_back_as_it_was(value: Scalar) -> None:
+    assert typed(converters.from_value(converters.to_value("params.x", value))) == typed(value)
+
+
+def test_a_specification_comes_back_as_it_was() -> None:
+    spec = StudySpec(
+        space=(trimtab.Float("x", 0.5, 2.0), trimtab.Bool("on", when=("x", (1.0,)))),
+        objectives=(trimtab.Minimize("seconds", "s"), trimtab.Maximize("rate")),
+        constraints=("x < 1 or on",),
+        algorithm="gp",
+        algorithm_options={"start": 5, "weights": [0.5, 1], "nested": {"flag": True, "text": "t", "none": None}},
+        seed=7,
+        noisy=False,
+        max_trials=30,
+        max_time=90.5,
+        execution=Execution("gcc", "small", "ab" * 32, 2, 12.25),
+    )
+    assert converters.from_spec(converters.to_spec(spec)) == spec
+
+
+def test_values_take_the_types_of_the_space() -> None:
+    space = [
+        trimtab.Float("f", 0, 1),
+        trimtab.Int("i", 0, 9),
+        trimtab.Bool("b"),
+        trimtab.Ordinal("o", [1, 2.5, "two", True]),
+        trimtab.Categorical("c", [False, 0]),
+    ]
+    cases: list[tuple[str, Scalar, Scalar]] = [
+        ("f", 1, 1.0),
+        ("i", 3.0, 3),
+        ("i", 3.5, 3.5),
+        ("b", True, True),
+        ("o", 1.0, 1),
+        ("o", True, True),
+        ("o", 1, 1),
+        ("c", 0, 0),
+        ("c", False, False),
+        ("unknown", 3.0, 3.0),
+    ]
+    for name, given_value, expected in cases:
+        assert typed(cast(space, {name: given_value})[name]) == typed(expected), (name, given_value)
+
+
+def test_a_trial_has_plain_values_in_the_order_of_the_space() -> None:
+    space = [trimtab.Int("n", 1, 9), trimtab.Bool("huge"), trimtab.Categorical("alg", ["a"])]
+    message = pb.Trial(study="s", number=3, state=pb.TRIAL_STATE_COMPLETED, metrics={"seconds": 1.5})
+    message.params["alg"].text = "a"
+    message.params["huge"].flag = False
+    message.params["n"].integer = 4
+    message.finished_at.FromDatetime(datetime(2026, 1, 2, 3, tzinfo=UTC))
+    trial = converters.from_trial(space, message)
+    assert list(trial.params.items()) == [("n", 4), ("huge", False), ("alg", "a")]
+    assert type(trial.params["n"]) is int
+    assert trial.finished_at == datetime(2026, 1, 2, 3, tzinfo=UTC)
+    assert trial.started_at is None
+    assert trial.state.finished
+
+
+def test_numpy_scalars_are_plain_values() -> None:
+    values: list[tuple[Any, Scalar]] = [
+        (np.int64(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.str_("a"), "a"),
+    ]
+    for value, plain in values:
+        assert typed(converters.from_value(converters.to_value("x", value))) == typed(plain)
+    assert converters.to_metrics({"m": np.float64(2.5)}) == {"m": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("parameter", "field"),
+    [
+        (trimtab.Float("x", "a", 1), "space[0].min"),  # type: ignore[arg-type]
+        (trimtab.Float("x", 0, True), None),
+        (trimtab.Int("x", 0.5, 1), "space[0].min"),  # type: ignore[arg-type]
+        (trimtab.Int("x", 0, 2**63), "space[0].max"),
+        (trimtab.Ordinal("x", [1, None]), "space[0].values[1]"),  # type: ignore[list-item]
+        (trimtab.Bool("x", when=("y", [None])), "space[0].when[0]"),  # type: ignore[list-item]
+        (trimtab.Bool("x", when={"y": [1], "z": [2]}), "x.when"),
+        ("x", "space[0]"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_by_name(parameter: Any, field: str | None) -> None:
+    if field is None:
+        converters.to_parameter("space[0]", parameter)
+        return
+    with pytest.raises(InvalidInput) as caught:
+        converters.to_parameter("space[0]", parameter)
+    assert caught.value.data["field"] == field
+    assert field in caught.value.message
+
+
+@pytest.mark.parametrize("value", ["1.5", None, [1.0], b"1", object()])
+def test_a_metric_is_a_number(value: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        converters.to_metrics({"seconds": value})
+    assert caught.value.data["field"] == "metrics.seconds"
+
+
+def test_a_text_is_no_list_of_values() -> None:
+    with pytest.raises(InvalidInput, match=r"alg\.values"):
+        trimtab.Categorical("alg", "abc")
+
+
+def test_both_forms_of_a_condition_mean_the_same() -> None:
+    assert condition(trimtab.Bool("x", when=("alg", ["a"]))) == ("alg", ("a",))
+    assert condition(trimtab.Bool("x", when={"alg": ["a"]})) == ("alg", ("a",))
+    assert condition(trimtab.Bool("x", when=("alg", "ab"))) == ("alg", ("ab",))
+    assert condition(trimtab.Bool("x", when=("alg", True))) == ("alg", (True,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("states", [["COMPLETED"], ["completed"], [trimtab.TrialState.COMPLETED]])
+def test_states_have_names(states: list[str]) -> None:
+    assert converters.to_trial_states(states) == [pb.TRIAL_STATE_COMPLETED]
+    with pytest.raises(InvalidInput, match="states.1. is 'DONE'; allowed: REQUESTED, ACTIVE"):
+        converters.to_trial_states([*states, "DONE"])

@@ -1,0 +1,213 @@
+"""`Study.optimize` against a real service."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import trimtab
+from tests.factories.service import EmbeddedService
+from tests.sdk.conftest import make_study
+from trimtab.study import Study
+
+
+def states(study: Study) -> Counter[str]:
+    return Counter(str(trial.state) for trial in study.trials())
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
+    running, most, seen = 0, 0, []
+    guard = threading.Lock()
+
+    def fn(params: trimtab.Params) -> float:
+        nonlocal running, most
+        with guard:
+            running += 1
+            most = max(most, running)
+            seen.append(params["x"])
+        time.sleep(0.02)
+        with guard:
+            running -= 1
+        return float(params["x"])
+
+    study.optimize(fn, n_trials=20, parallel=parallel, progress=False)
+    assert states(study) == {"COMPLETED": 20}
+    assert sorted(seen) == sorted(trial.metrics["seconds"] for trial in study.trials())
+    assert most == parallel
+    assert study.best_trial.metrics["seconds"] == min(seen)
+
+
+def test_it_runs_in_the_calling_thread_unless_told_otherwise(study: Study) -> None:
+    threads = set()
+    study.optimize(lambda params: threads.add(threading.current_thread()) or 1.0, n_trials=3, progress=False)
+    assert threads == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_what_the_function_raises_decides_the_trial(study: Study, parallel: int) -> None:
+    count = 0
+
+    def fn(params: trimtab.Params) -> dict[str, float]:
+        nonlocal count
+        count += 1
+        if count % 3 == 1:
+            raise trimtab.Infeasible("does not compile")
+        if count % 3 == 2:
+            raise OSError("disk full")
+        return {"seconds": 1.0, "watts": 80}
+
+    study.optimize(fn, n_trials=9, parallel=parallel, progress=False)
+    found = study.trials()
+    assert states(study) == {"INFEASIBLE": 3, "FAILED": 3, "COMPLETED": 3}
+    assert {trial.reason for trial in found} == {"does not compile", "OSError: disk full", ""}
+    assert {"seconds": 1.0, "watts": 80.0} in [trial.metrics for trial in found]
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_an_exception_that_is_not_caught_comes_out_after_the_others_have_finished(study: Study, parallel: int) -> None:
+    count = 0
+
+    def fn(params: trimtab.Params) -> float:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyError("a bug")
+        time.sleep(0.2)
+        return 1.0
+
+    with pytest.raises(KeyError, match="a bug"):
+        study.optimize(fn, n_trials=30, parallel=parallel, progress=False, catch=(OSError,))
+    found = states(study)
+    assert found["FAILED"] == 1
+    assert found["ACTIVE"] == found["REQUESTED"] == 0
+    assert found["COMPLETED"] in range(2, 6)
+
+
+@pytest.mark.parametrize("result", [None, "fast", {"secs": 1.0}, float("nan"), {"seconds": None}])
+def test_a_function_that_never_gives_a_result_is_taken_to_be_broken(study: Study, result: Any) -> None:
+    with pytest.raises(trimtab.errors.InvalidInput):
+        study.optimize(lambda params: result, n_trials=50, progress=False)
+    assert states(study) == {"FAILED": 10}
+    assert "InvalidInput" in study.trials()[0].reason
+
+
+def test_it_ends_with_the_study_s_own_budget(client: trimtab.Client, name: str) -> None:
+    study = make_study(client, name, max_trials=7)
+    study.optimize(lambda params: 1.0, parallel=3, progress=False)
+    assert states(study) == {"COMPLETED": 7}
+    with pytest.raises(trimtab.errors.Conflict):
+        study.optimize(lambda params: 1.0, n_trials=1, progress=False)
+
+
+def test_it_ends_with_the_space(client: trimtab.Client, name: str) -> None:
+    study = make_study(client, name, space=[trimtab.Int("n", 1, 5)], constraints=[], algorithm="grid", noisy=False)
+    study.optimize(lambda params: float(params["n"]), parallel=3, progress=False)
+    assert states(study) == {"COMPLETED": 5}
+
+
+def test_it_ends_when_its_time_is_over(study: Study) -> None:
+    study.optimize(lambda params: time.sleep(0.1) or 1.0, timeout=0.5, progress=False)
+    found = states(study)
+    assert set(found) == {"COMPLETED"}
+    assert 1 <= found["COMPLETED"] <= 8
+
+
+def test_a_study_stopped_by_somebody_else_ends_it(client: trimtab.Client, study: Study) -> None:
+    threading.Timer(0.5, lambda: client.get_study(study.name).stop()).start()
+    study.optimize(lambda params: time.sleep(0.05) or 1.0, parallel=2, progress=False)
+    assert states(study)["ACTIVE"] == 0
+    assert study.state == "ABORTED"
+
+
+def test_trials_left_from_a_crash_are_done_first(client: trimtab.Client, study: Study) -> None:
+    client.get_study(study.name, client_id="worker").ask(2)
+    with trimtab.Client(client.address, client._transport._metadata[0][1][7:], client_id="worker") as restarted:
+        restarted.get_study(study.name).optimize(lambda params: 1.0, n_trials=3, progress=False)
+    assert states(study) == {"COMPLETED": 3}
+
+
+@pytest.mark.parametrize("arguments", [{"n_trials": -1}, {"parallel": 0}])
+def test_bad_arguments(study: Study, arguments: dict[str, int]) -> None:
+    with pytest.raises(trimtab.errors.InvalidInput):
+        study.optimize(lambda params: 1.0, **arguments)  # type: ignore[arg-type]
+
+
+# --- Ctrl-C, as a user presses it: a signal to a program
+
+PROGRAM = """
+import os, sys, time, trimtab
+address, token, name, parallel, seconds = sys.argv[1:]
+study = trimtab.Client(address, token).get_study(name)
+def fn(params):
+    os.write(1, b"running\n")
+    time.sleep(float(seconds))
+    return 1.0
+try:
+    study.optimize(fn, n_trials=1000, parallel=int(parallel))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+class Program:
+    """A program of the user's that optimises."""
+
+    def __init__(self, service: EmbeddedService, study: Study, parallel: int, seconds: float) -> None:
+        arguments = [service.grpc_address, service.token, study.name, str(parallel), str(seconds)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        for _ in range(parallel):
+            assert self.process.stdout.readline() == "running\n"
+
+    def interrupt(self) -> None:
+        os.kill(self.process.pid, signal.SIGINT)
+
+    def end(self) -> tuple[str, str]:
+        out, err = self.process.communicate(timeout=30)
+        assert self.process.returncode == 0, err
+        return out, err
+
+
+def test_ctrl_c_ends_the_running_function_and_leaves_nothing_open(
+    embedded_service: EmbeddedService, study: Study
+) -> None:
+    program = Program(embedded_service, study, parallel=1, seconds=60)
+    program.interrupt()
+    assert "interrupted" in program.end()[0]
+    [trial] = study.trials()
+    assert (trial.state, trial.reason) == ("FAILED", "interrupted by the user")
+
+
+def test_ctrl_c_lets_threads_finish(embedded_service: EmbeddedService, study: Study) -> None:
+    program = Program(embedded_service, study, parallel=3, seconds=1.0)
+    program.interrupt()
+    out, err = program.end()
+    assert "Ctrl-C again abandons them" in err
+    assert out.splitlines()[-1] == "interrupted"
+    assert states(study) == {"COMPLETED": 3}
+
+
+def test_a_second_ctrl_c_waits_for_nothing(embedded_service: EmbeddedService, study: Study) -> None:
+    program = Program(embedded_service, study, parallel=3, seconds=60)
+    program.interrupt()
+    assert program.process.stderr is not None
+    assert "Interrupted" in program.process.stderr.readline()
+    program.interrupt()
+    assert "interrupted" in program.end()[0]
+    assert states(study) == {"FAILED": 3}
+
+
+def test_progress_goes_to_standard_error(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    study.optimize(lambda params: float(params["x"]), n_trials=5)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "trial 1: seconds" in err

@@ -1,0 +1,130 @@
+"""Study files: what they mean, and what is wrong with wrong ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trimtab
+from trimtab.cli import study_file
+from trimtab.errors import InvalidInput
+from trimtab.spec import Execution, StudySpec
+
+WHOLE = """
+name: flags-1
+parameters:
+  x: {type: float, min: 1e-3, max: 10, log: true}
+  n: {type: int, min: 1, max: 16, factor: 2, default: 4}
+  block: {type: ordinal, values: [4, 16, on]}
+  alg: {type: categorical, values: [a, b]}
+  arenas: {type: int, min: 1, max: 8, condition: {parent: alg, values: [a]}}
+  huge: {type: boolean, default: false}
+constraints: ["n * 4 <= block"]
+objectives: [{minimize: seconds, unit: s}, {maximize: rate}]
+algorithm: {name: gp, options: {start: 5}}
+seed: 3
+noisy: false
+budget: {max_trials: 30, max_time: 2m}
+trial_timeout: 60
+"""
+
+
+def load(tmp_path: Path, text: str) -> study_file.StudyFile:
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    return study_file.load(path)
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    file = load(tmp_path, WHOLE)
+    assert file.space() == [
+        trimtab.Float("x", 0.001, 10, log=True),
+        trimtab.Int("n", 1, 16, factor=2, default=4),
+        trimtab.Ordinal("block", [4, 16, "on"]),
+        trimtab.Categorical("alg", ["a", "b"]),
+        trimtab.Int("arenas", 1, 8, when=("alg", ["a"])),
+        trimtab.Bool("huge", default=False),
+    ]
+    assert file.objectives == [trimtab.Minimize("seconds", "s"), trimtab.Maximize("rate")]
+    assert (file.algorithm, file.algorithm_options, file.seed, file.noisy) == ("gp", {"start": 5}, 3, False)
+    assert (file.max_trials, file.max_time, file.trial_timeout) == (30, 120.0, 60.0)
+
+
+def test_what_is_exported_can_be_read_again() -> None:
+    spec = StudySpec(
+        space=tuple(study_file.parse(study_file.yaml.load(WHOLE, study_file._Loader)).space()),
+        objectives=(trimtab.Maximize("rate", "1/s"),),
+        constraints=("n <= 4",),
+        algorithm="sobol",
+        algorithm_options={"scramble": True},
+        seed=1,
+        noisy=True,
+        max_trials=5,
+        max_time=7.5,
+        execution=Execution("gcc-flags", "small", "ab", 3, 9.0),
+    )
+    file = study_file.parse(json.loads(json.dumps(study_file.dump("again", spec))))
+    assert file.name == "again"
+    assert tuple(file.space(spec.space)) == spec.space
+    assert tuple(file.objectives) == spec.objectives
+    assert (file.component, file.application, file.digest) == ("gcc-flags", "small", "ab")
+    assert (file.parallelism, file.trial_timeout, file.max_trials, file.max_time) == (3, 9.0, 5, 7.5)
+
+
+COMPONENT = [trimtab.Int("inline", 10, 1000, log=True, default=100), trimtab.Bool("unroll", default=False)]
+
+
+def test_a_component_s_parameters_are_changed_and_chosen(tmp_path: Path) -> None:
+    head = "component: gcc\nobjectives: [{minimize: seconds}]\n"
+    assert load(tmp_path, head).space(COMPONENT) == COMPONENT
+    changed = load(tmp_path, head + "parameters: {inline: {max: 400}}\nonly: [inline]")
+    assert changed.space(COMPONENT) == [trimtab.Int("inline", 10, 400, log=True, default=100)]
+    with pytest.raises(InvalidInput, match="parameters is 'inlin'; allowed: the component's own: inline, unroll"):
+        load(tmp_path, head + "parameters: {inlin: {max: 400}}").space(COMPONENT)
+    with pytest.raises(InvalidInput, match="only is 'x'"):
+        load(tmp_path, head + "only: [x]").space(COMPONENT)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5h", 5400), ("2 m", 120), ("1d", 86400)])
+def test_times(tmp_path: Path, text: str, seconds: float) -> None:
+    file = load(tmp_path, f"component: c\nobjectives: [{{minimize: s}}]\nbudget: {{max_time: {text}}}")
+    assert file.max_time == seconds
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("objectives: []", "objectives is []; allowed: at least one"),
+        ("objectives: [{minimise: s}]", "a key of objectives[0] is 'minimise'; allowed: minimize, maximize, unit"),
+        ("objectives: [{minimize: s, maximize: t}]", "objectives[0] is"),
+        ("budgets: {}", "a key of the file is 'budgets'; allowed: name, component"),
+        ("budget: {max_time: soon}", "budget.max_time is 'soon'; allowed: a time such as 90"),
+        ("budget: {max_trials: 1.5}", "budget.max_trials is 1.5; allowed: a whole number"),
+        ("seed: true", "seed is True; allowed: a whole number"),
+        ("noisy: yes", "noisy is 'yes'; allowed: true or false"),
+        ("parameters: [x]", "parameters is ['x']; allowed: a mapping"),
+        ("parameters: {x: {type: real}}", "parameters.x.type is 'real'; allowed: float, int"),
+        ("parameters: {x: {type: float, min: 1}}", "parameters.x.max is None; allowed: a number"),
+        ("parameters: {x: {type: int, min: a, max: 2}}", "parameters.x.min is 'a'; allowed: a whole number"),
+        ("parameters: {x: {type: bool, min: 1}}", "a key of parameters.x is 'min'; allowed: type, default, condition"),
+        ("parameters: {x: {type: ordinal, values: 3}}", "parameters.x.values is 3; allowed: a list"),
+        ("parameters: {x: {type: ordinal, values: [[]]}}", "parameters.x.values is []; allowed: a number, a text"),
+        ("constraints: x < 1", "constraints is 'x < 1'; allowed: a list"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, change: str, message: str) -> None:
+    fields: dict[str, Any] = study_file.yaml.safe_load("{parameters: {x: {type: bool}}, objectives: [{minimize: s}]}")
+    fields |= study_file.yaml.load(change, study_file._Loader)
+    with pytest.raises(InvalidInput) as caught:
+        load(tmp_path, json.dumps(fields)).space()
+    assert message in caught.value.message
+
+
+def test_a_file_that_is_no_yaml(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"study\.yaml is not YAML: .*line 1"):
+        load(tmp_path, "{a: [")
+    with pytest.raises(InvalidInput, match="the file is None"):
+        load(tmp_path, "")
+    with pytest.raises(InvalidInput, match=r"nowhere\.yaml cannot be read: No such file"):
+        study_file.load(tmp_path / "nowhere.yaml")
