@@ -19,6 +19,7 @@ from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from trimtab.progress import Progress as StudyProgress
+from trimtab.study import Study
 
 from demo.gain import Gain, measure_gain
 from demo.parts import ROOT, WORKLOADS, Addresses, PartError, Parts
@@ -81,7 +82,7 @@ def demonstrate(parts: Parts, options: argparse.Namespace) -> None:
         serve(parts, addresses)
 
 
-def open_study(client: trimtab.Client, trials: int) -> trimtab.Study:
+def open_study(client: trimtab.Client, trials: int) -> Study:
     """The last study where it was interrupted, else the next one."""
     numbered = re.compile(rf"{COMPONENT}-(\d+)")
     earlier = {
@@ -100,6 +101,7 @@ def open_study(client: trimtab.Client, trials: int) -> trimtab.Study:
         component=COMPONENT,
         application=APPLICATION,
         max_trials=trials,
+        algorithm="sobol",
         seed=number,
     )
     screen.print(
@@ -109,7 +111,7 @@ def open_study(client: trimtab.Client, trials: int) -> trimtab.Study:
     return study
 
 
-def follow(study: trimtab.Study, parts: Parts, seconds: float) -> None:
+def follow(study: Study, parts: Parts, seconds: float) -> None:
     """Shows the progress until the study ends or its time is over, which ends it."""
     try:
         with StudyProgress(study.name, study.spec) as progress:
@@ -121,7 +123,7 @@ def follow(study: trimtab.Study, parts: Parts, seconds: float) -> None:
         study.complete(f"{seconds:g} s are over")
 
 
-def show_result(study: trimtab.Study, agent_state: Path) -> None:
+def show_result(study: Study, agent_state: Path) -> None:
     """Runs the default and the best configuration in turn, and shows what the difference is."""
     best = study.best_trial
     bench = Bench(WORKLOADS / COMPONENT / "component.yaml", APPLICATION, METRIC, agent_state)

@@ -15,10 +15,14 @@ from service.fleet.models import Agent
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
+from service.tenancy.statements import Select
 
 MOST_SLOTS = 10_000
 # How stale "last seen" may be before a heartbeat writes it: an agent calls far more often than anyone looks.
 _SEEN_EVERY = timedelta(seconds=2)
+_CLOCK = {"database_time": "statement_timestamp()"}
+_select = Select(Agent, "agent_id = %s", extra=_CLOCK)
+_select_all = Select(Agent, "TRUE", ending="ORDER BY name, agent_id", extra=_CLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,10 @@ def register(
     components: Sequence[Mapping[str, JsonValue]],
     session_id: str,
 ) -> Registration:
-    """Make an agent known, or bring what is known of it up to date. Its leases outlive a restart. Raises InvalidInput."""
+    """Make an agent known, or bring what is known of it up to date. Its leases outlive its restart.
+
+    Raises InvalidInput.
+    """
     check_identifier("agent_id", agent_id, 100, required=True)
     check_identifier("name", name, 200, required=True)
     check_identifier("version", version, 64)
@@ -67,12 +74,22 @@ def register(
     return Registration(settings.TRIMTAB_LEASE_SECONDS, settings.TRIMTAB_HEARTBEAT_SECONDS)
 
 
+def find(principal: Principal, agent_id: str) -> Agent | None:
+    """The agent of this id, if it has registered, with the database's time."""
+    return next(iter(_select(principal, agent_id)), None)
+
+
+def all_of(principal: Principal) -> list[Agent]:
+    """All agents of the tenant by name, with the database's time."""
+    return _select_all(principal)
+
+
 def known(principal: Principal, agent_id: str) -> Agent:
     """The agent that calls. Raises NotFound (`unknown_agent`): it is to register, and to call again."""
-    try:
-        return access.rows(Agent, principal).annotate(database_time=Now()).get(agent_id=agent_id)
-    except Agent.DoesNotExist:
-        raise NotFound("unknown_agent", f"Agent {agent_id!r} is not registered.", retryable=True) from None
+    found = find(principal, agent_id)
+    if found is None:
+        raise NotFound("unknown_agent", f"Agent {agent_id!r} is not registered.", retryable=True)
+    return found
 
 
 def seen(principal: Principal, agent: Agent) -> None:

@@ -63,7 +63,8 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
     """Grant up to `count` trials that wait for an agent like this one; none when there is no work now.
 
     Leases granted to it before and not listed in `held` come first: the answer was lost. Studies take turns, the one
-    that waited longest first. A count of 0 asks for such lost answers alone. Raises InvalidInput, NotFound (`unknown_agent`).
+    that waited longest first. A count of 0 asks for such lost answers alone. Raises
+    InvalidInput, NotFound (`unknown_agent`).
     """
     if not 0 <= count <= MOST_GRANTS:
         raise InvalidInput("count", count, f"0 to {MOST_GRANTS}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Count
 
 from service.core.errors import NotFound
 from service.core.lifecycle import LeaseState
+from service.fleet import agents
 from service.fleet.models import Agent, Lease
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -17,29 +18,22 @@ from service.tenancy.principal import Principal
 
 def list_agents(principal: Principal) -> list[Agent]:
     """All agents by name, with `busy` (open leases) and `online` (heard of within the time of a lease)."""
-    return [_judge(agent) for agent in _agents(principal).order_by("name", "agent_id")]
+    return _judge(principal, agents.all_of(principal))
 
 
 def get_agent(principal: Principal, agent_id: str) -> Agent:
     """One agent, as in `list_agents`. Raises NotFound."""
-    try:
-        return _judge(_agents(principal).get(agent_id=agent_id))
-    except Agent.DoesNotExist:
-        raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.") from None
+    found = agents.find(principal, agent_id)
+    if found is None:
+        raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.")
+    return _judge(principal, [found])[0]
 
 
-def _agents(principal: Principal) -> QuerySet[Agent]:
-    open_leases = (
-        access.rows(Lease, principal)
-        .filter(agent_id=OuterRef("pk"), state=LeaseState.HELD)
-        .order_by()
-        .values("agent_id")
-        .annotate(count=Count("pk"))
-        .values("count")
-    )
-    return access.rows(Agent, principal).annotate(busy=Coalesce(Subquery(open_leases), 0), database_time=Now())
-
-
-def _judge(agent: Agent) -> Agent:
-    agent.online = agent.last_seen_at > agent.database_time - timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
-    return agent
+def _judge(principal: Principal, found: Sequence[Agent]) -> list[Agent]:
+    held = access.rows(Lease, principal).filter(state=LeaseState.HELD)
+    busy = dict(held.values_list("agent_id").annotate(Count("pk")).order_by())
+    silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
+    for agent in found:
+        agent.busy = busy.get(agent.pk, 0)
+        agent.online = agent.last_seen_at > agent.database_time - silence
+    return list(found)

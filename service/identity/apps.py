@@ -4,5 +4,7 @@ from django.apps import AppConfig
 
 
 class IdentityConfig(AppConfig):
+    """Names the application and its label."""
+
     name = "service.identity"
     label = "identity"

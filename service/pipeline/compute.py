@@ -1,7 +1,8 @@
 """Costly suggestions, in a worker: the only caller of designers that learn.
 
-An operation is claimed, computed without any lock, and written if the claim still stands. The operations of one study are
-computed one after the other, in the order of their creation, so that each sees the trials of the one before as pending.
+An operation is claimed, computed without any lock, and written if the claim still stands. The operations of one study
+are computed one after the other, in the order of their creation, so that each sees the trials of the one before as
+pending.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import socket
 import threading
 from dataclasses import dataclass
+from importlib import import_module
 from types import TracebackType
 from uuid import UUID
 
@@ -18,6 +20,8 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.db.models.functions import Now
 
+from service.algorithms import registry
+from service.algorithms.base import Cost
 from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
 from service.core.space import Configuration
@@ -55,7 +59,9 @@ class Computed:
 
 def warm_up() -> None:
     """Import what costly designers need, seconds of it, before the first operation waits for it."""
-    registry.load(COSTLY)
+    for name in registry.names():
+        if registry.describe(name).cost == Cost.COSTLY:
+            import_module(registry.describe(name).implementation.partition(":")[0])
 
 
 def compute(operation_id: UUID) -> None:
@@ -70,7 +76,7 @@ def compute(operation_id: UUID) -> None:
         _fail(claim, error.code, error.message)
     except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
         log.exception("operation %s failed", operation_id)
-        _fail(claim, "designer_failed", f"{type(error).__name__}: {error}")
+        _fail(claim, "designer_failed", topup.describe(error))
     else:
         _write(claim, computed)
 
@@ -114,7 +120,7 @@ def _claim(operation_id: UUID) -> Claim | None:
 
 
 def _suggest(claim: Claim) -> Computed:
-    study = access.rows(Study, claim.principal).annotate(database_time=Now()).get(pk=claim.study_id)
+    study = actions.read_by_id(claim.principal, claim.study_id)
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
     wanted = topup.deficit(study) if operation.for_agents else operation.count - len(operation.trial_numbers)
     if wanted <= 0:
@@ -167,9 +173,9 @@ def _fail(claim: Claim, code: str, message: str) -> None:
 
 
 def fail_locked(principal: Principal, study: Study, operation: Operation, code: str, message: str) -> None:
-    """Fail an operation of a locked study. A study on agents pauses: it would fail again and again by itself."""
+    """Fail an operation of a locked study; a study on agents pauses."""
     if operation.for_agents and study.state == StudyState.ACTIVE:
-        actions.step_study(study, StudyState.PAUSED, f"No suggestion could be computed: {message}")
+        topup.pause_for(study, message)
     _end(principal, study, operation, code, message)
 
 

@@ -1,7 +1,7 @@
 """Designers at work: which run where, and those that this process remembers.
 
-A designer that needs no history is pure in its cursor, so any process may make one at any time. One that learns is costly
-to feed: a worker keeps it, with the revision it has seen, and feeds it only what finished since.
+A designer that needs no history is pure in its cursor, so any process may make one at any time. One that learns is
+costly to feed: a process keeps it, with the revision it has seen, and feeds it only what finished since.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from service.algorithms import registry
-from service.algorithms.base import Cost, Designer
+from django.db import transaction
 from django.db.models import Q
 
+from service.algorithms import registry
+from service.algorithms.base import Cost, Designer
 from service.core.lifecycle import TrialState
+from service.core.space import Configuration
 from service.core.trial import Trial as DesignerTrial
 from service.pipeline.models import DesignerState
 from service.studies.actions import OPEN_STATES
@@ -46,8 +48,12 @@ _guard = threading.Lock()
 
 def runs_in_request(study: Study) -> bool:
     """Whether the study's designer is cheap enough to be called while the study is locked."""
-    entry = registry.describe(spec_of(study).algorithm)
-    return entry.cost == Cost.CHEAP and not entry.uses_history
+    return registry.describe(spec_of(study).algorithm).cost == Cost.CHEAP
+
+
+def uses_history(study: Study) -> bool:
+    """Whether the study's designer learns from trials, so that it is borrowed and given back."""
+    return registry.describe(spec_of(study).algorithm).uses_history
 
 
 def stateless_designer(study: Study) -> Designer:
@@ -82,9 +88,17 @@ def borrow(principal: Principal, study: Study) -> tuple[Learner, list[DesignerTr
 
 
 def give_back(study: Study, learner: Learner) -> None:
-    """Remember a borrowed designer. One whose call failed is not given back: it is built anew."""
+    """Remember a borrowed designer, once what it was fed is committed.
+
+    One whose call failed or whose transaction is undone is not given back: it is built anew.
+    """
+    transaction.on_commit(lambda: _remember((study.pk, study.created_at), learner))
+
+
+def _remember(key: _Key, learner: Learner) -> None:
     with _guard:
-        _learners[(study.pk, study.created_at)] = learner
+        other = _learners.pop(key, None)
+        _learners[key] = learner if other is None or other.seen <= learner.seen else other
         while len(_learners) > _REMEMBERED:
             _learners.popitem(last=False)
 
@@ -100,6 +114,14 @@ def as_seen(trials: Sequence[Trial]) -> list[DesignerTrial]:
             revision=trial.revision,
         )
         for trial in trials
+    ]
+
+
+def as_pending(configurations: Sequence[Configuration], first_number: int) -> list[DesignerTrial]:
+    """Configurations that are about to become trials, as designers see them."""
+    return [
+        DesignerTrial(number=first_number + index, configuration=configuration, state=TrialState.REQUESTED, metrics={})
+        for index, configuration in enumerate(configurations)
     ]
 
 

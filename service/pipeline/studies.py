@@ -27,7 +27,8 @@ def create_study(
 ) -> Study:
     """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
 
-    Raises InvalidInput, AlreadyExists (`study_exists`) and, with `load_if_exists`, Conflict (`study_differs`).
+    Raises InvalidInput, AlreadyExists (`study_exists`), Conflict (`study_differs` with `load_if_exists`;
+    `designer_failed` where agents are to run what the designer cannot suggest).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -72,6 +73,8 @@ def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -
         )
         study = actions.lock_by_id(principal, created.pk)
         top_up(principal, study)
+        if study.state == StudyState.PAUSED:
+            raise Conflict("designer_failed", study.state_reason)
         actions.conclude(principal, study, "study.create")
         return study
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, TrimtabError
 from service.core.lifecycle import OperationState, TrialState
 from service.core.space import Scalar
 from service.pipeline import budget, queue
 from service.pipeline.supply import supply
+from service.pipeline.topup import describe
 from service.studies import actions, selectors
 from service.studies.models import Operation, Study, Trial
 from service.studies.selectors import OperationDetail
@@ -116,13 +117,13 @@ def _fill(
         return
     try:
         new = supply(principal, study, missing, into=TrialState.ACTIVE, client_id=operation.client_id, fixed=fixed)
-    except (TrimtabError, IntegrityError):
+    except (TrimtabError, DatabaseError):
         raise
     except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
         log.exception("the designer of study %s failed", study.name)
         operation.state = OperationState.FAILED
         operation.error_code = "designer_failed"
-        operation.error_message = f"{type(error).__name__}: {error}"
+        operation.error_message = describe(error)
         return
     trials += new.trials
     operation.exhausted = new.exhausted

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from service.algorithms.base import Batch
 from service.algorithms.start import default_first
 from service.core.errors import Internal
 from service.core.lifecycle import TrialState
@@ -40,10 +41,10 @@ def supply(
     wanted = count - len(first)
     drawn: list[Configuration] = []
     exhausted = False
-    study.default_done |= bool(first)
     if state.runs_in_request(study):
-        drawn, exhausted = _draw(study, wanted, fixed)
+        drawn, exhausted = _draw(principal, study, wanted, first, fixed)
         wanted = 0
+    study.default_done |= bool(first)
     trials = actions.add_trials(principal, study, first, state=into, origin="default", client_id=client_id)
     trials += actions.add_trials(principal, study, drawn, state=into, origin="suggested", client_id=client_id)
     note_exhausted(study, exhausted, fixed)
@@ -57,18 +58,43 @@ def note_exhausted(study: Study, exhausted: bool, fixed: Mapping[str, Scalar]) -
         actions.stamp(study)
 
 
-def _draw(study: Study, count: int, fixed: Mapping[str, Scalar]) -> tuple[list[Configuration], bool]:
+def _draw(
+    principal: Principal,
+    study: Study,
+    count: int,
+    first: Sequence[Configuration],
+    fixed: Mapping[str, Scalar],
+) -> tuple[list[Configuration], bool]:
+    """Call the cheap designer of a locked study; `first` are given out beside what it suggests.
+
+    The study changes only after the designer's last answer: one that fails leaves it as it was.
+    """
+    if count == 0:
+        return [], False
+    if state.uses_history(study):
+        learner, pending = state.borrow(principal, study)
+        pending += state.as_pending(first, study.next_number)
+        batch = learner.designer.suggest(count, cursor=study.cursor, pending=pending, fixed=fixed)
+        state.give_back(study, learner)
+        _expect_some(study, batch)
+        study.cursor = batch.cursor
+        return list(batch.configurations), batch.exhausted
     spec = spec_of(study)
     designer = state.stateless_designer(study)
-    # The designer knows its own sequence alone: the default, measured first, would come a second time.
-    skip = spec.space.key(spec.space.default()) if study.default_done and not spec.problem.noisy else None
+    # It knows its own sequence alone: the default, measured first, would come a second time.
+    skips = not spec.problem.noisy and (study.default_done or bool(first))
+    skip = spec.space.key(spec.space.default()) if skips else None
     found: list[Configuration] = []
-    while len(found) < count:
-        batch = designer.suggest(count - len(found), cursor=study.cursor, fixed=fixed)
-        study.cursor = batch.cursor
+    cursor, exhausted = study.cursor, False
+    while len(found) < count and not exhausted:
+        batch = designer.suggest(count - len(found), cursor=cursor, fixed=fixed)
+        _expect_some(study, batch)
         found += [one for one in batch.configurations if skip is None or spec.space.key(one) != skip]
-        if batch.exhausted:
-            return found, True
-        if not batch.configurations:
-            raise Internal("designer_failed", f"The designer {spec.algorithm!r} suggested nothing.")
-    return found, False
+        cursor, exhausted = batch.cursor, batch.exhausted
+    study.cursor = cursor
+    return found, exhausted
+
+
+def _expect_some(study: Study, batch: Batch) -> None:
+    if not batch.configurations and not batch.exhausted:
+        raise Internal("designer_failed", f"The designer {spec_of(study).algorithm!r} suggested nothing.")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
+from django.db import DatabaseError
+
+from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import budget, queue
 from service.pipeline.supply import supply
@@ -11,6 +16,8 @@ from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
+log = logging.getLogger(__name__)
+
 
 def top_up(principal: Principal, study: Study) -> None:
     """Bring a locked study to `parallelism` + 1 open trials, or start the operation that will.
@@ -19,11 +26,29 @@ def top_up(principal: Principal, study: Study) -> None:
     """
     count = deficit(study)
     if count > 0:
-        new = supply(principal, study, count, into=TrialState.REQUESTED, fixed={})
+        try:
+            new = supply(principal, study, count, into=TrialState.REQUESTED, fixed={})
+        except DatabaseError:
+            raise
+        except Exception as error:  # whatever ails the designer, the report that led here must count
+            log.exception("the designer of study %s failed", study.name)
+            pause_for(study, error)
+            return
         if new.missing and not _is_computing(principal, study):
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
             queue.enqueue_on_commit(operation.id)
-    complete_when_exhausted(study)
+    _complete_when_exhausted(study)
+
+
+def pause_for(study: Study, error: Exception | str) -> None:
+    """Pause a locked study on agents whose designer failed: by itself it would fail again and again."""
+    message = error if isinstance(error, str) else describe(error)
+    actions.step_study(study, StudyState.PAUSED, f"No suggestion could be computed: {message}")
+
+
+def describe(error: Exception) -> str:
+    """An error in a sentence for users."""
+    return error.message if isinstance(error, TrimtabError) else f"{type(error).__name__}: {error}"
 
 
 def deficit(study: Study) -> int:
@@ -33,7 +58,7 @@ def deficit(study: Study) -> int:
     return budget.allowed(study, max(0, study.parallelism + 1 - study.open_count))
 
 
-def complete_when_exhausted(study: Study) -> None:
+def _complete_when_exhausted(study: Study) -> None:
     """Complete a locked study on agents that has measured all there is."""
     if study.component and study.exhausted and study.open_count == 0 and study.state == StudyState.ACTIVE:
         actions.step_study(study, StudyState.COMPLETED, "Every configuration of the space has been measured.")

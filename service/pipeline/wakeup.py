@@ -1,7 +1,7 @@
 """Waiting for changes without a thread: one LISTEN connection for each event loop.
 
-The notification is only a door-bell. Whoever waits subscribes first, then reads, then waits, and reads again after every
-ring and at the latest after five seconds, so that a lost ring costs time and nothing else.
+The notification is only a door-bell. Whoever waits subscribes first, then reads, then waits, and reads again after
+every ring and at the latest after five seconds, so that a lost ring costs time and nothing else.
 """
 
 from __future__ import annotations

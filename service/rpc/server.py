@@ -100,7 +100,7 @@ async def serve_until(stop: asyncio.Event, address: str, *, ready: Callable[[int
         waits.stop()
         await server.stop(GRACE_SECONDS)
         await listener().close()
-        threads.close()
+        await asyncio.to_thread(threads.close)
 
 
 async def _keep_health(servicer: health.aio.HealthServicer, threads: DatabaseThreads) -> None:

@@ -71,4 +71,7 @@ def allowed_seconds(wait: Duration, context: Context) -> float:
     seconds = wait.seconds + wait.nanos / 1e9
     if seconds < 0:
         raise InvalidInput("wait", f"{seconds} s", "a duration from 0 s on")
-    return max(0.0, min(seconds, MAX_WAIT_SECONDS, context.time_remaining() - DEADLINE_MARGIN_SECONDS))
+    remaining: float | None = context.time_remaining()  # None: the caller set no deadline, whatever the stubs say
+    if remaining is not None:
+        seconds = min(seconds, remaining - DEADLINE_MARGIN_SECONDS)
+    return max(0.0, min(seconds, MAX_WAIT_SECONDS))

@@ -7,8 +7,9 @@ Every change of a study or of one of its trials has this shape, in one transacti
         ...                                   # steps from this file
         conclude(principal, study, "trial.complete", "trial/3")
 
-`lock` comes first (lock order: study, then trial, then lease or operation). `conclude` comes last and costs one statement
-for the study's row, the audit entry and the door-bell together. A transaction that changed nothing does not conclude.
+`lock` comes first (lock order: study, then trial, then lease or operation). `conclude` comes last and costs one
+statement for the study's row, the audit entry and the door-bell together. A transaction that changed nothing does not
+conclude.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ OPEN_STATES = (TrialState.REQUESTED, TrialState.ACTIVE)
 # The spec may be large and is cached by spec_of. NO KEY: rows that refer to the study may be inserted meanwhile.
 _CLOCK = {"database_time": "statement_timestamp()"}
 _lock_name = Select(Study, "name = %s", ending="FOR NO KEY UPDATE", without=["spec"], extra=_CLOCK)
+_read_id = Select(Study, "id = %s", without=["spec"], extra=_CLOCK)
 _lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=["spec"], extra=_CLOCK)
 _select_trial = Select(Trial, "study_id = %s AND number = %s")
 _select_client = Select(Trial, "study_id = %s AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
@@ -57,18 +59,17 @@ SELECT pg_notify(%s, %s)
 
 def lock(principal: Principal, name: str) -> Study:
     """The study of this name, its row locked until the transaction ends. Raises NotFound."""
-    found = _lock_name(principal, name)
-    if not found:
-        raise NotFound("study_not_found", f"There is no study {name!r}.")
-    return found[0]
+    return _expect(_lock_name(principal, name), f"There is no study {name!r}.")
 
 
 def lock_by_id(principal: Principal, study_id: int) -> Study:
     """The study with this primary key, its row locked until the transaction ends. Raises NotFound."""
-    found = _lock_id(principal, study_id)
-    if not found:
-        raise NotFound("study_not_found", "The study was deleted.")
-    return found[0]
+    return _expect(_lock_id(principal, study_id), "The study was deleted.")
+
+
+def read_by_id(principal: Principal, study_id: int) -> Study:
+    """The study with this primary key as it is now, not locked. Raises NotFound."""
+    return _expect(_read_id(principal, study_id), "The study was deleted.")
 
 
 def stamp(study: Study) -> int:
@@ -248,6 +249,12 @@ def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialSt
     if TrialState.ACTIVE in states:
         study.active_count = 0
     study.finished_count += ended
+
+
+def _expect(found: list[Study], message: str) -> Study:
+    if not found:
+        raise NotFound("study_not_found", message)
+    return found[0]
 
 
 def _count(study: Study, state: TrialState, by: int) -> None:

@@ -1,6 +1,6 @@
 """What a study has found out: the default configuration, the best one, and the gain of one over the other.
 
-Only trials that completed since the last look are read: those before are remembered, for a completed trial never changes.
+Only trials that completed since the last look are read. Those before are remembered: a completed trial never changes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     )
     touched = set()
     for number, key, params, metrics in completed.order_by("number").values_list("number", "key", "params", "metrics"):
-        trial = MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics)
+        trial = MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
         memory.completed.setdefault(key, []).append(trial)
         touched.add(key)
     problem = spec_of(study).problem

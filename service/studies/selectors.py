@@ -151,7 +151,7 @@ def best_trials(principal: Principal, study: str) -> list[Trial]:
     found = get_study(principal, study)
     completed = access.rows(Trial, principal).filter(study_id=found.pk, state=TrialState.COMPLETED)
     measured = [
-        MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics)
+        MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
         for number, params, metrics in completed.order_by("number").values_list("number", "params", "metrics")
     ]
     best = estimates.best(spec_of(found).problem, measured)

@@ -20,8 +20,8 @@ Row = TypeVar("Row", bound=TenantOwned)
 class Select(Generic[Row]):
     """Rows of a tenant that meet a condition in SQL.
 
-    `ending` follows the condition (order, lock); `without` names columns that are fetched when they are asked for; `extra`
-    maps attributes that are no columns to expressions.
+    `ending` follows the condition (order, lock); `without` names columns that are fetched when they are asked for;
+    `extra` maps attributes that are no columns to expressions.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Select(Generic[Row]):
             f" WHERE tenant_id = %s AND {condition} {ending}"
         )
 
-    def __call__(self, principal: Principal, *parameters: object) -> list[Row]:
+    def __call__(self, principal: Principal, *parameters: str | int) -> list[Row]:
         """The rows, for the condition's parameters in their order."""
         width = len(self._names)
         with connection.cursor() as cursor:

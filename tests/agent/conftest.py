@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-
-from tests.agent.far_side import TOKEN, FarSide
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
 from trimtab_agent.components.schema import Component
+
+from tests.agent.far_side import TOKEN, FarSide
 
 # every way that a trial can go, for the daemon's tests
 BASIC = """
@@ -122,7 +122,7 @@ def processes_of(state: Path) -> list[int]:
             continue
         try:
             marked = any(item.startswith(mark) for item in (process / "environ").read_bytes().split(b"\0"))
-            opened = any(str(state) in os.readlink(handle) for handle in (process / "fd").iterdir())
+            opened = any(str(state) in str(handle.readlink()) for handle in (process / "fd").iterdir())
             if marked or opened:
                 found.append(int(process.name))
         except OSError:

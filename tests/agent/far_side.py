@@ -1,4 +1,4 @@
-"""A small AgentService of our own: what the agent's tests talk to, over real gRPC. It keeps the promises of agent.proto."""
+"""A small AgentService of our own, which the agent's tests talk to over real gRPC; it keeps agent.proto's promises."""
 
 import threading
 import time
@@ -9,9 +9,8 @@ from typing import Any
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc import status_pb2
-from grpc_status import rpc_status
-
+from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes without stubs
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
 from trimtab_agent.components.messages import of_value
 from trimtab_agent.components.schema import Scalar
@@ -67,7 +66,16 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             self._server.stop(None).wait()
             self._server = None
 
-    def offer(self, component: str, *, application: str = "main", digest: str = "", metrics: tuple[str, ...] = (), timeout: float = 0, **params: Scalar) -> str:
+    def offer(
+        self,
+        component: str,
+        *,
+        application: str = "main",
+        digest: str = "",
+        metrics: tuple[str, ...] = (),
+        timeout: float = 0,
+        **params: Scalar,
+    ) -> str:
         """A trial to be run; the lease's identity."""
         with self.changed:
             self._count += 1
@@ -125,7 +133,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         answer.heartbeat_interval.FromNanoseconds(int(self.heartbeat * 1e9))
         return answer
 
-    def AcquireLeases(self, request: agent_pb2.AcquireLeasesRequest, context: grpc.ServicerContext) -> agent_pb2.AcquireLeasesResponse:
+    def AcquireLeases(
+        self, request: agent_pb2.AcquireLeasesRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.AcquireLeasesResponse:
         self._enter("AcquireLeases", request, context)
         deadline = time.monotonic() + request.wait.ToNanoseconds() / 1e9
         with self.changed:
@@ -142,7 +152,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._leave("AcquireLeases", context)
         return agent_pb2.AcquireLeasesResponse(leases=again)
 
-    def RenewLeases(self, request: agent_pb2.RenewLeasesRequest, context: grpc.ServicerContext) -> agent_pb2.RenewLeasesResponse:
+    def RenewLeases(
+        self, request: agent_pb2.RenewLeasesRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.RenewLeasesResponse:
         self._enter("RenewLeases", request, context)
         with self.changed:
             self.renewals += 1
@@ -156,7 +168,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._leave("RenewLeases", context)
         return agent_pb2.RenewLeasesResponse(cancel=cancel, lost=lost)
 
-    def ReportStarted(self, request: agent_pb2.ReportStartedRequest, context: grpc.ServicerContext) -> agent_pb2.ReportStartedResponse:
+    def ReportStarted(
+        self, request: agent_pb2.ReportStartedRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.ReportStartedResponse:
         self._enter("ReportStarted", request, context)
         with self.changed:
             self.started.setdefault(request.lease, []).append(time.monotonic())
@@ -164,7 +178,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._leave("ReportStarted", context)
         return agent_pb2.ReportStartedResponse()
 
-    def SettleLease(self, request: agent_pb2.SettleLeaseRequest, context: grpc.ServicerContext) -> agent_pb2.SettleLeaseResponse:
+    def SettleLease(
+        self, request: agent_pb2.SettleLeaseRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.SettleLeaseResponse:
         self._enter("SettleLease", request, context)
         with self.changed:
             self.settlements.append(request)
@@ -182,7 +198,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._leave("SettleLease", context)
         return agent_pb2.SettleLeaseResponse()
 
-    def AppendLog(self, request: agent_pb2.AppendLogRequest, context: grpc.ServicerContext) -> agent_pb2.AppendLogResponse:
+    def AppendLog(
+        self, request: agent_pb2.AppendLogRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.AppendLogResponse:
         self._enter("AppendLog", request, context)
         with self.changed:
             log = self.logs.setdefault(request.lease, bytearray())

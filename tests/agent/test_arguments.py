@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from trimtab_agent.components import arguments
 from trimtab_agent.components.placeholders import render_template
 from trimtab_agent.components.schema import Component
@@ -22,7 +21,8 @@ parameters:
   f: {type: float, min: 0, max: 1, default: 0.1, env: F}
   on: {type: boolean, default: false, flag: {on: -fon, off: -fno-on}, group: build}
   half: {type: boolean, default: true, flag: {on: [--half, really]}}
-  mode: {type: categorical, values: [a b, "$(rm -rf /)", "{n}"], default: a b, env: {name: MODE, value: "<{value}>"}}
+  mode:
+    {type: categorical, values: [a b, "$(rm -rf /)", "{n}"], default: a b, env: {name: MODE, value: "<{value}>"}}
   deep: {type: int, min: 0, max: 9, default: 5, condition: {parent: on, values: [true]}, flag: "--deep={value}"}
   deeper: {type: int, min: 0, max: 9, default: 6, condition: {parent: deep, values: [7]}, env: DEEPER}
   quiet: {type: ordinal, values: [0, 1, 2], default: 1, flag: "-q{value}", omit_default: true}
@@ -37,13 +37,16 @@ header: [[prepare, "{mode}"]]
 scheduler: {options: [--plugin, p], directives: ["#SBB flavor=small"]}
 templates: [{source: t.in, target: sub/t}]
 applications:
-  main: {command: ["{build}/out", "{word}", "only{deep}", "{{literal}}"], files: [t.in], env: {STATIC: over}, timeout: 50}
+  main:
+    {command: ["{build}/out", "{word}", "only{deep}", "{{literal}}"], files: [t.in], env: {STATIC: over}, timeout: 50}
   placed: {command: [run, "{flags}", last]}
 """
 FILES = {"t__in": "n ${n}\nkept $HOME $${n}\ndeep ${deep}\nat ${work}\n"}
 
 
-def make(component: LoadComponent, tmp_path: Path, application: str = "main", timeout: float = 0, **values: Any) -> JobSpec:
+def make(
+    component: LoadComponent, tmp_path: Path, application: str = "main", timeout: float = 0, **values: Any
+) -> JobSpec:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     return prepare(
@@ -82,7 +85,16 @@ def test_defaults(component: LoadComponent, tmp_path: Path) -> None:
 
 
 def test_given_values(component: LoadComponent, tmp_path: Path) -> None:
-    values = {"n": 3, "f": 1, "on": True, "half": False, "deep": 7, "deeper": 1, "quiet": 2, "mode": "$(rm -rf /)"}
+    values: dict[str, Any] = {
+        "n": 3,
+        "f": 1,
+        "on": True,
+        "half": False,
+        "deep": 7,
+        "deeper": 1,
+        "quiet": 2,
+        "mode": "$(rm -rf /)",
+    }
     spec = make(component, tmp_path, timeout=9, **values)
     assert spec.command[1:] == ["x", "only7", "{literal}", "-n", "3", "--deep=7", "-q2"]
     assert spec.env["F"] == "1.0"
@@ -122,7 +134,7 @@ def test_agents_own_settings_are_kept_from_trials(
         ({"n": True}, "'n': True is not an integer"),
         ({"n": "2; rm"}, "'n': '2; rm' is not an integer"),
         ({"f": float("nan")}, "'f': nan is not a number"),
-        ({"f": -0.1}, "from 0.0 to 1.0"),
+        ({"f": -0.1}, "from 0 to 1"),
         ({"on": 1}, "'on': 1 is not true or false"),
         ({"mode": "c"}, "'mode': 'c' is not one of"),
         ({"quiet": True}, "'quiet': True is not one of 0, 1, 2"),
@@ -170,7 +182,8 @@ def test_template_lines_of_inactive_parameters_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "value"), [("n", "3", 3), ("f", "0.25", 0.25), ("on", "true", True), ("quiet", "2", 2), ("mode", "a b", "a b")]
+    ("name", "text", "value"),
+    [("n", "3", 3), ("f", "0.25", 0.25), ("on", "true", True), ("quiet", "2", 2), ("mode", "a b", "a b")],
 )
 def test_typed_values(component: LoadComponent, name: str, text: str, value: object) -> None:
     parsed = arguments.parse_value(component(TEXT, **FILES).parameters[name], text)

@@ -4,11 +4,9 @@ import fcntl
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from trimtab_agent.supervisor import build_cache
 
 FORK = multiprocessing.get_context("fork")
@@ -102,13 +100,13 @@ def test_waiting_for_another_build_ends_when_the_trial_is_cancelled(entry: Path)
 
 
 @pytest.fixture
-def three(entry: Path) -> Iterator[list[Build]]:
+def three(entry: Path) -> list[Build]:
     """Three outputs of 100 kB, oldest first."""
     builds = [Build(entry.parent / name, size=100_000) for name in ("a", "b", "c")]
     for age, build in zip((30, 20, 10), builds, strict=True):
         use(build)
         os.utime(f"{build.entry}.done", (time.time() - age, time.time() - age))
-    yield builds
+    return builds
 
 
 def left(entry: Path) -> list[str]:

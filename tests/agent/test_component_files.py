@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from tests.agent.conftest import run_agent_command
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load, load_all
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Choices, Component, Range, Switch
 from trimtab_agent.errors import ComponentError
+
+from tests.agent.conftest import run_agent_command
 
 LoadComponent = Callable[..., Component]
 
@@ -22,7 +22,8 @@ parameters:
   ratio: {type: float, min: 1e-3, max: 1, log: true, default: 0.5, flag: ["--ratio", "{value}"]}
   fast: {type: boolean, default: false, flag: {on: -ffast, off: -fno-fast}, group: compile}
   mode: {type: categorical, values: [on, off, 3], default: off, flag: "--{name}={value}", omit_default: true}
-  depth: {type: ordinal, values: [1, 2, 4], default: 2, condition: {parent: fast, values: [true]}, scheduler: "--depth={value}"}
+  depth:
+    {type: ordinal, values: [1, 2, 4], default: 2, scheduler: "-d{value}", condition: {parent: fast, values: [true]}}
   line: {type: int, min: 0, max: 3, step: 1, default: 0, directive: "line={value}"}
 build:
   sources: ["*.c"]
@@ -111,7 +112,12 @@ BAD = [
     ("name: c\napplications: {m: {command: [x], timeout: 0}}", 2, "applications.m.timeout", "not above 0"),
     ("name: c\napplications: {m: {command: [x], repeats: 0}}", 2, "applications.m.repeats", "not at least 1"),
     ("name: c\napplications: {m: {command: [x], files: [gone]}}", 2, "applications.m.files", "'gone' is not a file"),
-    ("name: c\napplications: {m: {command: ['{y}']}}", 2, "applications.m.command", "{y} is not one of {build}, {component}"),
+    (
+        "name: c\napplications: {m: {command: ['{y}']}}",
+        2,
+        "applications.m.command",
+        "{y} is not one of {build}, {component}",
+    ),
     ("name: c\napplications: {m: {command: ['a{']}}", 2, "applications.m.command", "must be doubled"),
     ("name: c\napplications: {m: {command: ['-{flags}']}}", 2, "applications.m.command", "alone"),
     ("name: c\napplications: {m: {command: ['{build}/x']}}", 1, "build", "{build} is used"),
@@ -120,7 +126,12 @@ BAD = [
     (faulty("{type: int, min: 1, max: 2, default: 9, env: P}"), 4, "parameters.p.default", "an integer from 1 to 2"),
     (faulty("{type: int, min: 1.5, max: 2, default: 2, env: P}"), 4, "parameters.p.min", "1.5 is not an integer"),
     (faulty("{type: float, min: 0, max: 2, log: true, default: 1, env: P}"), 4, "parameters.p.min", "not above 0"),
-    (faulty("{type: float, min: 1, max: 2, step: 1, factor: 2, default: 1, env: P}"), 4, "parameters.p.factor", "not both"),
+    (
+        faulty("{type: float, min: 1, max: 2, step: 1, factor: 2, default: 1, env: P}"),
+        4,
+        "parameters.p.factor",
+        "not both",
+    ),
     (faulty("{type: float, min: a, max: 2, default: 1, env: P}"), 4, "parameters.p.min", "'a' is not a number"),
     (faulty("{type: integer, min: 1, max: 2, default: 1, env: P}"), 4, "parameters.p.type", "Did you mean 'int'?"),
     (faulty("{type: ordinal, values: [1], default: 1, env: P}"), 4, "parameters.p.values", "at least two"),
@@ -130,10 +141,20 @@ BAD = [
     (faulty("{type: boolean, default: yes, env: P}"), 4, "parameters.p.default", "'yes' is not true or false"),
     (faulty("{type: boolean, default: true, flag: -x}"), 4, "parameters.p.flag", "{on: ..., off: ...}"),
     (faulty("{type: int, min: 1, max: 2, default: 1, flag: -x}"), 4, "parameters.p.flag", "must hold {value}"),
-    (faulty("{type: int, min: 1, max: 2, default: 1, flag: '{valeu}{value}'}"), 4, "parameters.p.flag", "{valeu} is not one of"),
+    (
+        faulty("{type: int, min: 1, max: 2, default: 1, flag: '{valeu}{value}'}"),
+        4,
+        "parameters.p.flag",
+        "{valeu} is not one of",
+    ),
     (faulty("{type: int, min: 1, max: 2, default: 1}"), 4, "parameters.p", "reaches nothing"),
     (faulty("{type: int, min: 1, max: 2, default: 1, env: 1P}"), 4, "parameters.p.env", "variable's name"),
-    (faulty("{type: int, min: 1, max: 2, default: 1, flag: '{value}', group: g}"), 4, "parameters.p.group", "in no command"),
+    (
+        faulty("{type: int, min: 1, max: 2, default: 1, flag: '{value}', group: g}"),
+        4,
+        "parameters.p.group",
+        "in no command",
+    ),
     (
         faulty("{type: int, min: 1, max: 2, default: 1, env: P, condition: {parent: q, values: [1]}}"),
         4,
@@ -150,19 +171,34 @@ BAD = [
     (faulty(rest="metrics: {m: {type: regex, pattern: '('}}"), 3, "metrics.m.pattern", "not a regular expression"),
     (faulty(rest="metrics: {m: {type: regexp, pattern: 'x'}}"), 3, "metrics.m.type", "Did you mean 'regex'?"),
     (faulty(rest="metrics: {m: {type: json}}"), 3, "metrics.m.path", "is missing"),
-    (faulty(rest="metrics: {m: {type: json, path: a, from: ../x}}"), 3, "metrics.m.from", "inside the trial's work folder"),
+    (
+        faulty(rest="metrics: {m: {type: json, path: a, from: ../x}}"),
+        3,
+        "metrics.m.from",
+        "inside the trial's work folder",
+    ),
     (faulty(rest="metrics: {m: {type: python, function: 'parse'}}"), 3, "metrics.m.function", "FILE.py:FUNCTION"),
     (faulty(rest="metrics: {m: time}"), 3, "metrics.m", "wall_time or a mapping"),
     (faulty(rest="build: {commands: [[cc, '{work}']]}"), 3, "build.commands", "use {build}"),
     (faulty(rest="build: {sources: [x.c], commands: [[cc]]}"), 3, "build.sources", "matches no file"),
-    (faulty(rest="templates: [{source: a, target: /etc/passwd}]"), 3, "templates[0].target", "inside the trial's work folder"),
+    (
+        faulty(rest="templates: [{source: a, target: /etc/passwd}]"),
+        3,
+        "templates[0].target",
+        "inside the trial's work folder",
+    ),
     (faulty(rest="exit_codes: {failed: [0]}"), 3, "exit_codes.failed", "from 1 to 255"),
     (faulty(rest="env: {'a b': c}"), 3, "env", "variable's name"),
     (faulty(rest="header: [sync]"), 3, "header[0]", "must be a list"),
     (faulty(rest="parameters_from: {command: ['false']}"), 3, "parameters_from.command", "exit code 1"),
     (faulty(rest="parameters_from: {command: [echo, 'x']}"), 3, "parameters_from.command", "did not print JSON"),
     (faulty(rest="parameters_from: {command: [no-such-program]}"), 3, "parameters_from.command", "cannot be started"),
-    (faulty(rest="parameters_from: {command: [sleep, '9'], timeout: 0.1}"), 3, "parameters_from.command", "within 0.1 s"),
+    (
+        faulty(rest="parameters_from: {command: [sleep, '9'], timeout: 0.1}"),
+        3,
+        "parameters_from.command",
+        "within 0.1 s",
+    ),
 ]
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from trimtab_agent.errors import JournalError
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import Lease, Settlement
@@ -86,7 +85,9 @@ def test_rerun_starts_with_an_empty_work_folder(journal: Journal) -> None:
 
 
 def test_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)], capture_output=True, check=False
+    )
     if mounted.returncode != 0:
         pytest.skip("mounting a small file system needs root")
     try:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-
 from trimtab_agent.metrics import extract
 
 
@@ -12,7 +11,8 @@ def regex(pattern: str, take: str = "last") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("take", "expected"), [("last", 3.5), ("first", 1.0), ("min", -2e3), ("max", 3.5), ("sum", -1995.5), ("mean", -1995.5 / 3)]
+    ("take", "expected"),
+    [("last", 3.5), ("first", 1.0), ("min", -2e3), ("max", 3.5), ("sum", -1995.5), ("mean", -1995.5 / 3)],
 )
 def test_regex_takes_what_it_is_told(take: str, expected: float) -> None:
     assert extract.by_regex("t=1\nt=-2e3\nt=3.5\n", regex(r"^t=(\S+)$", take)) == pytest.approx(expected)
@@ -23,7 +23,13 @@ def test_regex_prefers_the_group_named_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "nothing that matches"), ("t=fast", "'fast' is not a number"), ("t=nan", "not a finite"), ("t=inf", "not a finite")]
+    ("text", "words"),
+    [
+        ("", "nothing that matches"),
+        ("t=fast", "'fast' is not a number"),
+        ("t=nan", "not a finite"),
+        ("t=inf", "not a finite"),
+    ],
 )
 def test_regex_without_a_number(text: str, words: str) -> None:
     with pytest.raises(extract.NoValueError, match=words):

@@ -2,24 +2,34 @@
 
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from service._gen import agent_pb2_grpc, tuning_pb2_grpc
-from tests.factories.grpc_service import GrpcService, new_service
+from tests.factories.grpc_service import GrpcService, WithToken, migrated, started
+from tests.factories.service import EmbeddedService
 
 
 @pytest.fixture(scope="session")
-def grpc_service(postgres_url: str, redis_url: str) -> Iterator[GrpcService]:
+def template(postgres_url: str, redis_url: str) -> Iterator[GrpcService]:
+    """A migrated database."""
+    template = migrated(postgres_url, redis_url)
+    yield template
+    template.close()
+
+
+@pytest.fixture(scope="session")
+def grpc_service(template: GrpcService) -> Iterator[GrpcService]:
     """Shared by all tests: use study names of your own, and leave it running."""
-    service = new_service(postgres_url, redis_url)
+    service = started(template)
     yield service
     service.close()
 
 
 @pytest.fixture
-def own_grpc_service(postgres_url: str, redis_url: str) -> Iterator[GrpcService]:
+def own_grpc_service(template: GrpcService) -> Iterator[GrpcService]:
     """For tests that stop or break it."""
-    service = new_service(postgres_url, redis_url)
+    service = started(template)
     yield service
     service.close()
 
@@ -32,3 +42,10 @@ def tuning(grpc_service: GrpcService) -> tuning_pb2_grpc.TuningServiceStub:
 @pytest.fixture(scope="session")
 def agents(grpc_service: GrpcService) -> agent_pb2_grpc.AgentServiceStub:
     return grpc_service.agents()
+
+
+@pytest.fixture(scope="session")
+def embedded_tuning(embedded_service: EmbeddedService) -> Iterator[tuning_pb2_grpc.TuningServiceStub]:
+    """A service that has a worker, which `grpc_service` has not."""
+    with grpc.insecure_channel(embedded_service.grpc_address) as channel:
+        yield tuning_pb2_grpc.TuningServiceStub(grpc.intercept_channel(channel, WithToken(embedded_service.token)))

@@ -41,19 +41,17 @@ def test_values_keep_their_type(tuning: TuningServiceStub) -> None:
     """True is not 1, 1 is not 1.0, and a large float does not come back as an integer."""
     study = create(
         tuning,
-        "grid",
         space=[
             pb.Parameter(name="big", float=pb.Parameter.FloatRange(min=1e22, max=2e22, step=1e22)),
             pb.Parameter(name="flag", boolean=pb.Parameter.BoolRange()),
             pb.Parameter(name="choice", categorical=pb.Values(values=[value("a"), value(2), value(2.5), value(True)])),
         ],
     )
-    trials = ask(tuning, study, 16).trials
-    seen = {tuple(plain(trial.params)[name] for name in ("big", "flag", "choice")) for trial in trials}
-    assert len(seen) == 16
-    assert {type(big) for big, _, _ in seen} == {float}
-    assert {type(flag) for _, flag, _ in seen} == {bool}
-    assert {(type(choice), choice) for _, _, choice in seen} == {(str, "a"), (int, 2), (float, 2.5), (bool, True)}
+    configurations = [plain(trial.params) for trial in ask(tuning, study, 200).trials]
+    assert {type(found["big"]) for found in configurations} == {float}
+    assert {type(found["flag"]) for found in configurations} == {bool}
+    choices = {(type(found["choice"]), found["choice"]) for found in configurations}
+    assert choices == {(str, "a"), (int, 2), (float, 2.5), (bool, True)}
     added = tuning.AddTrial(
         pb.AddTrialRequest(
             study=study,
@@ -65,9 +63,10 @@ def test_values_keep_their_type(tuning: TuningServiceStub) -> None:
     assert plain(added.params)["choice"] is True
 
 
-def test_an_exhausted_space_says_so(tuning: TuningServiceStub) -> None:
+def test_an_exhausted_space_says_so(embedded_tuning: TuningServiceStub) -> None:
+    tuning = embedded_tuning
     study = create(tuning, "grid", space=[pb.Parameter(name="flag", boolean=pb.Parameter.BoolRange())], noisy=False)
-    operation = ask(tuning, study, 3)
+    operation = ask(tuning, study, 3, wait=Duration(seconds=25))
     assert len(operation.trials) == 2
     assert operation.space_exhausted
     assert tuning.GetStudy(pb.GetStudyRequest(name=study)).space_exhausted

@@ -11,7 +11,6 @@ from google.protobuf.duration_pb2 import Duration
 from service._gen import tuning_pb2 as pb
 from service._gen.tuning_pb2_grpc import TuningServiceStub
 from tests.factories.grpc_service import PATIENCE, GrpcService, ask, create, eventually, refusal, tell, unique, value
-from tests.factories.service import EmbeddedService
 
 
 def gp_study(tuning: TuningServiceStub) -> str:
@@ -77,20 +76,14 @@ def test_a_caller_that_gives_up_leaves_the_rest_alone(tuning: TuningServiceStub)
     assert tuning.GetStudy(pb.GetStudyRequest(name=study), timeout=5).name == study
 
 
-def test_a_worker_ends_the_wait(embedded_service: EmbeddedService) -> None:
-    with grpc.insecure_channel(embedded_service.grpc_address) as channel:
-        from service._gen.tuning_pb2_grpc import TuningServiceStub as Stub
-        from tests.factories.grpc_service import WithToken
-
-        tuning = Stub(grpc.intercept_channel(channel, WithToken(embedded_service.token)))
-        study = gp_study(tuning)
-        operation = tuning.SuggestTrials(
-            pb.SuggestTrialsRequest(study=study, count=2, wait=Duration(seconds=60)), timeout=100
-        )
-        while operation.state != pb.OPERATION_STATE_SUCCEEDED:
-            assert operation.state != pb.OPERATION_STATE_FAILED, operation.error_message
-            operation = tuning.WaitOperation(pb.WaitOperationRequest(id=operation.id, wait=Duration(seconds=60)))
-        assert [trial.state for trial in operation.trials] == [pb.TRIAL_STATE_ACTIVE] * 2
+def test_a_worker_ends_the_wait(embedded_tuning: TuningServiceStub) -> None:
+    tuning = embedded_tuning
+    request = pb.SuggestTrialsRequest(study=gp_study(tuning), count=2, wait=Duration(seconds=20))
+    operation = tuning.SuggestTrials(request, timeout=PATIENCE)
+    while operation.state != pb.OPERATION_STATE_SUCCEEDED:
+        assert operation.state != pb.OPERATION_STATE_FAILED, operation.error_message
+        operation = tuning.WaitOperation(pb.WaitOperationRequest(id=operation.id, wait=Duration(seconds=20)))
+    assert [trial.state for trial in operation.trials] == [pb.TRIAL_STATE_ACTIVE] * 2
 
 
 class Watcher:

@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """Reads a metric from a run's output: by regular expression or as JSON."""
 
 import json

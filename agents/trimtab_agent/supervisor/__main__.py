@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """`python -I -S .../supervisor SOCKET`: small, because Python compiles the file it is started with anew each time."""
 
 import os

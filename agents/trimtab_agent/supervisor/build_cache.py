@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """Keeps what builds make, so that one configuration is built once, however many trials and agents' restarts share it.
 
 For each key there are `KEY/` (the output), `KEY.done` (written when it is whole; its time is that of the last use) and

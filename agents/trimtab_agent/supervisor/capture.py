@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """Keeps the head and the tail of an output of any length, in bounded memory and on a bounded piece of disk."""
 
 import os
@@ -21,6 +19,8 @@ class Capture:
         self._tail = bytearray()
         self._dropped = 0
         self.recent = bytearray()
+        # why output was lost, where it was
+        self.failure = ""
 
     def add(self, data: bytes) -> None:
         """Takes the next bytes of the output."""
@@ -56,10 +56,9 @@ class Capture:
         while left:
             try:
                 left = left[os.write(self._file, left) :]
-            except OSError:
-                # a full disk must not end the trial: what is lost is output alone, and the metric that needed it says
-                # so
-                self._dropped += len(left)
+            except OSError as error:
+                # a full disk must not end the trial: what is lost is output alone, and a metric that needs it says so
+                self.failure = error.strerror or str(error)
                 return
 
 

@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """Files that are whole or not there."""
 
 import os

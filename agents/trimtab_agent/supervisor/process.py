@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """Runs one command in a session of its own, and leaves no process of it behind."""
 
 import errno

@@ -1,5 +1,3 @@
-# pathlib's import would make every supervisor process larger and later
-# ruff: noqa: PTH
 """One trial from its specification to its result: build, header commands, application, metrics.
 
 The folder of the trial holds `spec.json` (runners.base.JobSpec), gets `pid`, `log`, `stdout`, `stderr`, and in the end
@@ -107,6 +105,8 @@ class Supervisor:
         self.elapsed = 0.0
         self.build_seconds: float | None = None
         self.build_lock: int | None = None
+        # why the application's output could not be kept; empty: it was
+        self.output_failure = ""
 
     def run(self) -> dict[str, Any]:
         """The result, as runners.base.JobResult has it."""
@@ -195,6 +195,7 @@ class Supervisor:
         finally:
             for capture in captures:
                 capture.close()
+        self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
         if ended.timed_out:
             raise TrialOverError("infeasible", self._with_output(f"did not end within {spec['timeout']:g} s"))
@@ -250,6 +251,9 @@ class Supervisor:
             try:
                 found[name] = self._metric(metric, seconds)
             except _NoMetricError as error:
+                if name in self.spec["required"] and self.output_failure:
+                    reason = f"metric {name!r}: the output could not be kept: {self.output_failure}"
+                    raise TrialOverError("failed", reason) from None
                 if name in self.spec["required"]:
                     raise TrialOverError(error.outcome, f"metric {name!r}: {error}") from None
                 self.log.add(f"[metric {name!r} left out: {error}]\n".encode())

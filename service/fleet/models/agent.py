@@ -25,7 +25,7 @@ class Agent(TenantOwned):
     registered_at = models.DateTimeField(db_default=Now())
     last_seen_at = models.DateTimeField(db_default=Now())
 
-    # Not columns; set by queries that need them. The database clock, open leases, heard of lately.
+    # Not columns. `database_time` is set for the agent that calls; `busy` (open leases) and `online` by selectors.
     busy: int
     online: bool
     database_time: datetime

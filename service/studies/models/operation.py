@@ -19,13 +19,13 @@ UNFINISHED = (OperationState.PENDING, OperationState.RUNNING, OperationState.STA
 class Operation(TenantOwned):
     """A request for `count` trials. One without a client tops up a study that runs on agents.
 
-    `attempt` is the claim: a worker's result counts only while the operation is RUNNING or STALE in the attempt that the
+    `attempt` is the claim: a worker's result counts only while the operation is unfinished in the attempt that the
     worker claimed.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="+", db_index=False)
-    request_id = models.CharField(max_length=100, null=True)
+    request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
     count = models.PositiveIntegerField()
     fixed = ExactJSONField(default=dict)
     client_id = models.CharField(max_length=200, blank=True)

@@ -15,13 +15,13 @@ from service.tenancy.models import TenantOwned
 class Study(TenantOwned):
     """One search for good configurations.
 
-    Its row lock orders all changes of the study and of its trials. Each change raises `revision` and stamps the trials it
-    touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` never changes.
+    Its row lock orders all changes of the study and of its trials. Each change raises `revision` and stamps the trials
+    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` never changes.
     """
 
     name = models.CharField(max_length=63)
     spec = ExactJSONField()
-    request_id = models.CharField(max_length=100, null=True)
+    request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
     created_at = models.DateTimeField(db_default=Now())
 
     # Copied from the spec for queries across studies; empty and null for ask/tell studies.

@@ -28,7 +28,7 @@ class Trial(TenantOwned):
     agent = models.CharField(max_length=200, blank=True)
     attempt = models.PositiveIntegerField(default=1)
     revision = models.BigIntegerField()
-    request_id = models.CharField(max_length=100, null=True)
+    request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -184,7 +185,7 @@ def test_what_is_unknown_is_not_found(principal: Principal, study: str) -> None:
     refused("study_not_found", lambda: ask(principal, "none"))
     refused("study_not_found", lambda: selectors.get_study(principal, "none"))
     for number in (0, -1, 1, 2**40):
-        refused("trial_not_found", lambda number=number: report.stop_trial(principal, study, number))
+        refused("trial_not_found", partial(report.stop_trial, principal, study, number))
     refused("operation_not_found", lambda: selectors.get_operation(principal, "no uuid"))
     refused("operation_not_found", lambda: selectors.get_operation(principal, uuid4()))
 
@@ -239,7 +240,7 @@ def test_a_paused_study_gives_nothing_new_and_takes_results(principal: Principal
     (trial,) = ask(principal, study, client_id="a")
     studies.update_state(principal, study, "PAUSED", reason="lunch")
     error = refused("study_not_active", lambda: ask(principal, study))
-    assert "PAUSED" in error.message and "lunch" in error.message
+    assert "PAUSED (lunch)" in error.message
     assert ask(principal, study, 2, client_id="a")[0].number == trial.number
     tell(principal, study, trial)
     studies.update_state(principal, study, "ACTIVE")
@@ -292,9 +293,7 @@ def test_another_tenant_sees_nothing(principal: Principal, study: str) -> None:
     assert selectors.list_studies(stranger).items == []
 
 
-def test_numbers_have_neither_gaps_nor_doubles_when_many_ask_and_tell_at_once(
-    principal: Principal, study: str
-) -> None:
+def test_numbers_have_neither_gaps_nor_doubles_when_many_ask_and_tell_at_once(principal: Principal, study: str) -> None:
     clients, rounds = 32, 5
     start = threading.Barrier(clients)
     seen: list[int] = []
@@ -412,16 +411,15 @@ def test_changes_are_told_once_and_whole(principal: Principal, study: str) -> No
         if not change.more:
             break
     assert seen == {1: "ACTIVE", 2: "ACTIVE", 3: "COMPLETED", 4: "ACTIVE", 5: "ACTIVE"}
-    assert pages == 2 and revision == selectors.get_study(principal, study).revision
+    assert pages == 2
+    assert revision == selectors.get_study(principal, study).revision
     assert selectors.changes(principal, study, revision).trials == []
 
 
 def test_values_come_back_as_they_were_written(principal: Principal, study: str) -> None:
     (trial,) = ask(principal, study)
     for value in (1e22, 5e-324, -0.0, 0.1 + 0.2, 1.7976931348623157e308):
-        report.report_measurement(
-            principal, study, 1, step=int(abs(hash(value)) % 1000), metrics={"seconds": value}
-        )
+        report.report_measurement(principal, study, 1, step=int(abs(hash(value)) % 1000), metrics={"seconds": value})
     kept = [one.metrics["seconds"] for one in selectors.get_trial(principal, study, 1).measurements]
     assert sorted(map(repr, kept)) == sorted(map(repr, (1e22, 5e-324, -0.0, 0.1 + 0.2, 1.7976931348623157e308)))
     assert access.rows(Study, principal).get(name=study).spec["space"]["parameters"][0]["max"] == 1.0

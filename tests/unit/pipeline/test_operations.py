@@ -27,9 +27,11 @@ from tests.factories.domain import ScriptedDesigner, make_execution, make_spec, 
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """`gp` is a designer that the test directs; what would be enqueued is written down, for no broker is needed."""
     ScriptedDesigner.reset()
-    monkeypatch.setattr(registry, "create", lambda name, problem, *, seed, options: ScriptedDesigner(
-        problem, seed=seed, options=options
-    ))
+    monkeypatch.setattr(
+        registry,
+        "create",
+        lambda name, problem, *, seed, options: ScriptedDesigner(problem, seed=seed, options=options),
+    )
     monkeypatch.setattr(state, "_learners", type(state._learners)())
     sent: list[str] = []
     monkeypatch.setattr(queue, "enqueue", lambda operation_id: sent.append(str(operation_id)))
@@ -72,9 +74,7 @@ def silent_for(detail: OperationDetail, seconds: float, **more: Any) -> None:
     )
 
 
-def test_an_operation_is_enqueued_computed_and_answers(
-    principal: Principal, study: str, enqueued: list[str]
-) -> None:
+def test_an_operation_is_enqueued_computed_and_answers(principal: Principal, study: str, enqueued: list[str]) -> None:
     asked = suggest.suggest(principal, study, count=2, client_id="a")
     assert (asked.operation.state, asked.trials) == ("PENDING", [])
     assert enqueued == [str(asked.operation.id)]
@@ -101,7 +101,7 @@ def test_a_designer_is_fed_each_finished_trial_once(principal: Principal, study:
     for round_ in range(3):
         asked = suggest.suggest(principal, study, count=2)
         compute.compute(asked.operation.id)
-        first, second = selectors.get_operation(principal, asked.operation.id).trials
+        first, _ = selectors.get_operation(principal, asked.operation.id).trials
         report.complete_trial(principal, study, first.number, metrics={"seconds": 1.0})
         if round_ == 1:
             # Another process: nothing is remembered, the state is read and the history fed anew.
@@ -183,9 +183,7 @@ def test_a_quiet_worker_is_marked_and_its_result_still_counts(principal: Princip
     assert selectors.get_study(principal, study).trial_count == 1
 
 
-def test_a_worker_that_beats_again_is_running_again(
-    principal: Principal, study: str, settings: Any
-) -> None:
+def test_a_worker_that_beats_again_is_running_again(principal: Principal, study: str, settings: Any) -> None:
     settings.TRIMTAB_OPERATION_STALE_SECONDS = 0.5
     asked = suggest.suggest(principal, study)
     with running(asked):
@@ -209,13 +207,25 @@ def test_the_operation_of_a_lost_worker_is_computed_again(
         sweep.sweep()
         assert enqueued == [str(asked.operation.id)]
         assert row(asked).state == "PENDING"
-        ScriptedDesigner.entered.clear()
-        # The second worker is done first; what the first brings afterwards is dropped.
-        access.system_rows(Operation).filter(id=asked.operation.id).update(attempt=1)
-        ScriptedDesigner.gate.set()
-        compute.compute(asked.operation.id)
+        second = compute._claim(asked.operation.id)
+        assert second is not None
+    # The first worker came back after all; its result is dropped, for the operation is the second's.
+    assert (row(asked).state, row(asked).attempt) == ("RUNNING", 2)
+    assert selectors.get_study(principal, study).trial_count == 0
+    compute._write(second, compute._suggest(second))
     assert row(asked).state == "SUCCEEDED"
     assert selectors.get_study(principal, study).trial_count == 2
+
+
+def test_a_worker_that_comes_back_before_another_took_over_is_welcome(principal: Principal, study: str) -> None:
+    asked = suggest.suggest(principal, study)
+    with running(asked):
+        silent_for(asked, 31)
+        sweep.sweep()
+        assert row(asked).state == "PENDING"
+    assert (row(asked).state, row(asked).attempt) == ("SUCCEEDED", 1)
+    compute.compute(asked.operation.id)
+    assert selectors.get_study(principal, study).trial_count == 1
 
 
 def test_an_operation_that_costs_three_workers_fails(principal: Principal, study: str) -> None:
@@ -261,7 +271,8 @@ def test_a_study_on_agents_pauses_when_its_designer_fails(principal: Principal, 
     assert enqueued == [str(operation.id)]
     compute.compute(operation.id)
     paused = selectors.get_study(principal, name)
-    assert paused.state == "PAUSED" and "broken" in paused.state_reason
+    assert paused.state == "PAUSED"
+    assert "broken" in paused.state_reason
     sweep.sweep()
     assert len(enqueued) == 1
     ScriptedDesigner.error = None

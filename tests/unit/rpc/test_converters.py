@@ -32,7 +32,7 @@ def test_a_value_comes_back_with_its_type(value: Scalar) -> None:
 def test_a_value_without_kind() -> None:
     with pytest.raises(InvalidInput) as caught:
         converters.plain_values("params", {"x": tuning_pb2.Value()})
-    assert caught.value.field == "params.x"
+    assert caught.value.data["field"] == "params.x"
 
 
 @given(st.floats(0, 1e9))
@@ -85,7 +85,7 @@ def parameters(draw: st.DrawFn) -> dict[str, object]:
             case "log":
                 data["log"] = True
             case "step":
-                data["step"] = 1.5 if kind == "float" else 1
+                data["step"] = 0.5 if kind == "float" else 1
             case "factor":
                 data["factor"] = 2.0
     elif kind != "bool":

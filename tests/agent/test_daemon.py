@@ -1,0 +1,229 @@
+"""The daemon against a real gRPC server with a far side of our own: the ordinary course of things."""
+
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.agent.conftest import BASIC, AgentProcess, processes_of, run_agent_command, wait_until
+from tests.agent.far_side import FarSide, Outcome
+
+
+def test_registers_with_what_it_has(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start("--slots", "3", "--label", "partition=short")
+    far_side.wait_for(lambda: far_side.registrations)
+    request = far_side.registrations[0]
+    assert (request.name, request.slots, dict(request.labels)) == ("tested", 3, {"partition": "short"})
+    (component,) = request.components
+    assert (component.name, len(component.digest)) == ("basic", 64)
+    wait_until(lambda: "ready agent=tested slots=3 components=basic" in agent.log)
+    agent.kill()
+    agent.start()
+    far_side.wait_for(lambda: len(far_side.registrations) == 2)
+    again = far_side.registrations[1]
+    assert again.agent_id == request.agent_id
+    assert again.session_id != request.session_id
+
+
+def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", metrics=("value",), x=2.5)
+    settled = far_side.outcome(lease)
+    assert settled.outcome == Outcome.OUTCOME_COMPLETED, settled
+    assert settled.metrics["value"] == 2.5
+    assert settled.metrics["seconds"] > 0
+    assert settled.elapsed.ToNanoseconds() > 0
+    far_side.wait_for(lambda: b"value=2.5" in far_side.logs.get(lease, b""))
+    far_side.wait_for(lambda: far_side.started.get(lease))
+    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+
+
+@pytest.mark.parametrize(
+    ("offer", "outcome", "words"),
+    [
+        ({"application": "bad"}, Outcome.OUTCOME_INFEASIBLE, "exit code 3\nfirst\nbroken"),
+        ({"x": 11.0}, Outcome.OUTCOME_INFEASIBLE, "'x': 11.0 is not a number from 0 to 10"),
+        ({"application": "long", "timeout": 0.3}, Outcome.OUTCOME_INFEASIBLE, "did not end within 0.3 s"),
+        ({"y": 1}, Outcome.OUTCOME_FAILED, "no parameter 'y'"),
+        ({"application": "none"}, Outcome.OUTCOME_FAILED, "no application 'none'; it has main, slow, long, bad"),
+        ({"component": "other"}, Outcome.OUTCOME_FAILED, "no component 'other'; it has basic"),
+        ({"digest": "0" * 64}, Outcome.OUTCOME_FAILED, "the study was made for 000000000000"),
+        ({"metrics": ("power",)}, Outcome.OUTCOME_FAILED, "no metric 'power'; it has value, seconds"),
+    ],
+)
+def test_trials_that_do_not_work(
+    agent: AgentProcess, far_side: FarSide, offer: dict[str, object], outcome: int, words: str
+) -> None:
+    agent.start()
+    lease = far_side.offer(**{"component": "basic", **offer})  # type: ignore[arg-type]
+    settled = far_side.outcome(lease)
+    assert settled.outcome == outcome
+    assert words in settled.reason
+    # and the agent goes on
+    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+
+
+def test_slots_run_side_by_side_and_no_more(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start("--slots", "2")
+    leases = [far_side.offer("basic", application="slow") for _ in range(3)]
+    far_side.wait_for(lambda: len(far_side.granted) == 2)
+    time.sleep(0.5)
+    assert len(far_side.granted) == 2
+    for lease in leases:
+        assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
+
+
+def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="long")
+    far_side.wait_for(lambda: far_side.started.get(lease))
+    told = time.monotonic()
+    far_side.to_cancel[lease] = "pruned"
+    settled = far_side.outcome(lease)
+    assert time.monotonic() - told < far_side.heartbeat + 1.5
+    assert (settled.outcome, settled.reason) == (Outcome.OUTCOME_CANCELLED, "pruned")
+    assert trials_of(agent) == []
+    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+
+
+def test_lost_lease_is_ended_and_not_reported(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="long")
+    far_side.wait_for(lambda: far_side.started.get(lease))
+    with far_side.changed:
+        far_side.lost.add(lease)
+        del far_side.granted[lease]
+    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+    assert lease not in [request.lease for request in far_side.settlements]
+    assert trials_of(agent) == []
+
+
+def trials_of(agent: AgentProcess) -> list[int]:
+    """Processes under the agent other than itself and its idle supervisors."""
+    marked = []
+    for pid in processes_of(agent.state):
+        try:
+            if b"TRIMTAB_JOB=" in Path(f"/proc/{pid}/environ").read_bytes():
+                marked.append(pid)
+        except OSError:
+            continue
+    return marked
+
+
+def test_sigterm_gives_running_trials_back_and_leaves_no_process(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start("--slots", "2")
+    leases = [far_side.offer("basic", application="long") for _ in range(2)]
+    far_side.wait_for(lambda: all(far_side.started.get(lease) for lease in leases))
+    assert agent.stop() < 5
+    assert processes_of(agent.state) == []
+    for lease in leases:
+        assert far_side.settled[lease].outcome == Outcome.OUTCOME_RELEASED
+    assert list((agent.state / "leases").iterdir()) == []
+
+
+def test_sigterm_while_it_is_idle_or_the_service_is_away(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.wait_for(lambda: far_side.registrations)
+    assert agent.stop() < 3
+    far_side.close()
+    agent.start()
+    wait_until(lambda: "trying again" in agent.log)
+    assert agent.stop() < 5
+
+
+def test_a_grant_that_the_stopping_agent_never_saw_is_given_back(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.wait_for(lambda: far_side.registrations)
+    far_side.lose_answers["AcquireLeases"] = 1000
+    lease = far_side.offer("basic")
+    far_side.wait_for(lambda: lease in far_side.granted)
+    far_side.lose_answers.clear()
+    agent.stop()
+    # either it learned of the lease at the end, or it had already run the trial
+    assert far_side.settled[lease].outcome in (Outcome.OUTCOME_RELEASED, Outcome.OUTCOME_COMPLETED)
+
+
+def test_wrong_token_is_told_at_the_start(tmp_path: Path, far_side: FarSide) -> None:
+    wrong = AgentProcess(tmp_path, far_side.port, token="wrong")
+    wrong.components.mkdir()
+    (wrong.components / "basic.yaml").write_text(BASIC)
+    wrong.start()
+    assert wrong.process
+    assert wrong.process.wait(10) == 1
+    assert "the token is not known (bad_token)" in wrong.log
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["--server", "nowhere"], "--server 'nowhere' is not of the form HOST:PORT"),
+        (["--token-file", "/no/such/file"], "--token-file /no/such/file cannot be read"),
+        (["--components", "/no/such/folder"], "components /no/such/folder: no such file or folder"),
+        (["--label", "x"], "--label 'x' is not of the form KEY=VALUE"),
+        (["--slots", "0"], "0 is not at least 1"),
+        (["--state-dir", "/proc/no"], "--state-dir"),
+    ],
+)
+def test_wrong_options(tmp_path: Path, change: list[str], words: str) -> None:
+    (tmp_path / "token").write_text("t")
+    (tmp_path / "c.yaml").write_text(BASIC)
+    options = ["--server", "127.0.0.1:1", "--token-file", str(tmp_path / "token"), "--components", str(tmp_path)]
+    done = run_agent_command(["run", *options, "--state-dir", str(tmp_path / "state"), *change])
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_agents_with_one_state(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.wait_for(lambda: far_side.registrations)
+    options = ["--server", f"127.0.0.1:{far_side.port}", "--token-file", str(agent.folder / "token")]
+    done = run_agent_command(["run", *options, "--components", str(agent.components), "--state-dir", str(agent.state)])
+    assert done.returncode == 1
+    assert "another agent works with" in done.stderr
+
+
+def test_unknown_agent_registers_again(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.wait_for(lambda: far_side.renewals > 1)
+    far_side.known_sessions.clear()
+    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+    assert len(far_side.registrations) >= 2
+
+
+def test_token_is_read_again_when_it_is_refused(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.wait_for(lambda: far_side.registrations)
+    tokens = {"old": True}
+
+    def only_new(method: str, request: object, context: grpc.ServicerContext) -> None:
+        if tokens["old"]:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "expired")
+
+    far_side.before = only_new
+    lease = far_side.offer("basic")
+    wait_until(lambda: "expired" in agent.log)
+    tokens["old"] = False
+    assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
+
+
+def test_a_report_that_the_service_finds_wrong_becomes_a_failure(agent: AgentProcess, far_side: FarSide) -> None:
+    def refuse_completed(method: str, request: object, context: grpc.ServicerContext) -> None:
+        if method == "SettleLease" and request.outcome == Outcome.OUTCOME_COMPLETED:  # type: ignore[attr-defined]
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "metrics.watts is missing")
+
+    far_side.before = refuse_completed
+    agent.start()
+    settled = far_side.outcome(far_side.offer("basic"))
+    assert settled.outcome == Outcome.OUTCOME_FAILED
+    assert "metrics.watts is missing" in settled.reason
+
+
+def test_memory_and_start(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    far_side.outcome(far_side.offer("basic"))
+    assert agent.process
+    status = Path(f"/proc/{agent.process.pid}/status").read_text()
+    resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    assert resident < 60 * 1024

@@ -1,0 +1,140 @@
+"""The agent with the real service: a study from its creation to its last trial."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import trimtab
+from trimtab.study import Study
+from trimtab.trial import Trial
+
+from tests.agent.conftest import AgentProcess, processes_of, wait_until
+from tests.factories.service import EmbeddedService
+
+COMPONENT = """
+name: NAME
+parameters:
+  x: {type: float, min: 0, max: 10, default: 5, flag: "{value}"}
+applications:
+  quick: {command: [sh, -c, 'echo "$0" >> "{component}/ran"; echo "value=$0"']}
+  second: {command: [sh, -c, 'echo "$0" >> "{component}/ran"; sleep 1; echo "value=$0"']}
+  bad: {command: ["false"]}
+metrics:
+  value: {type: regex, pattern: 'value=(\\S+)'}
+"""
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """Of the component and the study: the service is shared with other tests."""
+    return f"agent-{request.node.name.replace('_', '-').replace('[', '-').rstrip(']')}"[:60]
+
+
+@pytest.fixture
+def client(embedded_service: EmbeddedService) -> Iterator[trimtab.Client]:
+    with trimtab.Client(embedded_service.grpc_address, token=embedded_service.token) as made:
+        yield made
+
+
+@pytest.fixture
+def agent(tmp_path: Path, name: str, embedded_service: EmbeddedService) -> Iterator[AgentProcess]:
+    port = int(embedded_service.grpc_address.rpartition(":")[2])
+    made = AgentProcess(tmp_path, port, embedded_service.token)
+    made.components.mkdir()
+    (made.components / "c.yaml").write_text(COMPONENT.replace("NAME", name))
+    yield made
+    made.clear_away()
+
+
+def create(client: trimtab.Client, name: str, application: str, trials: int, parallelism: int = 1) -> Study:
+    return client.create_study(
+        name,
+        space=[trimtab.Float("x", 0, 10, default=5.0)],
+        objectives=[trimtab.Minimize("value")],
+        algorithm="random",
+        max_trials=trials,
+        component=name,
+        application=application,
+        parallelism=parallelism,
+    )
+
+
+def finished(study: Study, seconds: float = 60.0) -> list[Trial]:
+    """The study's trials, once it has ended."""
+    wait_until(lambda: study.status.state == "COMPLETED", seconds)
+    return study.trials()
+
+
+def test_study(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
+    agent.start()
+    study = create(client, name, "quick", 20)
+    trials = finished(study)
+    assert len(trials) == 20
+    assert trials[0].params == {"x": 5.0}  # the default first
+    for trial in trials:
+        assert trial.state == "COMPLETED"
+        assert trial.metrics["value"] == trial.params["x"]
+    assert len((agent.components / "ran").read_text().split()) == 20  # each ran once
+    assert agent.stop() < 5
+    assert processes_of(agent.state) == []
+
+
+def test_agent_killed_again_and_again(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
+    study = create(client, name, "quick", 30, parallelism=2)
+    agent.start("--slots", "2")
+    deadline = time.monotonic() + 90
+    while study.status.state != "COMPLETED":
+        assert time.monotonic() < deadline, agent.log
+        time.sleep(1.2)
+        agent.kill()
+        agent.start("--slots", "2")
+    trials = study.trials()
+    assert [trial.number for trial in trials] == list(range(1, 31))
+    for trial in trials:
+        assert (trial.state, trial.metrics["value"]) == ("COMPLETED", trial.params["x"])
+
+
+def test_infeasible_trials(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
+    agent.start()
+    study = create(client, name, "bad", 3)
+    for trial in finished(study):
+        assert trial.state == "INFEASIBLE"
+        assert "exit code 1" in trial.reason
+
+
+def test_aborted_study_ends_its_trial(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
+    agent.start()
+    study = create(client, name, "second", 1000)
+    wait_until(lambda: (agent.components / "ran").exists(), 30)
+    study.stop()
+    wait_until(lambda: not list((agent.state / "leases").iterdir()), 15)
+    seen = (agent.components / "ran").read_text()
+    time.sleep(1.5)
+    assert (agent.components / "ran").read_text() == seen
+
+
+def test_service_killed_while_trials_run(own_service: EmbeddedService, tmp_path: Path, name: str) -> None:
+    own_service.start()
+    agent = AgentProcess(tmp_path, int(own_service.grpc_address.rpartition(":")[2]), own_service.token)
+    agent.components.mkdir()
+    (agent.components / "c.yaml").write_text(COMPONENT.replace("NAME", name))
+    try:
+        agent.start()
+        with trimtab.Client(own_service.grpc_address, token=own_service.token) as client:
+            study = create(client, name, "second", 6)
+            for server in ("grpc", "postgres"):
+                (agent.components / "ran").unlink(missing_ok=True)
+                wait_until((agent.components / "ran").exists, 30)  # a trial runs now
+                os.kill(own_service.processes()[server], signal.SIGKILL)
+            trials = finished(study, 60)
+        assert len(trials) == 6
+        for trial in trials:
+            assert (trial.state, trial.metrics["value"]) == ("COMPLETED", trial.params["x"])
+        assert psutil.pid_exists(agent.process.pid if agent.process else 0)
+        agent.stop()
+    finally:
+        agent.clear_away()

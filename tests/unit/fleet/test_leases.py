@@ -1,0 +1,380 @@
+"""Agents and leases against a real PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from service.core.errors import InvalidInput, NotFound, TrimtabError
+from service.fleet import agents, leases, selectors
+from service.fleet.leases import Grant
+from service.fleet.models import Lease
+from service.pipeline import report, studies, suggest
+from service.studies import selectors as study_selectors
+from service.studies.models import Study, Trial
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from tests.factories.domain import make_component, make_execution, make_spec, study_name
+
+AGENT = "agent-1"
+
+
+def register(principal: Principal, agent_id: str = AGENT, slots: int = 4, **component: Any) -> None:
+    agents.register(
+        principal,
+        agent_id=agent_id,
+        name=agent_id,
+        version="1",
+        slots=slots,
+        labels={},
+        components=[make_component(**component)],
+        session_id=uuid4().hex,
+    )
+
+
+@pytest.fixture
+def agent(principal: Principal) -> str:
+    register(principal)
+    return AGENT
+
+
+def create(principal: Principal, budget: dict[str, Any] | None = None, **execution: Any) -> str:
+    spec = make_spec(execution=make_execution(**execution), budget=budget or {})
+    return studies.create_study(principal, study_name(), spec).name
+
+
+def acquire(
+    principal: Principal, count: int = 1, agent_id: str = AGENT, held: list[Grant] | None = None
+) -> list[Grant]:
+    return leases.acquire(principal, agent_id=agent_id, count=count, held=[one.lease for one in held or []])
+
+
+def settle(principal: Principal, grant: Grant, outcome: Any = "completed", seconds: float = 1.0, **more: Any) -> None:
+    metrics = {"seconds": seconds} if outcome == "completed" else {}
+    leases.settle(principal, agent_id=AGENT, lease=grant.lease, outcome=outcome, metrics=metrics, **more)
+
+
+def trial(principal: Principal, study: str, number: int) -> Trial:
+    return study_selectors.get_trial(principal, study, number).trial
+
+
+def study(principal: Principal, name: str) -> Study:
+    return study_selectors.get_study(principal, name)
+
+
+def refused(code: str, call: Callable[[], object]) -> None:
+    with pytest.raises(TrimtabError) as caught:
+        call()
+    assert caught.value.code == code, caught.value
+
+
+def expire(principal: Principal) -> None:
+    access.rows(Lease, principal).filter(state="HELD").update(expires_at=Now() - timedelta(seconds=1))
+    leases.expire_overdue()
+
+
+def test_a_study_runs_on_an_agent_from_its_first_trial_to_its_last(principal: Principal, agent: str) -> None:
+    name = create(principal, {"max_trials": 5}, parallelism=2)
+    assert study(principal, name).requested_count == 3
+    done: list[int] = []
+    while True:
+        grants = acquire(principal, 4)
+        if not grants:
+            break
+        assert len(grants) <= 2
+        for grant in grants:
+            assert (grant.study, grant.component, grant.application) == (name, "compiler", "small")
+            assert grant.metrics == ("seconds",)
+            leases.report_started(principal, agent_id=agent, lease=grant.lease, node="n1")
+            settle(principal, grant, seconds=float(grant.trial))
+            done.append(grant.trial)
+    assert sorted(done) == [1, 2, 3, 4, 5]
+    after = study(principal, name)
+    assert (after.state, after.finished_count, after.trial_count) == ("COMPLETED", 5, 5)
+    assert [one.number for one in study_selectors.best_trials(principal, name)] == [1]
+
+
+def test_no_more_run_at_once_than_the_study_allows(principal: Principal, agent: str) -> None:
+    name = create(principal, parallelism=2)
+    grants = acquire(principal, 4)
+    assert [grant.trial for grant in grants] == [1, 2]
+    assert acquire(principal, 2, held=grants) == []
+    settle(principal, grants[0])
+    assert [grant.trial for grant in acquire(principal, 4, held=grants[1:])] == [3]
+    assert study(principal, name).open_count == 3
+
+
+def test_no_more_run_on_an_agent_than_it_has_slots(principal: Principal) -> None:
+    register(principal, slots=2)
+    create(principal, parallelism=9)
+    grants = acquire(principal, 5)
+    assert len(grants) == 2
+    assert acquire(principal, 5, held=grants) == []
+
+
+@pytest.mark.parametrize(
+    ("execution", "granted"),
+    [
+        ({}, 1),
+        ({"digest": "d1"}, 1),
+        ({"digest": "d2"}, 0),
+        ({"component": "other"}, 0),
+        ({"application": "large"}, 0),
+        ({"application": ""}, 1),
+    ],
+)
+def test_trials_go_to_agents_that_offer_what_they_need(
+    principal: Principal, agent: str, execution: dict[str, Any], granted: int
+) -> None:
+    create(principal, **execution)
+    assert len(acquire(principal)) == granted
+
+
+def test_studies_take_turns(principal: Principal, agent: str) -> None:
+    names = [create(principal, parallelism=3) for _ in range(3)]
+    first = acquire(principal, 3)
+    assert sorted(grant.study for grant in first) == sorted(names)
+    (fourth,) = acquire(principal, 1, held=first)
+    assert fourth.study == first[0].study
+
+
+def test_who_is_unknown_registers_first(principal: Principal) -> None:
+    create(principal)
+    with pytest.raises(NotFound) as caught:
+        acquire(principal)
+    assert caught.value.code == "unknown_agent"
+    register(principal)
+    register(principal)
+    assert len(acquire(principal)) == 1
+    (listed,) = selectors.list_agents(principal)
+    assert (listed.agent_id, listed.busy, listed.online) == (AGENT, 1, True)
+    refused("agent_not_found", lambda: selectors.get_agent(principal, "none"))
+    with pytest.raises(InvalidInput):
+        register(principal, slots=0)
+
+
+def test_a_grant_whose_answer_was_lost_comes_again(principal: Principal, agent: str) -> None:
+    create(principal, parallelism=2)
+    lost = acquire(principal)
+    again = acquire(principal)
+    assert again == lost
+    assert leases.acquire(principal, agent_id=agent, count=0) == lost
+    (other,) = acquire(principal, 1, held=lost)
+    assert other.trial == 2
+
+
+def test_a_lost_grant_of_a_stopped_trial_does_not_come_again(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (lost,) = acquire(principal)
+    report.stop_trial(principal, name, lost.trial)
+    assert [grant.trial for grant in acquire(principal)] == [2]
+    assert access.rows(Lease, principal).get(id=lost.lease).state == "SETTLED"
+
+
+def test_a_heartbeat_keeps_leases_and_tells_what_to_cancel(principal: Principal, agent: str) -> None:
+    name = create(principal, parallelism=2)
+    one, two = acquire(principal, 2)
+    before = access.rows(Lease, principal).get(id=one.lease).expires_at
+    renewed = leases.renew(principal, agent_id=agent, leases=[one.lease, two.lease])
+    assert (renewed.cancel, renewed.lost) == ([], [])
+    assert access.rows(Lease, principal).get(id=one.lease).expires_at > before
+    report.stop_trial(principal, name, one.trial, reason="too slow")
+    renewed = leases.renew(principal, agent_id=agent, leases=[one.lease, two.lease, str(uuid4()), "odd"])
+    assert renewed.cancel == [(one.lease, "too slow")]
+    assert len(renewed.lost) == 2
+    assert leases.report_measurement(principal, agent_id=agent, lease=one.lease, step=1, metrics={"seconds": 1.0})
+    settle(principal, one, "cancelled")
+    assert trial(principal, name, one.trial).state == "PRUNED"
+
+
+def test_an_expired_trial_is_tried_again_and_fails_after_three_attempts(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    for attempt in (1, 2, 3):
+        (grant,) = acquire(principal)
+        assert (grant.trial, grant.attempt) == (1, attempt)
+        leases.report_measurement(principal, agent_id=agent, lease=grant.lease, step=1, metrics={"seconds": attempt})
+        expire(principal)
+    failed = study_selectors.get_trial(principal, name, 1)
+    assert failed.trial.state == "FAILED"
+    assert AGENT in failed.trial.reason
+    assert [one.metrics for one in failed.measurements] == [{"seconds": 3.0}]
+    assert study(principal, name).open_count == 2
+
+
+def test_a_failure_is_tried_again_and_an_infeasible_configuration_is_not(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    for attempt in (1, 2, 3):
+        (grant,) = acquire(principal)
+        assert (grant.trial, grant.attempt) == (1, attempt)
+        settle(principal, grant, "failed", reason="disk full")
+    assert (trial(principal, name, 1).state, trial(principal, name, 1).reason) == ("FAILED", "disk full")
+    (grant,) = acquire(principal)
+    settle(principal, grant, "infeasible", reason="does not compile")
+    assert trial(principal, name, grant.trial).state == "INFEASIBLE"
+
+
+def test_a_trial_that_was_given_back_loses_no_attempt(principal: Principal, agent: str) -> None:
+    create(principal)
+    for _ in range(5):
+        (grant,) = acquire(principal)
+        assert (grant.trial, grant.attempt) == (1, 1)
+        settle(principal, grant, "released")
+
+
+def test_one_settlement_counts(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    with pytest.raises(InvalidInput):
+        leases.settle(principal, agent_id=agent, lease=grant.lease, outcome="completed", metrics={"other": 1})
+    for _ in range(2):
+        settle(principal, grant, seconds=2.0)
+    refused("lease_already_settled", lambda: settle(principal, grant, seconds=3.0))
+    refused("lease_already_settled", lambda: settle(principal, grant, "failed"))
+    assert trial(principal, name, 1).metrics == {"seconds": 2.0}
+    assert study(principal, name).finished_count == 1
+
+
+def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    expire(principal)
+    assert trial(principal, name, 1).state == "REQUESTED"
+    refused("lease_lost", lambda: settle(principal, grant, "failed"))
+    for _ in range(2):
+        settle(principal, grant, seconds=2.0)
+    assert (trial(principal, name, 1).state, trial(principal, name, 1).agent) == ("COMPLETED", AGENT)
+    assert study(principal, name).finished_count == 1
+
+
+def test_a_late_result_is_refused_once_another_has_the_trial(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (late,) = acquire(principal)
+    expire(principal)
+    (current,) = acquire(principal)
+    assert (current.trial, current.attempt) == (1, 2)
+    refused("lease_lost", lambda: settle(principal, late))
+    refused("lease_lost", lambda: leases.report_started(principal, agent_id=agent, lease=late.lease))
+    settle(principal, current, seconds=4.0)
+    refused("lease_lost", lambda: settle(principal, late))
+    assert trial(principal, name, 1).metrics == {"seconds": 4.0}
+
+
+def test_leases_belong_to_their_agent(principal: Principal, agent: str) -> None:
+    create(principal)
+    (grant,) = acquire(principal)
+    register(principal, "agent-2")
+    refused(
+        "lease_lost",
+        lambda: leases.settle(
+            principal, agent_id="agent-2", lease=grant.lease, outcome="completed", metrics={"seconds": 1.0}
+        ),
+    )
+    assert leases.renew(principal, agent_id="agent-2", leases=[grant.lease]).lost == [grant.lease]
+
+
+def test_a_paused_study_grants_nothing_and_an_aborted_one_cancels(principal: Principal, agent: str) -> None:
+    name = create(principal, parallelism=2)
+    (grant,) = acquire(principal)
+    studies.update_state(principal, name, "PAUSED")
+    assert acquire(principal, held=[grant]) == []
+    settle(principal, grant)
+    studies.update_state(principal, name, "ACTIVE")
+    (second,) = acquire(principal)
+    studies.update_state(principal, name, "ABORTED", reason="enough")
+    assert leases.renew(principal, agent_id=agent, leases=[second.lease]).cancel == [(second.lease, "enough")]
+    settle(principal, second, "cancelled")
+    after = study(principal, name)
+    assert (after.open_count, after.state) == (0, "ABORTED")
+    assert acquire(principal) == []
+
+
+def test_a_study_on_agents_hands_out_nothing_else(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    acquire(principal)
+    refused("study_runs_on_agents", lambda: suggest.suggest(principal, name))
+    refused("trial_runs_on_agent", lambda: report.complete_trial(principal, name, 1, metrics={"seconds": 1.0}))
+    refused("trial_not_active", lambda: report.complete_trial(principal, name, 2, metrics={"seconds": 1.0}))
+    refused("study_not_found", lambda: suggest.suggest(principal, "none"))
+
+
+def test_a_deleted_study_is_lost_to_its_agent(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    studies.delete_study(principal, name)
+    assert leases.renew(principal, agent_id=agent, leases=[grant.lease]).lost == [grant.lease]
+    refused("lease_lost", lambda: settle(principal, grant))
+
+
+def test_an_exhausted_space_completes_its_study(principal: Principal, agent: str) -> None:
+    spec = make_spec(algorithm={"name": "grid"}, execution=make_execution())
+    spec["space"]["parameters"] = [{"name": "n", "type": "int", "min": 1, "max": 3}]
+    name = studies.create_study(principal, study_name(), spec).name
+    for _ in range(3):
+        (grant,) = acquire(principal)
+        settle(principal, grant)
+    after = study(principal, name)
+    assert (after.state, after.finished_count, after.exhausted) == ("COMPLETED", 3, True)
+    assert after.state_reason
+
+
+def test_a_log_is_appended_at_its_offset(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+
+    def append(offset: int, data: bytes) -> int:
+        return leases.append_log(principal, agent_id=agent, lease=grant.lease, offset=offset, data=data)
+
+    assert append(0, b"hello ") == 6
+    assert append(0, b"hello ") == 6
+    assert append(3, b"lo world") == 11
+    assert append(20, b"gap") == 11
+    assert study_selectors.get_trial(principal, name, 1).log == "hello world"
+    assert append(11, b"x" * 100_000) == 100_011
+    assert len(study_selectors.get_trial(principal, name, 1).log) == leases.LOG_TAIL_BYTES
+    first = grant
+    expire(principal)
+    (grant,) = acquire(principal)
+    assert append(0, b"again") == 5
+    assert study_selectors.get_trial(principal, name, 1).log == "again"
+    grant = first
+    refused("lease_lost", lambda: append(100_011, b"late"))
+
+
+def test_many_agents_run_each_trial_once(principal: Principal) -> None:
+    names = [create(principal, {"max_trials": 20}, parallelism=4) for _ in range(2)]
+    for index in range(6):
+        register(principal, f"a{index}", slots=2)
+    ran: list[tuple[str, int]] = []
+
+    def work(index: int) -> None:
+        try:
+            idle = 0
+            while idle < 20:
+                grants = leases.acquire(principal, agent_id=f"a{index}", count=2)
+                idle = 0 if grants else idle + 1
+                for grant in grants:
+                    ran.append((grant.study, grant.trial))
+                    leases.settle(
+                        principal,
+                        agent_id=f"a{index}",
+                        lease=grant.lease,
+                        outcome="completed",
+                        metrics={"seconds": 1.0},
+                    )
+                if not grants and all(study(principal, name).state == "COMPLETED" for name in names):
+                    return
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))
+    assert sorted(ran) == sorted((name, number) for name in names for number in range(1, 21))
+    for name in names:
+        assert (study(principal, name).state, study(principal, name).finished_count) == ("COMPLETED", 20)

@@ -1,0 +1,104 @@
+"""The door-bell: rings on commit, survives its connection, never keeps anyone waiting for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+
+from service.pipeline import studies, suggest, wakeup
+from service.pipeline.wakeup import Bell, listener
+from service.studies import selectors
+from service.tenancy.principal import Principal
+from tests.factories.domain import make_execution, make_spec, study_name
+
+
+async def in_thread(call: Callable[[], object]) -> object:
+    def work() -> object:
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(work)
+
+
+async def settled(bell: Bell) -> None:
+    """The bell rings once when its connection stands; wait for that."""
+    assert await bell.wait(5)
+
+
+async def test_it_rings_for_the_study_that_changed(principal: Principal) -> None:
+    mine, other = [
+        await asyncio.to_thread(studies.create_study, principal, study_name(), make_spec()) for _ in range(2)
+    ]
+    async with listener().watch(study=mine.pk) as bell:
+        await settled(bell)
+        await in_thread(lambda: suggest.suggest(principal, other.name))
+        assert not await bell.wait(0.3)
+        await in_thread(lambda: suggest.suggest(principal, mine.name))
+        assert await bell.wait(5)
+        assert not await bell.wait(0.05)
+    await listener().close()
+
+
+async def test_it_rings_for_agents_when_there_is_work(principal: Principal) -> None:
+    async with listener().watch(work=True) as bell:
+        await settled(bell)
+        await in_thread(lambda: studies.create_study(principal, study_name(), make_spec()))
+        assert not await bell.wait(0.3)
+        spec = make_spec(execution=make_execution())
+        await in_thread(lambda: studies.create_study(principal, study_name(), spec))
+        assert await bell.wait(5)
+    await listener().close()
+
+
+async def test_it_rings_again_after_its_connection_was_cut(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeup, "_RECONNECT_SECONDS", 0.05)
+    study = await asyncio.to_thread(studies.create_study, principal, study_name(), make_spec())
+
+    def cut() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE query LIKE 'LISTEN%%' AND datname = current_database()"
+            )
+            assert cursor.fetchall() == [(True,)]
+
+    async with listener().watch(study=study.pk) as bell:
+        await settled(bell)
+        await in_thread(cut)
+        # Something may have been missed: it rings when it is connected again.
+        await settled(bell)
+        await in_thread(lambda: suggest.suggest(principal, study.name))
+        assert await bell.wait(5)
+    await listener().close()
+
+
+async def test_a_wait_is_bounded_and_nothing_is_kept(principal: Principal) -> None:
+    bells = wakeup.Listener()
+    async with bells.watch(operation=uuid4()) as bell:
+        await settled(bell)
+        assert not await bell.wait(0.05)
+        assert not await bell.wait(-1)
+    assert bells._operations == {}
+    await bells.close()
+
+
+async def test_the_revision_is_visible_when_it_rings(principal: Principal) -> None:
+    study = await asyncio.to_thread(studies.create_study, principal, study_name(), make_spec())
+    async with listener().watch(study=study.pk) as bell:
+        await settled(bell)
+        seen = study.revision
+        for _ in range(5):
+            await in_thread(lambda: suggest.suggest(principal, study.name))
+            assert await bell.wait(5)
+            changes = await asyncio.to_thread(selectors.changes, principal, study.name, seen)
+            assert len(changes.trials) == 1
+            seen = changes.revision
+    await listener().close()

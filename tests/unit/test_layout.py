@@ -1,0 +1,37 @@
+"""Rules of the layout that import-linter cannot check."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("agents", "demo", "deploy", "migrations", "proto", "sdk", "service", "tests", "web")
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("trimtab", "torch django numpy pandas grpc service"),
+        ("trimtab_agent.main", "torch django numpy pandas service trimtab"),
+        ("trimtab_agent.agent", "torch django numpy pandas service trimtab"),
+        ("service.core.space", "torch django grpc"),
+        ("service.algorithms.registry", "torch django grpc scipy"),
+        ("service.rpc.server", "torch"),
+        ("service.config.urls", "torch"),
+        ("service.pipeline.tasks", "torch"),
+        ("service.main", "torch django grpc numpy"),
+        ("service.embedded.supervisor", "torch django grpc numpy celery"),
+    ],
+)
+def test_import_is_light(module: str, forbidden: str) -> None:
+    needs_django = module.startswith(("service.rpc", "service.config", "service.pipeline"))
+    setup = "import django; django.setup(); " if needs_django else ""
+    script = f"import sys; {setup}import {module}; print(sorted(set({forbidden.split()!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_every_room_of_the_repository_has_a_readme() -> None:
+    assert not [name for name in ROOMS if not (ROOT / name / "README.md").exists()]
