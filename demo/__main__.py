@@ -101,7 +101,6 @@ def open_study(client: trimtab.Client, trials: int) -> Study:
         component=COMPONENT,
         application=APPLICATION,
         max_trials=trials,
-        algorithm="sobol",
         seed=number,
     )
     screen.print(

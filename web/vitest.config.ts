@@ -3,5 +3,5 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
-  test: { include: ["src/**/*.test.{ts,tsx}"], environment: "jsdom", setupFiles: ["src/testing/setup.ts"] },
+  test: { include: ["src/**/*.test.ts"] },
 });

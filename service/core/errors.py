@@ -34,13 +34,6 @@ class InvalidInput(TrimtabError):
         text = shown if isinstance(shown, str) and not isinstance(value, str) else repr(shown)
         message = f"{field} is {'missing' if value is None else text}; allowed: {allowed}"
         super().__init__(code, message, field=field, value=shown, allowed=allowed)
-        self._parts = (field, value, allowed)
-
-    def within(self, prefix: str) -> InvalidInput:
-        """The same error, its field below `prefix`: `min` within `space[2]` is `space[2].min`."""
-        field, value, allowed = self._parts
-        path = prefix + field if field.startswith("[") or not field else f"{prefix}.{field}"
-        return InvalidInput(path, value, allowed, code=self.code)
 
 
 class NotFound(TrimtabError):

@@ -94,11 +94,6 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
 }
 
 
-def is_final(kind: Kind, state: State) -> bool:
-    """Whether no step leads on from this state."""
-    return state not in STEPS[kind]
-
-
 def check_step(kind: Kind, old: State, new: State) -> None:
     """Raise Conflict (`invalid_step`) unless the table allows the step."""
     allowed = STEPS[kind].get(old, frozenset())

@@ -87,9 +87,6 @@ class Space:
     def __getitem__(self, name: str) -> Parameter:
         return self._by_name[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._by_name
-
     def names(self) -> tuple[str, ...]:
         """The parameters' names, in their order."""
         return tuple(self._by_name)

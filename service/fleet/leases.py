@@ -293,21 +293,19 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         trials = list(waiting.order_by("number")[:free])
         if not trials:
             return []
-        leases = []
-        for trial in trials:
-            trial.agent = agent.name
-            actions.step_trial(principal, study, trial, TrialState.ACTIVE)
-            leases.append(
-                Lease(
-                    study=study,
-                    trial=trial,
-                    agent=agent,
-                    attempt=trial.attempt,
-                    state=LeaseState.HELD,
-                    granted_at=study.database_time,
-                    expires_at=study.database_time + _lease_time(),
-                )
+        actions.start_trials(principal, study, trials, agent.name)
+        leases = [
+            Lease(
+                study=study,
+                trial=trial,
+                agent=agent,
+                attempt=trial.attempt,
+                state=LeaseState.HELD,
+                granted_at=study.database_time,
+                expires_at=study.database_time + _lease_time(),
             )
+            for trial in trials
+        ]
         access.add_all(Lease, principal, leases)
         study.last_granted_at = study.database_time
         actions.conclude(

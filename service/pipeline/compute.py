@@ -11,13 +11,15 @@ import logging
 import os
 import socket
 import threading
+import time
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import Error as DatabaseError
+from django.db import close_old_connections, connection
 from django.db.models.functions import Now
 
 from service.algorithms import registry
@@ -33,6 +35,9 @@ from service.studies.models import Operation, Study
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.tenancy.principal import Principal
+
+# Seconds between tries while the database is away. Afterwards the sweep finds the operation.
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 log = logging.getLogger(__name__)
 
@@ -69,13 +74,29 @@ def compute(operation_id: UUID) -> None:
     claim = _claim(operation_id)
     if claim is None:
         return
+    for pause in _PAUSES:
+        try:
+            _finish(claim)
+            return
+        except DatabaseError:
+            # PostgreSQL was restarted, say. The claim stands: what was written already is not written again.
+            log.warning("operation %s is tried again: the database was away", operation_id, exc_info=True)
+            connection.close()
+            time.sleep(pause)
+    _finish(claim)
+
+
+def _finish(claim: Claim) -> None:
+    """Compute and write a claimed operation; a designer's failure is an outcome as well."""
     try:
         with _Heartbeat(claim):
             computed = _suggest(claim)
+    except DatabaseError:
+        raise
     except TrimtabError as error:
         _fail(claim, error.code, error.message)
     except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
-        log.exception("operation %s failed", operation_id)
+        log.exception("operation %s failed", claim.operation_id)
         _fail(claim, "designer_failed", topup.describe(error))
     else:
         _write(claim, computed)

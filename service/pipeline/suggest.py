@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from django.db import DatabaseError, IntegrityError
+from django.db import Error as DatabaseError
+from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, TrimtabError
 from service.core.lifecycle import OperationState, TrialState

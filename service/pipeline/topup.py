@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState

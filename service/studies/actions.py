@@ -223,6 +223,20 @@ def step_trial(
     _update_trial(principal, trial)
 
 
+def start_trials(principal: Principal, study: Study, trials: Sequence[Trial], agent: str) -> None:
+    """Take REQUESTED trials of a locked study to ACTIVE on an agent, with one statement."""
+    revision = stamp(study)
+    for trial in trials:
+        check_step("trial", TrialState(trial.state), TrialState.ACTIVE)
+        trial.state, trial.agent, trial.reason = TrialState.ACTIVE, agent, ""
+        trial.revision, trial.started_at = revision, study.database_time
+    access.rows(Trial, principal).filter(pk__in=[trial.pk for trial in trials]).update(
+        state=TrialState.ACTIVE, agent=agent, reason="", revision=revision, started_at=study.database_time
+    )
+    _count(study, TrialState.REQUESTED, -len(trials))
+    _count(study, TrialState.ACTIVE, len(trials))
+
+
 def touch_trial(principal: Principal, study: Study, trial: Trial, *fields: str) -> None:
     """Stamp a trial of a locked study that changed without a step, and write these of its columns."""
     trial.revision = stamp(study)

@@ -65,7 +65,7 @@ def create(client: trimtab.Client, name: str, application: str, trials: int, par
 
 def finished(study: Study, seconds: float = 60.0) -> list[Trial]:
     """The study's trials, once it has ended."""
-    wait_until(lambda: study.status.state == "COMPLETED", seconds)
+    wait_until(lambda: study.refresh().state == "COMPLETED", seconds)
     return study.trials()
 
 
@@ -87,7 +87,7 @@ def test_agent_killed_again_and_again(client: trimtab.Client, agent: AgentProces
     study = create(client, name, "quick", 30, parallelism=2)
     agent.start("--slots", "2")
     deadline = time.monotonic() + 90
-    while study.status.state != "COMPLETED":
+    while study.refresh().state != "COMPLETED":
         assert time.monotonic() < deadline, agent.log
         time.sleep(1.2)
         agent.kill()

@@ -183,7 +183,13 @@ def test_fixed_values_are_honoured(name: str) -> None:
     designer = create(name, MIXED)
     designer.update(history(MIXED, 8))
     # A child's value makes its parents active; a parent's value keeps its children out.
-    for fixed in ({"factor": 3}, {"level": "O1", "share": 0.25}, {"rate": 0.123456}, {"unroll": False, "block": 64}):
+    parts: list[dict[str, Scalar]] = [
+        {"factor": 3},
+        {"level": "O1", "share": 0.25},
+        {"rate": 0.123456},
+        {"unroll": False, "block": 64},
+    ]
+    for fixed in parts:
         batch = designer.suggest(2, cursor=0, fixed=fixed)
         check(MIXED, batch, fixed)
         assert len(batch.configurations) == 2
@@ -314,7 +320,8 @@ def test_noiseless_study_goes_through_a_finite_space_once(name: str) -> None:
         found += batch.configurations
         cursor = batch.cursor
     assert sorted(map(repr, found)) == sorted(map(repr, everything))
-    assert designer.suggest(1, cursor=cursor) == Batch((), cursor, True)
+    nothing_left = designer.suggest(1, cursor=cursor)
+    assert (nothing_left.configurations, nothing_left.exhausted) == ((), True)
 
 
 @pytest.mark.parametrize("name", learning)

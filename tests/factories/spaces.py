@@ -84,12 +84,14 @@ def spaces(draw: st.DrawFn, most_parameters: int = 6) -> Space:
         parameter = draw(parameters(f"p{index}")).checked("p")
         if draw(st.booleans()):
             parameter = replace(parameter, default=draw(values_of(parameter)))
-        if found and draw(st.booleans()):
+        conditional = draw(st.booleans())
+        if found and conditional:
             parent = draw(st.sampled_from(found))
             values = draw(st.lists(values_of(parent), min_size=1, max_size=3))
             parameter = replace(parameter, condition=Condition(parent.name, tuple(values)))
         found.append(parameter)
-    return Space.build(draw(st.permutations(found)))
+    order = draw(st.permutations(found))
+    return Space.build(order)
 
 
 @st.composite
@@ -105,7 +107,8 @@ def small_spaces(draw: st.DrawFn) -> Space:
                 st.just(OrdinalParameter(name, (1, True, "1"))),
             )
         )
-        if found and draw(st.booleans()):
+        conditional = draw(st.booleans())
+        if found and conditional:
             parent = draw(st.sampled_from(found))
             values = draw(st.lists(values_of(parent), min_size=1, max_size=2))
             parameter = replace(parameter, condition=Condition(parent.name, tuple(values)))
@@ -113,7 +116,8 @@ def small_spaces(draw: st.DrawFn) -> Space:
     numbers = [one.name for one in found if not isinstance(one, OrdinalParameter)]
     pairs = st.tuples(st.sampled_from(numbers), st.sampled_from(numbers)) if numbers else st.nothing()
     constraint = st.builds(lambda pair, most: f"{pair[0]} + {pair[1]} <= {most}", pairs, st.integers(0, 7))
-    return Space.build(draw(st.permutations(found)), draw(st.lists(constraint, max_size=2)) if numbers else [])
+    order = draw(st.permutations(found))
+    return Space.build(order, draw(st.lists(constraint, max_size=2)) if numbers else [])
 
 
 @st.composite

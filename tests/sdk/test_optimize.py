@@ -146,7 +146,7 @@ import os, sys, time, trimtab
 address, token, name, parallel, seconds = sys.argv[1:]
 study = trimtab.Client(address, token).get_study(name)
 def fn(params):
-    os.write(1, b"running\n")
+    os.write(1, b"running\\n")
     time.sleep(float(seconds))
     return 1.0
 try:

@@ -11,7 +11,6 @@ from service.core.lifecycle import (
     StudyState,
     TrialState,
     check_step,
-    is_final,
 )
 
 STATES: dict[str, tuple[State, ...]] = {
@@ -45,12 +44,9 @@ def test_check_step_agrees_with_the_table(kind: str) -> None:
 
 def test_measured_trials_and_closed_studies_are_final() -> None:
     finished = {TrialState.COMPLETED, TrialState.INFEASIBLE, TrialState.FAILED, TrialState.PRUNED}
-    assert {state for state in TrialState if is_final("trial", state)} == finished
-    assert {state for state in StudyState if is_final("study", state)} == {StudyState.COMPLETED, StudyState.ABORTED}
-    assert {state for state in OperationState if is_final("operation", state)} == {
-        OperationState.SUCCEEDED,
-        OperationState.FAILED,
-    }
+    assert set(TrialState) - STEPS["trial"].keys() == finished
+    assert set(StudyState) - STEPS["study"].keys() == {StudyState.COMPLETED, StudyState.ABORTED}
+    assert set(OperationState) - STEPS["operation"].keys() == {OperationState.SUCCEEDED, OperationState.FAILED}
 
 
 def test_trial_is_measured_only_while_active() -> None:

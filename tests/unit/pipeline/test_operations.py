@@ -147,6 +147,26 @@ def test_a_designer_that_fails_ends_its_operation_with_the_reason(
     assert selectors.get_study(principal, study).state == "ACTIVE"
 
 
+def test_a_database_that_is_away_for_a_moment_is_no_failure(
+    principal: Principal, study: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compute, "_PAUSES", (0.0, 0.0))
+    asked = suggest.suggest(principal, study)
+    borrow, calls = state.borrow, []
+
+    def borrow_after_an_outage(*arguments: Any) -> Any:
+        calls.append(arguments)
+        with connection.cursor() as cursor:
+            if len(calls) == 1:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return borrow(*arguments)
+
+    monkeypatch.setattr(state, "borrow", borrow_after_an_outage)
+    compute.compute(asked.operation.id)
+    assert len(calls) == 2
+    assert (row(asked).state, row(asked).attempt) == ("SUCCEEDED", 1)
+
+
 def test_an_exhausted_designer_gives_fewer_and_says_so(principal: Principal, study: str) -> None:
     ScriptedDesigner.most = 3
     asked = suggest.suggest(principal, study, count=5)

@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { StudyEvent } from "@/lib/api/client";
 import { makeStudy, makeTrial } from "@/testing/factories";
