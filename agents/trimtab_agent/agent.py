@@ -57,12 +57,12 @@ async def serve(config: Config, components: Mapping[str, Component], journal: Jo
 async def _work(
     config: Config, components: Mapping[str, Component], journal: Journal, control: ControlPlane, trials: TrialRunner
 ) -> None:
-    terms = await control.register()
+    interval = await control.register()
     await _confirm(control, trials)
     print(f"ready agent={config.name} slots={config.slots} components={','.join(components)}", flush=True)
     try:
         async with asyncio.TaskGroup() as loops:
-            loops.create_task(heartbeat.beat(control, trials, terms.heartbeat_interval))
+            loops.create_task(heartbeat.beat(control, trials, interval))
             loops.create_task(lease_loop.acquire(control, trials, journal))
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None

@@ -15,7 +15,6 @@ class Config:
 
     server: str
     token_file: Path
-    components: Path
     state: Path
     name: str
     slots: int = 1

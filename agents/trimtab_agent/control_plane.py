@@ -65,6 +65,9 @@ CALLS: Mapping[str, Retry] = {
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
 
+# seconds between two heartbeats where the service does not say
+HEARTBEAT = 5.0
+
 # The meaning of gRPC's statuses; any other is the service's final answer.
 PASSING = {
     grpc.StatusCode.UNAVAILABLE,
@@ -85,14 +88,6 @@ OUTCOMES = {
     Outcome.CANCELLED: agent_pb2.SettleLeaseRequest.OUTCOME_CANCELLED,
     Outcome.RELEASED: agent_pb2.SettleLeaseRequest.OUTCOME_RELEASED,
 }
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What the service grants at registration, in seconds."""
-
-    lease_time: float
-    heartbeat_interval: float
 
 
 @dataclass(frozen=True)
@@ -139,8 +134,8 @@ class ControlPlane:
     ) -> None:
         await self._channel.close(None)
 
-    async def register(self) -> Terms:
-        """Says who this agent is and what it has; the service's terms."""
+    async def register(self) -> float:
+        """Says who this agent is and what it has; the seconds between two heartbeats that the service asks for."""
         request = agent_pb2.RegisterRequest(
             agent_id=self._agent_id,
             name=self._config.name,
@@ -152,9 +147,7 @@ class ControlPlane:
         )
         answer = await self._call("Register", request)
         self._registered = True
-        lease_time = _seconds(answer.lease_time) or 30.0
-        interval = _seconds(answer.heartbeat_interval) or lease_time / 3
-        return Terms(lease_time, min(interval, lease_time / 2))
+        return _seconds(answer.heartbeat_interval) or _seconds(answer.lease_time) / 3 or HEARTBEAT
 
     async def acquire(self, count: int, wait: float, held: Sequence[str]) -> list[Lease]:
         """Up to `count` leases, as soon as there is work, or none after `wait` seconds."""
@@ -276,7 +269,6 @@ def _lease(message: agent_pb2.Lease) -> Lease:
         params={name: to_value(value) for name, value in message.params.items()},
         metrics=tuple(message.metrics),
         trial_timeout=_seconds(message.trial_timeout),
-        lease_time=_seconds(message.lease_time),
     )
 
 

@@ -11,7 +11,7 @@ from trimtab_agent.runners.base import JobResult, Outcome
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to run a trial. Times are in seconds and relative; `trial_timeout` 0: the study sets none."""
+    """The right to run a trial. `trial_timeout` is in seconds; 0: the study sets none."""
 
     id: str
     study: str
@@ -23,7 +23,6 @@ class Lease:
     params: Mapping[str, Scalar]
     metrics: tuple[str, ...]
     trial_timeout: float
-    lease_time: float
 
     @property
     def title(self) -> str:

@@ -122,7 +122,6 @@ def _run(options: argparse.Namespace) -> None:
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
         token_file=options.token_file,
-        components=options.components,
         state=options.state_dir.absolute(),
         name=options.name,
         slots=options.slots,

@@ -224,10 +224,6 @@ class Grid(Designer):
         levels = alone.decode(np.linspace(0.0, 1.0, self._levels)[:, None])
         # Twelve digits are what a person would write: 0.01, not 0.010000000000000004.
         values = {min(max(float(f"{level[parameter.name]:.12g}"), parameter.min), parameter.max) for level in levels}
-        # Without the values that make others active, those would never be.
-        for other in self.problem.space.parameters:
-            if other.condition is not None and other.condition.parent == parameter.name:
-                values.update(parameter.cast(value) for value in other.condition.values)
         return OrdinalParameter(parameter.name, tuple(sorted(values)), condition=parameter.condition)
 
 

@@ -285,5 +285,8 @@ def _checked_condition(
     if not condition.values:
         raise InvalidInput(f"{where}.values", [], "at least one value of the parent")
     parent = by_name[condition.parent]
+    if parent.size() is None:
+        # Hardly any configuration would have just this value.
+        raise InvalidInput(f"{where}.parent", condition.parent, "a parameter with a grid or choices, not a continuum")
     values = [parent.cast(value, f"{where}.values[{index}]") for index, value in enumerate(condition.values)]
     return Condition(condition.parent, tuple({identity(value): value for value in values}.values()))

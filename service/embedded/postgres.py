@@ -176,8 +176,14 @@ class Postgres:
             return
         account = pwd.getpwnam(UNPRIVILEGED)
         if folder.stat().st_uid != account.pw_uid:
-            for path in (folder, *folder.rglob("*")):
-                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+            try:
+                for path in (folder, *folder.rglob("*")):
+                    os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+            except OSError as error:
+                raise RuntimeError(
+                    f"PostgreSQL refuses to run as root, and this root may not give {folder} to the account "
+                    f"{UNPRIVILEGED}. Start the service as another user."
+                ) from error
 
 
 def tail(log: Path | None, characters: int = 2000) -> str:

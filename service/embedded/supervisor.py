@@ -65,6 +65,7 @@ class Supervisor:
         """Serves until SIGINT or SIGTERM. Raises StartError where the service cannot start."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         lock = self._prepare_folder()
+        print(f"Starting with the data in {self._data} ...", file=sys.stderr, flush=True)
         try:
             self._start()
             while True:

@@ -22,7 +22,6 @@ LEASE = Lease(
     params={"i": 1, "f": 1.0, "t": "x", "b": True},
     metrics=("seconds",),
     trial_timeout=0.0,
-    lease_time=30.0,
 )
 SETTLEMENT = Settlement(Outcome.COMPLETED, "", {"seconds": 0.1 + 0.2}, 1.5)
 

@@ -84,9 +84,10 @@ def spaces(draw: st.DrawFn, most_parameters: int = 6) -> Space:
         parameter = draw(parameters(f"p{index}")).checked("p")
         if draw(st.booleans()):
             parameter = replace(parameter, default=draw(values_of(parameter)))
+        parents = [one for one in found if one.size() is not None]
         conditional = draw(st.booleans())
-        if found and conditional:
-            parent = draw(st.sampled_from(found))
+        if parents and conditional:
+            parent = draw(st.sampled_from(parents))
             values = draw(st.lists(values_of(parent), min_size=1, max_size=3))
             parameter = replace(parameter, condition=Condition(parent.name, tuple(values)))
         found.append(parameter)

@@ -1,8 +1,10 @@
 """The service goes away and comes back: no call is lost, none is done twice."""
 
+import os
 import signal
 import threading
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,10 +13,16 @@ from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 
 
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+    """A service for these tests alone."""
+    with EmbeddedService(tmp_path_factory.mktemp("restarted")) as service:
+        yield service
+
+
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("way", ["stopped", "killed"])
-def test_optimize_goes_on_through_a_restart(own_service: EmbeddedService, name: str, way: str) -> None:
-    service = own_service.start()
+def test_optimize_goes_on_through_a_restart(service: EmbeddedService, name: str, way: str) -> None:
     with trimtab.Client(service.grpc_address, service.token) as client:
         study = make_study(client, name)
         watcher = client.get_study(name)
@@ -57,8 +65,7 @@ def test_optimize_goes_on_through_a_restart(own_service: EmbeddedService, name: 
 
 
 @pytest.mark.timeout(180)
-def test_every_call_outlives_a_killed_grpc_process(own_service: EmbeddedService, name: str) -> None:
-    service = own_service.start()
+def test_every_call_outlives_a_killed_grpc_process(service: EmbeddedService, name: str) -> None:
     with trimtab.Client(service.grpc_address, service.token) as client:
         study = make_study(client, name)
         for round_ in range(3):
@@ -73,6 +80,4 @@ def test_every_call_outlives_a_killed_grpc_process(own_service: EmbeddedService,
 
 
 def _kill_grpc(service: EmbeddedService) -> None:
-    import os
-
     os.kill(service.processes()["grpc"], signal.SIGKILL)

@@ -11,7 +11,7 @@ SECRET_KEY = (DATA_DIR / "secret-key").read_text().strip()
 TRIMTAB_ADMIN_TOKEN_FILE = str(DATA_DIR / "admin-token")
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *os.environ.get("TRIMTAB_ALLOWED_HOSTS", "").split(",")]
 
-CELERY_BROKER_URL = "filesystem://"
+CELERY_BROKER_URL = "filesystem://localhost"
 CELERY_BROKER_TRANSPORT = "service.embedded.broker:Transport"
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "data_folder_in": str(DATA_DIR / "broker"),

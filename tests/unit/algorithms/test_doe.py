@@ -14,7 +14,6 @@ from service.core.problem import Objective, Problem
 from service.core.space import (
     BoolParameter,
     CategoricalParameter,
-    Condition,
     FloatParameter,
     IntParameter,
     Parameter,
@@ -135,11 +134,6 @@ def test_grid_has_levels_for_a_continuum() -> None:
     assert [one["y"] for one in listed(made, 5)] == [0.0, 0.25, 0.5, 0.75, 1.0]
     # A fixed value need not be one of the levels.
     assert [one["y"] for one in listed(made, 10, x=0.5)] == [0.0, 0.25, 0.5, 0.75, 1.0]
-
-
-def test_grid_has_the_levels_that_others_depend_on() -> None:
-    made = designer("grid", [FloatParameter("x", 0, 1), BoolParameter("b", condition=Condition("x", (0.3,)))], levels=2)
-    assert listed(made, 9) == [{"x": 0.0}, {"x": 0.3, "b": False}, {"x": 0.3, "b": True}, {"x": 1.0}]
 
 
 def test_grid_passes_over_what_was_measured_already() -> None:

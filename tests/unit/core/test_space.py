@@ -77,6 +77,10 @@ def compiler() -> Space:
             ],
             "space[0].condition.parent",
         ),
+        (
+            [FloatParameter("x", 0, 1), BoolParameter("y", condition=Condition("x", (0.5,)))],
+            "space[1].condition.parent",
+        ),
         ([BoolParameter("x"), BoolParameter("y", condition=Condition("x", (1,)))], "space[1].condition.values[0]"),
         ([BoolParameter("x"), BoolParameter("y", condition=Condition("x", ()))], "space[1].condition.values"),
         ([], "space"),

@@ -30,7 +30,7 @@ const signedIn = createRoute({
   id: "signed-in",
   beforeLoad: async ({ location }) => {
     try {
-      await queries.ensureQueryData(sessionQuery);
+      await queries.query({ ...sessionQuery, staleTime: "static" });
     } catch (error) {
       if (isSignedOut(error)) throw redirect({ to: "/sign-in", search: { next: location.href } });
       throw error;

@@ -67,11 +67,20 @@ export function Chart({ label, height, option, onPick }: Props) {
 
 function usePalette(): Palette {
   const dark = useIsDark();
-  return useMemo(() => readPalette(dark), [dark]);
+  return useMemo(() => paletteOf(dark), [dark]);
 }
 
-/** The page's colours as a canvas understands them: it knows neither variables nor light-dark(). */
-function readPalette(_dark: boolean): Palette {
+const palettes = new Map<boolean, Palette>();
+
+/** The page's colours as it is shown now. */
+function paletteOf(dark: boolean): Palette {
+  const palette = palettes.get(dark) ?? readPalette();
+  palettes.set(dark, palette);
+  return palette;
+}
+
+/** Colours as a canvas understands them: it knows neither variables nor light-dark(). */
+function readPalette(): Palette {
   const probe = document.createElement("span");
   document.body.append(probe);
   const read = (name: string) => {

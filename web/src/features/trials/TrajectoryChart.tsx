@@ -8,6 +8,9 @@ import { formatMetric, unitOf } from "@/lib/format";
 import { trajectory, type Point, type Trajectory } from "./trajectory";
 import styles from "./TrajectoryChart.module.css";
 
+// Room for the labels of values; the same for both parts of the plot, so that trials stand above each other.
+const LEFT = 66;
+
 type Scale = "value" | "log";
 
 interface Props {
@@ -134,8 +137,8 @@ function chartOption({ data, palette, standard, length, logarithmic, name, unit 
     animation: false,
     textStyle: { fontFamily: "inherit", color: text },
     grid: [
-      { left: 8, right: 16, top: 36, bottom: rug ? 58 : 24, containLabel: true },
-      { left: 8, right: 16, height: 18, bottom: 24, containLabel: true },
+      { left: LEFT, right: 16, top: 36, bottom: rug ? 58 : 24 },
+      { left: LEFT, right: 16, height: 18, bottom: 24 },
     ],
     legend: { top: 0, left: 0, itemWidth: 14, itemHeight: 9, textStyle: { color: soft }, inactiveColor: line },
     tooltip: {
