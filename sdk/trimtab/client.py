@@ -222,7 +222,7 @@ class Client:
             (agent, component)
             for agent in agents
             for component in agent.components
-            if component.name == name and component.digest.startswith(digest)
+            if component.name == name and digest in ("", component.digest)
         ]
         offers = [offer for offer in offers if offer[0].online] or offers
         if not offers:

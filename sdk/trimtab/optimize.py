@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trimtab.errors import Conflict, Infeasible, InvalidInput, TrimtabError
 from trimtab.progress import Progress
-from trimtab.space import Params, Scalar
+from trimtab.space import Params
 from trimtab.trial import Trial
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Run:
         parallel: int,
         timeout: float | None,
         progress: bool,
-        fixed: Mapping[str, Scalar] | None,
+        fixed: Mapping[str, object] | None,
         catch: tuple[type[Exception], ...],
     ) -> None:
         if parallel < 1:

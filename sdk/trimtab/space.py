@@ -14,9 +14,10 @@ here. `when` makes a parameter conditional: it is part of a configuration only w
 the values given.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from trimtab.errors import InvalidInput
 
@@ -29,97 +30,88 @@ Params: TypeAlias = dict[str, Scalar]
 When: TypeAlias = tuple[str, Sequence[Scalar]] | Mapping[str, Sequence[Scalar]]
 """The condition of a parameter: ("alg", ["a"]) or {"alg": ["a"]}."""
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Parameter(ABC):
+    """What all kinds of parameters have: a name, perhaps a default value, and perhaps a condition."""
+
+    name: str
+    default: Scalar | None = field(default=None, kw_only=True)
+    when: When | None = field(default=None, kw_only=True)
+
+    @abstractmethod
+    def cast(self, value: Scalar) -> Scalar:
+        """The value in this parameter's own Python type; as it is where it does not fit."""
 
 
 @dataclass(frozen=True)
-class Float:
+class Float(Parameter):
     """A real number from `min` to `max`.
 
     `log` searches on a logarithmic scale. `step` makes it an additive grid (min, min + step ...), `factor` a
     multiplicative one (min, min * factor ...).
     """
 
-    name: str
     min: float
     max: float
     log: bool = field(default=False, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
     factor: float | None = field(default=None, kw_only=True)
     default: float | None = field(default=None, kw_only=True)
-    when: When | None = field(default=None, kw_only=True)
 
     def cast(self, value: Scalar) -> Scalar:
-        """The value in this parameter's own Python type; as it is where it does not fit."""
         return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 @dataclass(frozen=True)
-class Int:
+class Int(Parameter):
     """A whole number from `min` to `max`; `log`, `step` and `factor` as in `Float`."""
 
-    name: str
     min: int
     max: int
     log: bool = field(default=False, kw_only=True)
     step: int | None = field(default=None, kw_only=True)
     factor: float | None = field(default=None, kw_only=True)
     default: int | None = field(default=None, kw_only=True)
-    when: When | None = field(default=None, kw_only=True)
 
     def cast(self, value: Scalar) -> Scalar:
-        """The value in this parameter's own Python type; as it is where it does not fit."""
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @dataclass(frozen=True)
-class Ordinal:
+class Ordinal(Parameter):
     """One of a list of values, in an order that means something: numbers, texts or both."""
 
-    name: str
     values: Sequence[Scalar]
-    default: Scalar | None = field(default=None, kw_only=True)
-    when: When | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _plain_tuple(self.name, self.values))
 
     def cast(self, value: Scalar) -> Scalar:
-        """The listed value that equals `value`; `value` itself where none does."""
         return _listed(self.values, value)
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Parameter):
     """One of a list of values without an order."""
 
-    name: str
     values: Sequence[Scalar]
-    default: Scalar | None = field(default=None, kw_only=True)
-    when: When | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _plain_tuple(self.name, self.values))
 
     def cast(self, value: Scalar) -> Scalar:
-        """The listed value that equals `value`; `value` itself where none does."""
         return _listed(self.values, value)
 
 
 @dataclass(frozen=True)
-class Bool:
+class Bool(Parameter):
     """On or off."""
 
-    name: str
     default: bool | None = field(default=None, kw_only=True)
-    when: When | None = field(default=None, kw_only=True)
 
     def cast(self, value: Scalar) -> Scalar:
-        """The value as it is: nothing but True and False means a boolean."""
-        return value
-
-
-Parameter: TypeAlias = Float | Int | Ordinal | Categorical | Bool
+        return value  # nothing but True and False means a boolean
 
 
 def condition(parameter: Parameter) -> tuple[str, tuple[Scalar, ...]] | None:

@@ -12,7 +12,7 @@ from trimtab._gen import tuning_pb2 as pb
 from trimtab.asking import Desk
 from trimtab.errors import Conflict, InvalidInput, NotFound
 from trimtab.objective import Objective
-from trimtab.space import Params, Scalar
+from trimtab.space import Params
 from trimtab.spec import StudySpec, StudyState, StudyStatus
 from trimtab.transport import Transport
 from trimtab.trial import Trial, TrialState
@@ -101,7 +101,7 @@ class Study:
     # --- ask and tell
 
     def ask(
-        self, n: int = 1, *, fixed: Mapping[str, Scalar] | None = None, timeout: float | None = None
+        self, n: int = 1, *, fixed: Mapping[str, object] | None = None, timeout: float | None = None
     ) -> list[Trial]:
         """The next `n` trials to measure, once the designer has them.
 
@@ -187,7 +187,7 @@ class Study:
         self._desk.put_away(number)
         return converters.from_trial(self.spec.space, stopped)
 
-    def add_trial(self, params: Mapping[str, Scalar], metrics: Metrics) -> Trial:
+    def add_trial(self, params: Mapping[str, object], metrics: Metrics) -> Trial:
         """Adds a configuration of your own that has been measured.
 
         study.add_trial({"x": 0.5, "n": 8}, {"seconds": 1.4})
@@ -208,7 +208,7 @@ class Study:
         parallel: int = 1,
         timeout: float | None = None,
         progress: bool = True,
-        fixed: Mapping[str, Scalar] | None = None,
+        fixed: Mapping[str, object] | None = None,
         catch: tuple[type[Exception], ...] = (Exception,),
     ) -> None:
         """Asks, measures with `fn` and tells, until enough is done.

@@ -33,8 +33,8 @@ _MOST_MISSES_FINITE = 1_000
 # since it may happen within a request.
 _SEARCHES = 8
 _MOST_STEPS = 5_000
-# Steps to the next point of a grid, which a worker looks for.
-_MOST_GRID_STEPS = 300_000
+# Steps to the next point of a grid: well below a second.
+_MOST_GRID_STEPS = 100_000
 _LARGEST_CHUNK = 256
 _REMEMBERED_PARTS = 16
 

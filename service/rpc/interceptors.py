@@ -3,9 +3,7 @@
 import asyncio
 import logging
 import time
-from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
@@ -26,7 +24,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
-# Not for callers to know of: gRPC's own health and reflection services.
+# gRPC's own health and reflection: they need no token.
 OPEN_SERVICES = ("/grpc.health.", "/grpc.reflection.")
 
 CALLS = Counter("trimtab_grpc_calls", "Calls that have ended.", ["method", "status"])
@@ -45,15 +43,40 @@ def current_principal() -> Principal:
     return _principal.get()
 
 
-class Around(grpc.aio.ServerInterceptor):
-    """An interceptor that is a context manager around the call. A call has one request message, never a stream."""
+class Authentication:
+    """Finds out who calls, from the metadata `authorization: Bearer TOKEN`."""
 
-    def __init__(self) -> None:
+    # How long a token is believed without a look at its present state.
+    TRUST_SECONDS = 10.0
+    MAX_REMEMBERED = 10_000
+
+    def __init__(self, threads: DatabaseThreads) -> None:
+        self._threads = threads
+        self._remembered: dict[str, tuple[float, Principal]] = {}
+
+    async def principal(self, context: Context) -> Principal:
+        """Who calls. Raises Unauthenticated."""
+        header = next((value for key, value in context.invocation_metadata() or () if key == "authorization"), "")
+        now = time.monotonic()
+        until, principal = self._remembered.get(header, (0.0, None))
+        if principal is not None and now < until:
+            return principal
+        principal = await self._threads.run(authenticate_header, header)
+        if len(self._remembered) >= self.MAX_REMEMBERED:
+            self._remembered.clear()
+        self._remembered[header] = (now + self.TRUST_SECONDS, principal)
+        return principal
+
+
+class Boundary(grpc.aio.ServerInterceptor):
+    """Around every call of the service's own methods.
+
+    One interceptor for everything, without context managers inside one another: this is the hot path of ask and tell.
+    """
+
+    def __init__(self, authentication: Authentication) -> None:
+        self._authentication = authentication
         self._handlers: dict[str, Handler] = {}
-
-    @abstractmethod
-    def around(self, method: str, request: Message, context: Context) -> AbstractAsyncContextManager[None]:
-        """Entered before the method runs, left when it has ended, with its exception if it raised one."""
 
     async def intercept_service(
         self,
@@ -71,65 +94,52 @@ class Around(grpc.aio.ServerInterceptor):
         return wrapped
 
     def _wrap(self, method: str, handler: Handler) -> Handler:
-        if handler.response_streaming:
-            stream = handler.unary_stream
-            assert stream is not None
+        unary, stream = handler.unary_unary, handler.unary_stream
+        if unary is not None:
 
-            async def answer_many(request: Message, context: Context) -> AsyncIterator[Message]:
-                async with self.around(method, request, context):
-                    async for message in stream(request, context):
-                        yield message
+            async def answer(request: Message, context: Context) -> Message | None:
+                call = _Call(method, context)
+                try:
+                    await self._admit(request, context)
+                    return await unary(request, context)
+                except Exception as error:  # noqa: BLE001 - the caller gets an answer whatever it was
+                    await call.refuse(error)
+                    return None
+                except asyncio.CancelledError:
+                    call.status = grpc.StatusCode.CANCELLED
+                    raise
+                finally:
+                    call.count()
 
-            return grpc.unary_stream_rpc_method_handler(
-                answer_many, handler.request_deserializer, handler.response_serializer
+            return grpc.unary_unary_rpc_method_handler(
+                answer, handler.request_deserializer, handler.response_serializer
             )
-        unary = handler.unary_unary
-        assert unary is not None
+        assert stream is not None, f"{method} is of a kind that no .proto file has"
 
-        async def answer_one(request: Message, context: Context) -> Message:
-            async with self.around(method, request, context):
-                return await unary(request, context)
+        async def answer_many(request: Message, context: Context) -> AsyncIterator[Message]:
+            call = _Call(method, context)
+            try:
+                await self._admit(request, context)
+                async for message in stream(request, context):
+                    yield message
+            except Exception as error:  # noqa: BLE001 - as above
+                await call.refuse(error)
+            except asyncio.CancelledError:
+                call.status = grpc.StatusCode.CANCELLED
+                raise
+            finally:
+                call.count()
 
-        return grpc.unary_unary_rpc_method_handler(
-            answer_one, handler.request_deserializer, handler.response_serializer
+        return grpc.unary_stream_rpc_method_handler(
+            answer_many, handler.request_deserializer, handler.response_serializer
         )
 
+    async def _admit(self, request: Message, context: Context) -> None:
+        """Refuses large requests and strangers; what follows knows the principal.
 
-class Errors(Around):
-    """Ends a call that raised with the status and the details of its error; counts and times every call."""
-
-    @asynccontextmanager
-    async def around(self, method: str, request: Message, context: Context) -> AsyncIterator[None]:
-        """Outermost: nothing but gRPC's own abort leaves it."""
-        started = time.perf_counter()
-        status = grpc.StatusCode.OK
-        try:
-            yield
-        except asyncio.CancelledError:
-            status = grpc.StatusCode.CANCELLED
-            raise
-        except Exception as error:  # noqa: BLE001 - the caller gets an answer whatever it was
-            known = errors.translate(error, method)
-            status = errors.status_of(known)
-            message, details = errors.details_of(known)
-            await context.abort(status, message, ((errors.DETAILS_KEY, details),))
-        finally:
-            seconds = time.perf_counter() - started
-            CALLS.labels(method, status.name).inc()
-            SECONDS.labels(method).observe(seconds)
-            logger.debug("%s %s %.1f ms from %s", method, status.name, seconds * 1000, context.peer())
-
-
-class SizeLimit(Around):
-    """Refuses large requests with an error that says so.
-
-    gRPC's own limit, which protects the memory, lies higher (server.py): beyond it the connection's other end gets a
-    bare RESOURCE_EXHAUSTED.
-    """
-
-    @asynccontextmanager
-    async def around(self, method: str, request: Message, context: Context) -> AsyncIterator[None]:
-        """Before anything else looks at the request."""
+        gRPC's own limit, which protects the memory, lies higher (server.py): beyond it a caller gets a bare
+        RESOURCE_EXHAUSTED.
+        """
         size = request.ByteSize()
         if size > MAX_REQUEST_BYTES:
             raise ResourceExhausted(
@@ -138,36 +148,30 @@ class SizeLimit(Around):
                 size=size,
                 allowed=MAX_REQUEST_BYTES,
             )
-        yield
+        _principal.set(await self._authentication.principal(context))
 
 
-class Authentication(Around):
-    """Finds out who calls, from the metadata `authorization: Bearer TOKEN`."""
+class _Call:
+    """A call being served: how it ends, and how long it took."""
 
-    # How long a token is believed without a look at its present state.
-    TRUST_SECONDS = 10.0
-    MAX_REMEMBERED = 10_000
+    __slots__ = ("_context", "_method", "_started", "status")
 
-    def __init__(self, threads: DatabaseThreads) -> None:
-        super().__init__()
-        self._threads = threads
-        self._remembered: dict[str, tuple[float, Principal]] = {}
+    def __init__(self, method: str, context: Context) -> None:
+        self._method = method
+        self._context = context
+        self._started = time.perf_counter()
+        self.status = grpc.StatusCode.OK
 
-    @asynccontextmanager
-    async def around(self, method: str, request: Message, context: Context) -> AsyncIterator[None]:
-        """Sets the principal for the call's task."""
-        _principal.set(await self._authenticate(context))
-        yield
+    async def refuse(self, error: Exception) -> None:
+        """Ends the call with the status and the details of the error."""
+        known = errors.translate(error, self._method)
+        self.status = errors.status_of(known)
+        message, details = errors.details_of(known)
+        await self._context.abort(self.status, message, ((errors.DETAILS_KEY, details),))
 
-    async def _authenticate(self, context: Context) -> Principal:
-        metadata = context.invocation_metadata() or ()
-        header = next((str(value) for key, value in metadata if key == "authorization"), None)
-        now = time.monotonic()
-        until, principal = self._remembered.get(header or "", (0.0, None))
-        if principal is not None and now < until:
-            return principal
-        principal = await self._threads.run(authenticate_header, header)
-        if len(self._remembered) >= self.MAX_REMEMBERED:
-            self._remembered.clear()
-        self._remembered[header or ""] = (now + self.TRUST_SECONDS, principal)
-        return principal
+    def count(self) -> None:
+        seconds = time.perf_counter() - self._started
+        CALLS.labels(self._method, self.status.name).inc()
+        SECONDS.labels(self._method).observe(seconds)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s %s %.1f ms %s", self._method, self.status.name, seconds * 1000, self._context.peer())

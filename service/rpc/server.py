@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from service._gen import agent_pb2, agent_pb2_grpc, tuning_pb2, tuning_pb2_grpc
 from service.pipeline.wakeup import listener
-from service.rpc.interceptors import MAX_REQUEST_BYTES, Authentication, Errors, SizeLimit
+from service.rpc.interceptors import MAX_REQUEST_BYTES, Authentication, Boundary
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.tuning import TuningServicer
 from service.rpc.threads import DatabaseThreads
@@ -32,7 +32,7 @@ SERVICES = (
     agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
 )
 OPTIONS = (
-    # Requests between the two limits get a typed error (interceptors.SizeLimit), larger ones are not read at all.
+    # Requests between the two limits get a typed error (interceptors.Boundary), larger ones are not read at all.
     ("grpc.max_receive_message_length", 4 * MAX_REQUEST_BYTES),
     # A port that another process has is an error, not shared with it.
     ("grpc.so_reuseport", 0),
@@ -69,11 +69,8 @@ async def serve_until(stop: asyncio.Event, address: str, *, ready: Callable[[int
     """As `serve`, until `stop` is set."""
     threads = DatabaseThreads(settings.TRIMTAB_GRPC_THREADS)
     waits = Waits()
-    # The first interceptor is the outermost.
     server = grpc.aio.server(
-        interceptors=(Errors(), SizeLimit(), Authentication(threads)),
-        options=OPTIONS,
-        maximum_concurrent_rpcs=MAX_CALLS,
+        interceptors=(Boundary(Authentication(threads)),), options=OPTIONS, maximum_concurrent_rpcs=MAX_CALLS
     )
     tuning_pb2_grpc.add_TuningServiceServicer_to_server(TuningServicer(threads, waits), server)
     agent_pb2_grpc.add_AgentServiceServicer_to_server(AgentServicer(threads, waits), server)

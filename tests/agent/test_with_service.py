@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -90,13 +91,17 @@ def test_agent_killed_again_and_again(client: trimtab.Client, agent: AgentProces
     for _ in range(5):
         before = ran.stat().st_size
         agent.start("--slots", "2")
-        wait_until(lambda before=before: ran.stat().st_size > before, 30)
+        wait_until(partial(_is_longer, ran, before), 30)
         agent.kill()
     agent.start("--slots", "2")
     trials = finished(study, 90)
     assert [trial.number for trial in trials] == list(range(1, 31))
     for trial in trials:
         assert (trial.state, trial.metrics["value"]) == ("COMPLETED", trial.params["x"])
+
+
+def _is_longer(path: Path, size: int) -> bool:
+    return path.stat().st_size > size
 
 
 def test_infeasible_trials(client: trimtab.Client, agent: AgentProcess, name: str) -> None:

@@ -3,17 +3,16 @@
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import grpc
-from google.rpc import status_pb2
-
+from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
 from trimtab._gen import errordetails_pb2, tuning_pb2, tuning_pb2_grpc
 
 METHODS = [method.name for method in tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].methods]
 
 
-class FarSide(tuning_pb2_grpc.TuningServiceServicer):
+class FarSide:
     """Answers from `script`, whatever is called; keeps (method, request) in `calls`, and who called in `tokens`.
 
     An item is an answer, a list of answers (a stream), a Refusal, or a function that gets the request and makes one.
@@ -79,7 +78,7 @@ for _name in METHODS:
 def serve(far_side: FarSide, port: int = 0) -> Iterator[FarSide]:
     """Serves on a free port, or again on `port`."""
     server = grpc.server(ThreadPoolExecutor(8), options=(("grpc.so_reuseport", 0),))
-    tuning_pb2_grpc.add_TuningServiceServicer_to_server(far_side, server)
+    tuning_pb2_grpc.add_TuningServiceServicer_to_server(cast(Any, far_side), server)
     far_side.address = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     server.start()
     try:

@@ -17,9 +17,7 @@ SPACE = [
         integer=tuning_pb2.Parameter.IntRange(min=10, max=1000, log=True),
         default=tuning_pb2.Value(integer=100),
     ),
-    tuning_pb2.Parameter(
-        name="unroll", boolean=tuning_pb2.Parameter.BoolRange(), default=tuning_pb2.Value(flag=False)
-    ),
+    tuning_pb2.Parameter(name="unroll", boolean=tuning_pb2.Parameter.BoolRange(), default=tuning_pb2.Value(flag=False)),
 ]
 
 
@@ -32,7 +30,12 @@ def agent(address: str, token: str, component: str, *, works: bool = True, diges
     with grpc.insecure_channel(address) as channel:
         stub: Any = agent_pb2_grpc.AgentServiceStub(channel)
         offered = agent_pb2.Component(
-            name=component, digest=digest, applications=["small"], description="By hand.", space=SPACE, metrics=["seconds"]
+            name=component,
+            digest=digest,
+            applications=["small"],
+            description="By hand.",
+            space=SPACE,
+            metrics=["seconds"],
         )
         stub.Register(
             agent_pb2.RegisterRequest(

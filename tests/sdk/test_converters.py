@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trimtab
 from hypothesis import given
 from hypothesis import strategies as st
-
-import trimtab
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput
@@ -182,5 +181,5 @@ def test_both_forms_of_a_condition_mean_the_same() -> None:
 @pytest.mark.parametrize("states", [["COMPLETED"], ["completed"], [trimtab.TrialState.COMPLETED]])
 def test_states_have_names(states: list[str]) -> None:
     assert converters.to_trial_states(states) == [pb.TRIAL_STATE_COMPLETED]
-    with pytest.raises(InvalidInput, match="states.1. is 'DONE'; allowed: REQUESTED, ACTIVE"):
+    with pytest.raises(InvalidInput, match=r"states\[1\] is 'DONE'; allowed: REQUESTED, ACTIVE"):
         converters.to_trial_states([*states, "DONE"])

@@ -10,15 +10,20 @@ from collections import Counter
 from typing import Any
 
 import pytest
-
 import trimtab
+from trimtab.study import Study
+
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
-from trimtab.study import Study
 
 
 def states(study: Study) -> Counter[str]:
     return Counter(str(trial.state) for trial in study.trials())
+
+
+def slow(params: trimtab.Params) -> float:
+    time.sleep(0.1)
+    return 1.0
 
 
 @pytest.mark.parametrize("parallel", [1, 4])
@@ -46,7 +51,12 @@ def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
 
 def test_it_runs_in_the_calling_thread_unless_told_otherwise(study: Study) -> None:
     threads = set()
-    study.optimize(lambda params: threads.add(threading.current_thread()) or 1.0, n_trials=3, progress=False)
+
+    def fn(params: trimtab.Params) -> float:
+        threads.add(threading.current_thread())
+        return 1.0
+
+    study.optimize(fn, n_trials=3, progress=False)
     assert threads == {threading.current_thread()}
 
 
@@ -113,7 +123,7 @@ def test_it_ends_with_the_space(client: trimtab.Client, name: str) -> None:
 
 
 def test_it_ends_when_its_time_is_over(study: Study) -> None:
-    study.optimize(lambda params: time.sleep(0.1) or 1.0, timeout=0.5, progress=False)
+    study.optimize(slow, timeout=0.5, progress=False)
     found = states(study)
     assert set(found) == {"COMPLETED"}
     assert 1 <= found["COMPLETED"] <= 8
@@ -121,7 +131,7 @@ def test_it_ends_when_its_time_is_over(study: Study) -> None:
 
 def test_a_study_stopped_by_somebody_else_ends_it(client: trimtab.Client, study: Study) -> None:
     threading.Timer(0.5, lambda: client.get_study(study.name).stop()).start()
-    study.optimize(lambda params: time.sleep(0.05) or 1.0, parallel=2, progress=False)
+    study.optimize(slow, parallel=2, progress=False)
     assert states(study)["ACTIVE"] == 0
     assert study.state == "ABORTED"
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 import grpc
 import pytest
-
 import trimtab
-from tests.sdk.far_side import FarSide, Refusal, serve
 from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.study import Study
+
+from tests.sdk.far_side import FarSide, Refusal, serve
 
 STUDY = pb.Study(
     name="s",
@@ -116,7 +116,9 @@ def test_the_client_gives_up_after_the_time_it_was_given(far_side: FarSide) -> N
     began = time.monotonic()
     with (
         trimtab.Client(far_side.address, "t", retry_seconds=0.7) as client,
-        pytest.raises(trimtab.errors.Unavailable, match=r"did not answer for .* \(down\): check that it runs") as caught,
+        pytest.raises(
+            trimtab.errors.Unavailable, match=r"did not answer for .* \(down\): check that it runs"
+        ) as caught,
     ):
         client.get_study("s")
     assert time.monotonic() - began >= 0.7
@@ -181,7 +183,7 @@ def test_an_ask_with_a_timeout_names_the_operation_that_goes_on(far_side: FarSid
     began = time.monotonic()
     with pytest.raises(trimtab.Timeout, match="op-1"):
         study.ask(timeout=0.6)
-    assert 0.6 <= time.monotonic() - began
+    assert time.monotonic() - began >= 0.6
     assert len(far_side.calls) <= 4
     # What it got meanwhile comes with the next ask, because it is not among those in hand.
     far_side.answers(done(1))

@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-
 import trimtab
+from trimtab.study import Study
+
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import SPACE, make_study
-from trimtab.study import Study
 
 
 def test_the_example_of_the_documentation(embedded_service: EmbeddedService, name: str) -> None:
@@ -85,9 +85,7 @@ def test_load_if_exists_goes_on_with_the_same_question_only(client: trimtab.Clie
         assert differs.value.code == "study_differs"
 
 
-def test_studies_are_listed_over_all_pages(
-    client: trimtab.Client, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_studies_are_listed_over_all_pages(client: trimtab.Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {f"{name}-{index}" for index in range(5)}
     for one in names:
         make_study(client, one)
@@ -137,9 +135,7 @@ def test_fixed_parameters_hold(study: Study) -> None:
 
 
 def test_an_exhausted_space_gives_fewer_and_says_so(client: trimtab.Client, name: str) -> None:
-    study = make_study(
-        client, name, space=[trimtab.Int("n", 1, 3)], constraints=[], algorithm="grid", noisy=False
-    )
+    study = make_study(client, name, space=[trimtab.Int("n", 1, 3)], constraints=[], algorithm="grid", noisy=False)
     assert not study.space_exhausted
     assert len(study.ask(5)) == 3
     assert study.space_exhausted
@@ -323,7 +319,9 @@ def test_a_data_frame_has_types_also_where_cells_are_empty(client: trimtab.Clien
     assert list(frame["state"]) == ["COMPLETED", "ACTIVE", "ACTIVE", "ACTIVE"]
 
 
-def test_without_pandas_the_error_says_what_to_do(embedded_service: EmbeddedService, study: Study, tmp_path: Path) -> None:
+def test_without_pandas_the_error_says_what_to_do(
+    embedded_service: EmbeddedService, study: Study, tmp_path: Path
+) -> None:
     (tmp_path / "pandas.py").write_text("raise ImportError('No module named pandas')")
     code = (
         "import trimtab, sys; client = trimtab.Client(sys.argv[1], sys.argv[2])\n"
@@ -380,7 +378,9 @@ def test_waiting_ends_with_the_study_or_with_the_time(study: Study) -> None:
     assert study.wait(timeout=30, progress=False) == "ABORTED"
 
 
-def test_a_request_that_is_sent_twice_creates_one(client: trimtab.Client, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_is_sent_twice_creates_one(
+    client: trimtab.Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     same = uuid.UUID(int=int.from_bytes(study.name.encode()[-8:]))
     monkeypatch.setattr(uuid, "uuid4", lambda: same)
     params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 import trimtab
+import yaml
 from trimtab.cli import study_file
 from trimtab.errors import InvalidInput
 from trimtab.spec import Execution, StudySpec
@@ -53,7 +53,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
 
 def test_what_is_exported_can_be_read_again() -> None:
     spec = StudySpec(
-        space=tuple(study_file.parse(study_file.yaml.load(WHOLE, study_file._Loader)).space()),
+        space=tuple(study_file.parse(yaml.load(WHOLE, study_file._Loader)).space()),
         objectives=(trimtab.Maximize("rate", "1/s"),),
         constraints=("n <= 4",),
         algorithm="sobol",
@@ -114,8 +114,8 @@ def test_times(tmp_path: Path, text: str, seconds: float) -> None:
     ],
 )
 def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, change: str, message: str) -> None:
-    fields: dict[str, Any] = study_file.yaml.safe_load("{parameters: {x: {type: bool}}, objectives: [{minimize: s}]}")
-    fields |= study_file.yaml.load(change, study_file._Loader)
+    fields: dict[str, Any] = yaml.safe_load("{parameters: {x: {type: bool}}, objectives: [{minimize: s}]}")
+    fields |= yaml.load(change, study_file._Loader)
     with pytest.raises(InvalidInput) as caught:
         load(tmp_path, json.dumps(fields)).space()
     assert message in caught.value.message

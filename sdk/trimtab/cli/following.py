@@ -1,13 +1,17 @@
 """Follows a study until it ends."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from trimtab.cli.output import print_best, say
 from trimtab.spec import StudyState
-from trimtab.study import Study
+
+if TYPE_CHECKING:
+    from trimtab.study import Study
 
 
-def follow(study: Study) -> None:
+def follow(study: "Study") -> None:
     """Shows the progress, then the result. Ctrl-C ends the following, not the study.
 
     Raises:

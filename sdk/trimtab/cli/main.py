@@ -52,10 +52,7 @@ def login(
     token: Annotated[
         str | None, typer.Option(help="The token. Others on this machine may see it: better use --token-file.")
     ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="A file with the token; - is standard input.", allow_dash=True),
-    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with the token; - is standard input.")] = None,
 ) -> None:
     """Check a token and keep it for this user.
 
@@ -65,7 +62,10 @@ def login(
     if token is not None and token_file is not None:
         raise typer.BadParameter("give --token or --token-file, not both")
     if token_file is not None:
-        token = sys.stdin.read() if str(token_file) == "-" else token_file.read_text(errors="replace")
+        try:
+            token = sys.stdin.read() if str(token_file) == "-" else token_file.read_text(errors="replace")
+        except OSError as error:
+            raise typer.BadParameter(f"{token_file} cannot be read: {error.strerror}") from error
     if token is None:
         if not sys.stdin.isatty():
             raise typer.BadParameter("give --token-file FILE, for example the service's data/admin-token")

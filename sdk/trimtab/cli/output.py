@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 from rich import box
@@ -16,8 +16,10 @@ from typer.core import TyperGroup
 from trimtab.cli import study_file
 from trimtab.errors import TrimtabError
 from trimtab.objective import Maximize
-from trimtab.study import Study
 from trimtab.trial import Trial
+
+if TYPE_CHECKING:
+    from trimtab.study import Study
 
 Json: TypeAlias = Mapping[str, object] | Sequence[object]
 
@@ -82,7 +84,7 @@ def table(*columns: str) -> Table:
     return Table(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
 
 
-def study_json(study: Study) -> dict[str, object]:
+def study_json(study: "Study") -> dict[str, object]:
     """A study for programs: where it stands."""
     status = study.status
     return {"name": study.name, **{field.name: getattr(status, field.name) for field in fields(status)}}
@@ -94,7 +96,7 @@ def trial_json(trial: Trial) -> dict[str, object]:
     return {field.name: getattr(trial, field.name) for field in fields(trial) if field.name not in skipped}
 
 
-def full_json(study: Study, trials: Sequence[Trial]) -> dict[str, object]:
+def full_json(study: "Study", trials: Sequence[Trial]) -> dict[str, object]:
     """A study with its specification, in the form of a study file, and its trials."""
     return {
         **study_json(study),
@@ -103,7 +105,7 @@ def full_json(study: Study, trials: Sequence[Trial]) -> dict[str, object]:
     }
 
 
-def goals(study: Study) -> str:
+def goals(study: "Study") -> str:
     """The objectives in words."""
     return ", ".join(
         f"{'maximize' if isinstance(objective, Maximize) else 'minimize'} {objective.metric}"
@@ -112,7 +114,7 @@ def goals(study: Study) -> str:
     )
 
 
-def metrics(study: Study, trial: Trial) -> str:
+def metrics(study: "Study", trial: Trial) -> str:
     """A trial's objectives in words."""
     return ", ".join(
         f"{objective.metric} {trial.metrics[objective.metric]:.6g} {objective.unit}".rstrip()
@@ -121,7 +123,7 @@ def metrics(study: Study, trial: Trial) -> str:
     )
 
 
-def print_best(study: Study) -> None:
+def print_best(study: "Study") -> None:
     """The best trial, or the Pareto front, with parameters."""
     best = study.best_trials
     if not best:

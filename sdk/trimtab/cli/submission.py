@@ -1,13 +1,16 @@
 """Creates the study that a file describes."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import trimtab
 from trimtab.cli.study_file import StudyFile
-from trimtab.study import Study
+
+if TYPE_CHECKING:
+    from trimtab.study import Study
 
 
-def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if_exists: bool) -> Study:
+def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if_exists: bool) -> "Study":
     """The study of `file`, under `name` where it is given, else under the file's name or one made up.
 
     Raises:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _ROOT_HALF_PI = math.sqrt(math.pi / 2.0)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+# A probability of feasibility below which a configuration is hardly worth a trial, and how much faster its worth falls.
+_LOG_DOUBTFUL = math.log(0.25)
+_STEEPER = 20.0
 _CHUNK = 4096
 _CHUNK_OF_BOTORCH = 256
 
@@ -80,7 +83,11 @@ class LogNoisyExpectedImprovement:
 
 
 class LogFeasibility:
-    """The logarithm of the probability that a configuration works, after a process fitted to 1 (it did) and -1."""
+    """The logarithm of the probability that a configuration works, after a process fitted to 1 (it did) and -1.
+
+    Below a probability of a quarter it falls ever faster. Otherwise, once the best that works is known well, the
+    remaining improvement there is so small that even a hopeless configuration promises more.
+    """
 
     def __init__(self, posterior: Posterior) -> None:
         self._posterior = posterior
@@ -90,8 +97,9 @@ class LogFeasibility:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        value, white, slope, z, total = self._parts(rows)
-        ratio = np.exp(-0.5 * z * z - _LOG_ROOT_TWO_PI - value)
+        value, white, slope, z, total, plain = self._parts(rows)
+        ratio = np.exp(-0.5 * z * z - _LOG_ROOT_TWO_PI - plain)
+        ratio *= np.where(plain < _LOG_DOUBTFUL, 1.0 + _STEEPER, 1.0)
         # z = mean / sqrt(variance + noise), and the variance falls by the square of the whitened covariances.
         weights = self._posterior.white[:, None] * (ratio / total) + white * (ratio * z / total**2)
         return value, self._posterior.pull_back(weights, rows, slope)
@@ -100,7 +108,8 @@ class LogFeasibility:
         white, deviation, slope = self._posterior.project(rows)
         total = np.sqrt(deviation**2 + self._posterior.noise)
         z = (self._posterior.mean + self._posterior.white @ white) / total
-        return log_ndtr(z), white, slope, z, total
+        plain = log_ndtr(z)
+        return plain + _STEEPER * np.minimum(plain - _LOG_DOUBTFUL, 0.0), white, slope, z, total, plain
 
 
 class LogUncertainty:

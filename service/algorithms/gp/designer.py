@@ -12,8 +12,9 @@ What is learned from a trial, by its state:
   improvement is weighed by it. An infeasible configuration is never suggested again.
 - FAILED: nothing, for it was the machine's fault. The configuration may be suggested once more, but not a third time.
 
-With several objectives each has a process of its own, and every suggestion takes another random weighting of them
-(BoTorch's qLogNParEGO).
+With several objectives each has a process of its own, and every suggestion takes another random weighting of them, whose
+improvement BoTorch's qLogNoisyExpectedImprovement estimates. It is the one case that imports BoTorch: for one objective
+the closed forms of `models` and `acquisition` are the same model and the same acquisition at a twentieth of the cost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -46,9 +47,13 @@ from service.algorithms.gp.models import Evidence, Layout, Posterior, Prior, bot
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
+from service.core.pareto import non_dominated
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import Trial
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +67,8 @@ _ITERATIONS_FROM_SCRATCH, _ITERATIONS = 100, 30
 _MOST_POINTS, _MOST_POINTS_FROM_SCRATCH = 500, 250
 _DRAWS = 16
 _BASELINE = 8
-_PAREGO_DRAWS = 64
+_SCALARISED_DRAWS = 64
+_AUGMENTED = 0.05
 _MOST_FAILURES = 2
 _TRIES = 200
 
@@ -419,29 +425,40 @@ class GpDesigner(Designer):
     def _weighted_improvement(
         self, models: _Models, running: FloatArray, random: np.random.Generator
     ) -> tuple[Acquisition, FloatArray]:
+        """The expected improvement of a random augmented Chebyshev scalarisation (Knowles, "ParEGO", 2006)."""
         import torch
-        from botorch.acquisition.multi_objective.parego import qLogNParEGO
+        from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+        from botorch.acquisition.objective import GenericMCObjective
         from botorch.models.model_list_gp_regression import ModelListGP
         from botorch.sampling.normal import SobolQMCNormalSampler
 
         torch.set_num_threads(self._threads)
         prior = Prior.of(self._layout, noisy=self.problem.noisy)
-        objectives, observed = models.objectives, models.observed
-        processes = [botorch_model(self._layout, prior, one.theta, one.rows, one.outcomes) for one in objectives]
-        weights = random.dirichlet(np.ones(len(objectives)))
-        scaled = np.stack([one.outcomes for one in objectives], 1)
-        function = qLogNParEGO(
-            model=ModelListGP(*processes),
-            X_baseline=torch.from_numpy(observed.rows),
-            scalarization_weights=torch.from_numpy(weights),
-            sampler=SobolQMCNormalSampler(torch.Size([_PAREGO_DRAWS]), seed=int(random.integers(2**31))),
+        rows = models.observed.rows
+        processes = [botorch_model(self._layout, prior, one.theta, one.rows, one.outcomes) for one in models.objectives]
+        values = np.stack([one.outcomes for one in models.objectives], 1)
+        front = values[non_dominated(-values)]
+        # The span of the Pareto set, so that weights mean the same whatever the worst trials were.
+        span = np.ptp(front if len(front) > 1 else values, axis=0)
+        ideal = values.max(0)
+        weights = random.dirichlet(np.ones(len(ideal))) / np.where(span > 0.0, span, 1.0)
+        regret = weights * (ideal - values)
+        order = np.argsort(regret.max(1) + _AUGMENTED * regret.sum(1), kind="stable")
+        distinct = rows[_first_of_each(rows[order], order)]
+
+        def scalarised(samples: Tensor, points: Tensor | None = None) -> Tensor:
+            lost = torch.from_numpy(weights) * (torch.from_numpy(ideal) - samples)
+            return -(lost.amax(-1) + _AUGMENTED * lost.sum(-1))
+
+        function = qLogNoisyExpectedImprovement(
+            ModelListGP(*processes),
+            X_baseline=torch.from_numpy(distinct[:_BASELINE]),
+            sampler=SobolQMCNormalSampler(torch.Size([_SCALARISED_DRAWS]), seed=int(random.integers(2**31))),
+            objective=GenericMCObjective(scalarised),
             X_pending=torch.from_numpy(running) if len(running) else None,
             prune_baseline=False,
         )
-        span = scaled.max(0) - scaled.min(0)
-        regret = weights * (scaled.max(0) - scaled) / np.where(span > 0.0, span, 1.0)
-        order = np.argsort(regret.max(1) + 0.05 * regret.sum(1), kind="stable")
-        return Botorch(function, self._layout.numeric), observed.rows[_first_of_each(observed.rows[order], order)]
+        return Botorch(function, self._layout.numeric), distinct
 
     def _ranked(
         self,

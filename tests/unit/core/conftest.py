@@ -2,5 +2,5 @@
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("unhurried", deadline=None, max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("unhurried", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useIsDark } from "@/lib/theme";
 
 export interface Palette {
+  font: string;
   text: string;
   soft: string;
   line: string;
@@ -88,6 +89,7 @@ function readPalette(): Palette {
     return getComputedStyle(probe).color;
   };
   const palette = {
+    font: getComputedStyle(document.body).fontFamily,
     text: read("text"),
     soft: read("soft"),
     line: read("line"),

@@ -6,7 +6,6 @@ import pytest
 from service.algorithms.gp.outcomes import offsets, standardise
 from service.core.encoding import FloatArray
 
-
 EXAMPLES = [
     [3.0, 1.0, 2.0, 5.0],
     [1.0, 1.0 + 1e-12, 2.0],

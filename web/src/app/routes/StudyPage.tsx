@@ -50,11 +50,6 @@ function StudyByName({ name }: { name: string }) {
 
 function StudyView({ study, trials, connection }: { study: Study; trials: Trial[]; connection: Connection }) {
   const navigate = useNavigate();
-  const [opened, open] = useState<number | null>(null);
-  const finished = useThrottled(study.finished_count, 1000);
-  const { data: analysis } = useQuery(analysisQuery(study.name, study.created_at, finished));
-  const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
-
   return (
     <>
       <div className={styles.head}>
@@ -67,7 +62,19 @@ function StudyView({ study, trials, connection }: { study: Study; trials: Trial[
       </div>
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
       <Facts study={study} />
-      {study.trial_count === 0 ? <FirstTrial study={study} /> : null}
+      {study.finished_count === 0 && study.active_count === 0 ? <FirstTrial study={study} /> : null}
+      {study.trial_count === 0 ? null : <Results study={study} trials={trials} />}
+    </>
+  );
+}
+
+function Results({ study, trials }: { study: Study; trials: Trial[] }) {
+  const [opened, open] = useState<number | null>(null);
+  const finished = useThrottled(study.finished_count, 1000);
+  const { data: analysis } = useQuery(analysisQuery(study.name, study.created_at, finished));
+  const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
+  return (
+    <>
       <div className={styles.columns}>
         <TrajectoryChart spec={study.spec} trials={trials} objectives={analysis?.objectives} onPick={open} />
         <Card title="Gain against the default">{analysis === undefined ? null : <Gain analysis={analysis} />}</Card>
@@ -146,10 +153,10 @@ function FirstTrial({ study }: { study: Study }) {
   return (
     <div className={styles.panel}>
       {execution ? (
-        <Empty title="No trials yet">
+        <Empty title={study.requested_count > 0 ? "Waiting for an agent" : "No trials yet"}>
           <p>
-            The first suggestion is being computed. Trials run as soon as an <Link to="/agents">agent</Link> with the component{" "}
-            <b>{execution.component}</b> is there.
+            {study.requested_count > 0 ? "The first trials are ready. They run" : "The first suggestion is being computed. Trials run"} as soon as
+            an <Link to="/agents">agent</Link> with the component <b>{execution.component}</b> is online and free.
           </p>
         </Empty>
       ) : (

@@ -25,8 +25,8 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
         {metric}, {goal}d
       </p>
       <p className={`${styles.gain} ${tone}`}>
-        {gain === null ? "—" : formatGain(Math.abs(gain))}
-        {gain === null ? null : <span className={styles.word}> {gain > 0 ? "better" : gain < 0 ? "worse" : "gained"}</span>}
+        {gain === null ? "—" : gain === 0 ? "No gain yet" : formatGain(Math.abs(gain))}
+        {gain === null || gain === 0 ? null : <span className={styles.word}>{gain > 0 ? "better" : "worse"}</span>}
         {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
       </p>
       <dl className={styles.values}>
@@ -45,7 +45,8 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
 
 /** How many measurements stand behind the numbers: a single one of a noisy system is no proof. */
 function Basis({ analysis }: { analysis: Analysis }) {
-  if (analysis.default === null || analysis.best.length !== 1) return null;
+  if (analysis.best.length > 1) return <p className={styles.basis}>Each by the trade-off that is best in it.</p>;
+  if (analysis.default === null) return null;
   const [first] = analysis.best;
   if (first === undefined) return null;
   if (first.numbers[0] === analysis.default.numbers[0]) return <p className={styles.basis}>The default is the best so far.</p>;

@@ -48,10 +48,10 @@ export function StudyTable({ studies, link }: Props) {
               <Progress done={study.finished_count} of={study.spec.budget?.max_trials} unit={study.finished_count === 1 ? "trial" : "trials"} />
             </td>
             <td data-label="Best" className={styles.number}>
-              {study.objectives?.map((objective) => <Best key={objective.metric} objective={objective} />)}
+              <div>{study.objectives?.map((objective) => <Best key={objective.metric} objective={objective} />)}</div>
             </td>
             <td data-label="Gain" className={styles.number}>
-              {study.objectives?.map((objective) => <Gain key={objective.metric} objective={objective} />)}
+              <div>{study.objectives?.map((objective) => <Gain key={objective.metric} objective={objective} />)}</div>
             </td>
             <td data-label="Updated" className={`${styles.number} ${styles.soft}`}>
               <Ago at={study.updated_at} />

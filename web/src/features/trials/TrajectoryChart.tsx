@@ -28,7 +28,7 @@ export function TrajectoryChart({ spec, trials, objectives, onPick }: Props) {
   if (objective === undefined) return null;
   return (
     <Card
-      title="Trials"
+      title="Trajectory"
       actions={
         <>
           {spec.objectives.length > 1 ? (
@@ -78,8 +78,8 @@ function Plot({ trials, objective, scale, standard, onPick }: PlotProps) {
   const logarithmic = scale === "log" && positive;
   const length = trials.at(-1)?.number ?? 0;
   const option = useCallback(
-    (palette: Palette) => chartOption({ data, palette, standard, length, logarithmic, name: objective.metric, unit }),
-    [data, standard, length, logarithmic, objective.metric, unit],
+    (palette: Palette) => chartOption({ data, palette, standard, length, logarithmic, unit }),
+    [data, standard, length, logarithmic, unit],
   );
   const pick = useCallback(
     (item: unknown) => {
@@ -93,8 +93,31 @@ function Plot({ trials, objective, scale, standard, onPick }: PlotProps) {
   return (
     <>
       {scale === "log" && !positive ? <p className={styles.note}>Values of zero and below have no place on a log scale: shown on a linear one.</p> : null}
+      <Legend data={data} />
       <Chart label={describe(data, objective.metric, unit, standard)} height={340} option={option} onPick={pick} />
     </>
+  );
+}
+
+function Legend({ data }: { data: Trajectory }) {
+  const marks: [shown: boolean, look: string | undefined, text: string][] = [
+    [data.completed.length > 0, styles.completed, "completed"],
+    [data.best.length > 0, styles.best, "best so far"],
+    [data.pruned.length > 0, styles.pruned, "stopped early, last value"],
+    [data.infeasible.length > 0, styles.infeasible, `infeasible (${data.infeasible.length})`],
+    [data.failed.length > 0, styles.failed, `failed (${data.failed.length})`],
+  ];
+  return (
+    <ul className={styles.legend}>
+      {marks.map(([shown, look, text]) =>
+        shown ? (
+          <li key={text}>
+            <span className={look} aria-hidden="true" />
+            {text}
+          </li>
+        ) : null,
+      )}
+    </ul>
   );
 }
 
@@ -115,12 +138,11 @@ interface OptionInput {
   standard: number | null;
   length: number;
   logarithmic: boolean;
-  name: string;
   unit: string;
 }
 
-function chartOption({ data, palette, standard, length, logarithmic, name, unit }: OptionInput): EChartsOption {
-  const { accent, bad, info, line, soft, surface, text, warn } = palette;
+function chartOption({ data, palette, standard, length, logarithmic, unit }: OptionInput): EChartsOption {
+  const { accent, bad, font, info, line, soft, surface, text, warn } = palette;
   const rug = data.infeasible.length + data.failed.length > 0;
   const xAxis = {
     type: "value" as const,
@@ -130,17 +152,16 @@ function chartOption({ data, palette, standard, length, logarithmic, name, unit 
     splitLine: { show: false },
     axisLine: { lineStyle: { color: line } },
     axisTick: { show: false },
-    axisLabel: { color: soft, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? String(value) : "") },
+    axisLabel: { color: soft, fontSize: 13, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? String(value) : "") },
   };
   const marks = (trials: number[]): Point[] => trials.map((number) => [number, 0]);
   return {
     animation: false,
-    textStyle: { fontFamily: "inherit", color: text },
+    textStyle: { fontFamily: font, color: text },
     grid: [
-      { left: LEFT, right: 16, top: 36, bottom: rug ? 58 : 24 },
+      { left: LEFT, right: 16, top: 14, bottom: rug ? 58 : 24 },
       { left: LEFT, right: 16, height: 18, bottom: 24 },
     ],
-    legend: { top: 0, left: 0, itemWidth: 14, itemHeight: 9, textStyle: { color: soft }, inactiveColor: line },
     tooltip: {
       trigger: "item",
       // Text, not HTML: units and names are users' own.
@@ -163,8 +184,7 @@ function chartOption({ data, palette, standard, length, logarithmic, name, unit 
       {
         type: logarithmic ? "log" : "value",
         scale: true,
-        name: unit && unit !== "s" ? `${name} [${unit}]` : "",
-        axisLabel: { color: soft, formatter: (value: number) => formatMetric(value, unit, 3) },
+        axisLabel: { color: soft, fontSize: 13, hideOverlap: true, formatter: (value: number) => formatMetric(value, unit, 3) },
         splitLine: { lineStyle: { color: line } },
       },
       { type: "value", gridIndex: 1, min: -1, max: 1, show: false },
@@ -194,7 +214,7 @@ function chartOption({ data, palette, standard, length, logarithmic, name, unit 
                 silent: true,
                 symbol: "none",
                 lineStyle: { color: soft, type: "dashed" },
-                label: { formatter: "default", position: "insideEndTop", color: soft },
+                label: { formatter: "default", position: "insideEndTop", color: soft, fontSize: 13 },
                 data: [{ yAxis: standard }],
               },
       },

@@ -226,7 +226,7 @@ function Row({ study, spec, trial, parameters, standard, isBest, columns, open, 
         </th>
         <td>
           <StateBadge state={trial.state} />
-          {isBest ? <span className={styles.mark}>best</span> : null}
+          {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? "trade-off" : "best"}</span> : null}
           {trial.origin === "suggested" ? null : <span className={styles.origin}>{trial.origin}</span>}
         </td>
         {spec.objectives.map((objective) => {
