@@ -29,6 +29,9 @@ def generate(into: Path) -> None:
     sources = sorted(str(path) for path in HERE.rglob("*.proto"))
     arguments = ["protoc", f"-I{HERE}", f"-I{include}"]
     arguments += [f"--{kind}_out={into}" for kind in ("python", "grpc_python", "mypy", "mypy_grpc")]
+    # beside this Python, which need not be in the PATH
+    programs = Path(sys.executable).parent
+    arguments += [f"--plugin=protoc-gen-{kind}={programs / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]
     if protoc.main([*arguments, *sources]) != 0:
         sys.exit("protoc failed; its message stands above")
 
@@ -45,7 +48,8 @@ def install(generated: Path, target: str, rooms: tuple[str, ...]) -> None:
             text = path.read_text()
             text = re.sub(r"^from trimtab\.\w+\.v1 import", f"from {package} import", text, flags=re.MULTILINE)
             # the type stubs import whole paths: `import trimtab.x.v1.x_pb2` or with `as`
-            text = re.sub(r"^import trimtab\.\w+\.v1\.(\w+)( as .*)?$", rf"from {package} import \1\2", text, flags=re.MULTILINE)
+            whole_path = re.compile(r"^import trimtab\.\w+\.v1\.(\w+)( as .*)?$", flags=re.MULTILINE)
+            text = whole_path.sub(rf"from {package} import \1\2", text)
             text = re.sub(r"\btrimtab\.\w+\.v1\.(\w+_pb2)", r"\1", text)
             (folder / path.name).write_text(text)
 

@@ -3,6 +3,7 @@
 # Arguments go to `uv sync` (such as --group bench).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+root=$PWD
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
 stop() { say "$*"; exit 1; }
@@ -86,7 +87,7 @@ build_console() {
     } | sha256sum)
     if [ "$built" != "$(cat web/dist/.built-from 2>/dev/null)" ]; then
         say "building the console"
-        (cd web && PYTHON=../.venv/bin/python npm run --silent build) >.cache/console-build.log 2>&1 || {
+        (cd web && PYTHON="$root/.venv/bin/python" npm run --silent build) >.cache/console-build.log 2>&1 || {
             cat .cache/console-build.log >&2
             return 1
         }

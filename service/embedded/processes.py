@@ -68,7 +68,7 @@ class Child:
     environment: Mapping[str, str]
     # None: it writes to where this process does
     log: Path | None
-    stop_signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 4.0),)
+    stop_signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 3.0),)
     death_signal: signal.Signals = signal.SIGKILL
     before: Callable[[], None] | None = None
     process: subprocess.Popen[bytes] | None = None

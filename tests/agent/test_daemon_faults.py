@@ -128,7 +128,7 @@ def test_service_away_and_agent_killed_and_the_lease_lost_meanwhile(agent: Agent
     far_side.wait_for(lambda: far_side.started.get(lease))
     far_side.close()
     agent.kill()
-    wait_until(lambda: not processes_of(agent.state))
+    wait_until(lambda: list(agent.state.glob("leases/*/result.json")))
     far_side.lost.add(lease)
     del far_side.granted[lease]
     far_side.open()

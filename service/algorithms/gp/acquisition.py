@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ROOT_HALF_PI = math.sqrt(math.pi / 2.0)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # A probability of feasibility below which a configuration is hardly worth a trial, and how much faster its worth falls.
-_LOG_DOUBTFUL = math.log(0.25)
+_LOG_DOUBTFUL = math.log(0.4)
 _STEEPER = 20.0
 _CHUNK = 4096
 _CHUNK_OF_BOTORCH = 256
@@ -85,7 +85,7 @@ class LogNoisyExpectedImprovement:
 class LogFeasibility:
     """The logarithm of the probability that a configuration works, after a process fitted to 1 (it did) and -1.
 
-    Below a probability of a quarter it falls ever faster. Otherwise, once the best that works is known well, the
+    Below a probability of 0.4 it falls ever faster. Otherwise, once the best that works is known well, the
     remaining improvement there is so small that even a hopeless configuration promises more.
     """
 

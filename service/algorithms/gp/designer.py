@@ -12,9 +12,10 @@ What is learned from a trial, by its state:
   improvement is weighed by it. An infeasible configuration is never suggested again.
 - FAILED: nothing, for it was the machine's fault. The configuration may be suggested once more, but not a third time.
 
-With several objectives each has a process of its own, and every suggestion takes another random weighting of them, whose
-improvement BoTorch's qLogNoisyExpectedImprovement estimates. It is the one case that imports BoTorch: for one objective
-the closed forms of `models` and `acquisition` are the same model and the same acquisition at a twentieth of the cost.
+With several objectives each has a process of its own, and every suggestion takes another random weighting of them; its
+improvement is what BoTorch's qLogNoisyExpectedImprovement estimates. It is the one case that imports BoTorch: for one
+objective, `models` and `acquisition` have the same model and the same acquisition in closed form, at a twentieth of the
+cost.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ _DRAWS = 16
 _BASELINE = 8
 _SCALARISED_DRAWS = 64
 _AUGMENTED = 0.05
+_BEYOND = 0.5
 _MOST_FAILURES = 2
 _TRIES = 200
 
@@ -440,13 +442,14 @@ class GpDesigner(Designer):
         front = values[non_dominated(-values)]
         # The span of the Pareto set, so that weights mean the same whatever the worst trials were.
         span = np.ptp(front if len(front) > 1 else values, axis=0)
-        ideal = values.max(0)
+        # Beyond the best of each objective, or nothing would be gained by a better one.
+        ideal = values.max(0) + _BEYOND * span
         weights = random.dirichlet(np.ones(len(ideal))) / np.where(span > 0.0, span, 1.0)
         regret = weights * (ideal - values)
         order = np.argsort(regret.max(1) + _AUGMENTED * regret.sum(1), kind="stable")
         distinct = rows[_first_of_each(rows[order], order)]
 
-        def scalarised(samples: Tensor, points: Tensor | None = None) -> Tensor:
+        def scalarised(samples: Tensor, **_: object) -> Tensor:
             lost = torch.from_numpy(weights) * (torch.from_numpy(ideal) - samples)
             return -(lost.amax(-1) + _AUGMENTED * lost.sum(-1))
 

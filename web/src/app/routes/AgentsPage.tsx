@@ -22,7 +22,10 @@ export function AgentsPage() {
         <div className={styles.panel}>
           <Empty title="No agents yet">
             <p>An agent runs trials on a machine, with the components that its administrator installed there. Start one with:</p>
-            <Code>{`trimtab-agent run --server ${location.hostname}:8471 --token-file admin-token --components ./components`}</Code>
+            <Code>{`trimtab-agent run \\
+    --server ${location.hostname}:8471 \\
+    --token-file admin-token \\
+    --components ./components`}</Code>
             <p>Studies that you ask and tell from a script need none.</p>
           </Empty>
         </div>

@@ -62,10 +62,15 @@ function StudyView({ study, trials, connection }: { study: Study; trials: Trial[
       </div>
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
       <Facts study={study} />
-      {study.finished_count === 0 && study.active_count === 0 ? <FirstTrial study={study} /> : null}
+      {hasBegun(study) ? null : <FirstTrial study={study} />}
       {study.trial_count === 0 ? null : <Results study={study} trials={trials} />}
     </>
   );
+}
+
+/** Whether a trial was ever started. */
+function hasBegun(study: Study): boolean {
+  return study.finished_count + study.active_count > 0;
 }
 
 function Results({ study, trials }: { study: Study; trials: Trial[] }) {
@@ -75,11 +80,15 @@ function Results({ study, trials }: { study: Study; trials: Trial[] }) {
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   return (
     <>
-      <div className={styles.columns}>
-        <TrajectoryChart spec={study.spec} trials={trials} objectives={analysis?.objectives} onPick={open} />
-        <Card title="Gain against the default">{analysis === undefined ? null : <Gain analysis={analysis} />}</Card>
-      </div>
-      {analysis === undefined ? null : <BestConfiguration spec={study.spec} analysis={analysis} />}
+      {hasBegun(study) ? (
+        <>
+          <div className={styles.columns}>
+            <TrajectoryChart spec={study.spec} trials={trials} objectives={analysis?.objectives} onPick={open} />
+            <Card title="Gain against the default">{analysis === undefined ? null : <Gain analysis={analysis} />}</Card>
+          </div>
+          {analysis === undefined ? null : <BestConfiguration spec={study.spec} analysis={analysis} />}
+        </>
+      ) : null}
       <TrialTable
         study={study.name}
         spec={study.spec}
