@@ -62,6 +62,7 @@ def up_to_date() -> bool:
 
 
 def main() -> None:
+    """Generates the code unless it is up to date."""
     if up_to_date():
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -34,16 +34,37 @@ find_uv() {
         fi
     done
     say "installing uv, which installs the rest, into .cache/uv"
-    rm -rf .cache/uv
-    if "$python" -m pip --version >/dev/null 2>&1; then
-        "$python" -m pip install --quiet --disable-pip-version-check --target .cache/uv uv >&2
-    elif "$python" -m venv .cache/uv >/dev/null 2>&1; then
-        .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check uv >&2
-    else
+    # A bare Debian has neither pip nor a venv with pip in it.
+    local way
+    for way in uv_by_pip uv_by_venv uv_by_apt uv_by_installer; do
         rm -rf .cache/uv
-        stop "neither uv, pip nor venv is there; install one of them (Debian and Ubuntu: apt install python3-venv)"
-    fi
-    echo .cache/uv/bin/uv
+        if $way >.cache/uv-install.log 2>&1 && .cache/uv/bin/uv --version >/dev/null 2>&1; then
+            echo .cache/uv/bin/uv
+            return
+        fi
+    done
+    cat .cache/uv-install.log >&2
+    stop "uv could not be installed. Install it yourself, or pip (Debian and Ubuntu: apt install python3-pip), and try again"
+}
+
+uv_by_pip() {
+    "$python" -m pip install --disable-pip-version-check --target .cache/uv uv
+}
+
+uv_by_venv() {
+    "$python" -m venv .cache/uv && .cache/uv/bin/python -m pip install --disable-pip-version-check uv
+}
+
+uv_by_apt() {
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+    command -v apt-get && "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install -y --no-install-recommends python3-pip &&
+        /usr/bin/python3 -m pip install --disable-pip-version-check --target .cache/uv uv
+}
+
+uv_by_installer() {
+    command -v curl && curl -LsSf https://astral.sh/uv/install.sh |
+        env UV_INSTALL_DIR="$PWD/.cache/uv/bin" INSTALLER_NO_MODIFY_PATH=1 sh
 }
 
 python=$(find_python)

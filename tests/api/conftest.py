@@ -1,7 +1,8 @@
-"""A client of the REST interface, and spaces to create studies with."""
+"""A client of the REST interface, and studies to use it on."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,6 @@ SPEC: Json = {
             {"name": "x", "type": "float", "min": 0.0, "max": 1.0, "default": 0.5},
             {"name": "n", "type": "int", "min": 1, "max": 16, "default": 4},
         ],
-        "constraints": [],
     },
     "objectives": [{"metric": "seconds", "goal": "minimize", "unit": "s"}],
     "algorithm": {"name": "random"},
@@ -25,23 +25,30 @@ SPEC: Json = {
 
 
 class Api:
-    """Sends JSON with a bearer token and gives back status and JSON."""
+    """Sends JSON with a bearer token; gives back status and JSON."""
 
     def __init__(self, token: str = "test-token") -> None:
-        self.client = Client(headers={"Authorization": f"Bearer {token}"} if token else None)
+        self.client = Client(headers={"Authorization": f"Bearer {token}"})
 
-    def __call__(self, method: str, path: str, body: object = None, **options: Any) -> tuple[int, Json]:
-        """`path` is below /api/v1."""
-        response = self.client.generic(
-            method, f"/api/v1{path}", b"" if body is None else _dumps(body), "application/json", **options
-        )
+    def __call__(self, method: str, path: str, body: object = None) -> tuple[int, Json]:
+        """`path` is below /api/v1. Bytes are sent as they are."""
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        response = self.client.generic(method, f"/api/v1{path}", content, "application/json")
         return response.status_code, response.json() if response.content else {}
 
+    def ok(self, method: str, path: str, body: object = None) -> Json:
+        """The same for what must succeed."""
+        status, answer = self(method, path, body)
+        assert status < 300, answer
+        return answer
 
-def _dumps(body: object) -> bytes:
-    import json
-
-    return body if isinstance(body, bytes) else json.dumps(body).encode()
+    def refused(self, status: int, code: str, method: str, path: str, body: object = None) -> Json:
+        """The same for what must be refused with this status and code; gives the problem document."""
+        found, answer = self(method, path, body)
+        assert (found, answer.get("status"), answer.get("code")) == (status, status, code), answer
+        assert answer["type"] == f"urn:trimtab:error:{code}"
+        assert {"title", "detail", "retryable", "data"} <= answer.keys()
+        return answer
 
 
 @pytest.fixture
@@ -52,11 +59,10 @@ def api(db: None) -> Api:
 
 @pytest.fixture
 def study(api: Api) -> Callable[..., str]:
-    """Creates a study and gives its name: `study("name", budget={...})` changes the spec."""
+    """Creates a study and gives its name; keywords change its spec."""
 
     def create(name: str = "s", **changes: Any) -> str:
-        status, body = api("POST", "/studies", {"name": name, "spec": {**SPEC, **changes}})
-        assert status == 201, body
+        api.ok("POST", "/studies", {"name": name, "spec": {**SPEC, **changes}})
         return name
 
     return create

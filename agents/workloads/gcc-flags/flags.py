@@ -41,7 +41,9 @@ def listing(compiler: str, kind: str) -> dict[str, tuple[str, str]]:
     """
     answer = run([compiler, "-Q", "-O2", f"--help={kind}"])
     if answer.returncode != 0:
-        raise CompilerError(f"{compiler!r} does not list its {kind}: is it clang under the name of gcc? Set CC to a GCC")
+        raise CompilerError(
+            f"{compiler!r} does not list its {kind}: is it clang under the name of gcc? Set CC to a GCC"
+        )
     options: dict[str, tuple[str, str]] = {}
     for line in answer.stdout.splitlines():
         match = re.fullmatch(r"\s+(?:-f|--param=)([\w-]+)=?(\[[^\]]*\]|<[^>]*>)?\s+(\S+)\s*", line)
@@ -106,7 +108,8 @@ def spellings(described: dict[str, object]) -> list[str]:
     flag, values = described["flag"], described.get("values")
     if isinstance(flag, dict):
         return list(flag.values())
-    assert isinstance(flag, str) and isinstance(values, list)
+    assert isinstance(flag, str)
+    assert isinstance(values, list)
     return [flag.format(value=value) for value in values if value != described["default"]]
 
 
@@ -142,6 +145,7 @@ def describe(compiler: str, names: list[str]) -> dict[str, dict[str, object]]:
 
 
 def main() -> int:
+    """Prints the parameters named on the command line; 1 where there is no GCC to ask."""
     compiler = os.environ.get("CC", "gcc")
     try:
         parameters = describe(compiler, sys.argv[1:])

@@ -23,7 +23,9 @@ def flags(*names: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 
-@pytest.mark.parametrize("arguments", [[], ["-O0"], ["-Ofast", "-march=native", "-flto"], ["-fsanitize=address,undefined"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["-O0"], ["-Ofast", "-march=native", "-flto"], ["-fsanitize=address,undefined"]]
+)
 def test_right_results_whatever_the_flags(tmp_path: Path, arguments: list[str]) -> None:
     answer = subprocess.run([build(tmp_path / "work", *arguments)], capture_output=True, text=True, check=True)
     metrics = json.loads(answer.stdout)
@@ -53,7 +55,9 @@ def test_a_broken_build_is_found_out(tmp_path: Path) -> None:
 
 
 def test_flags_have_the_compilers_kinds_values_and_defaults() -> None:
-    answer = flags("unroll-loops", "vect-cost-model", "param:sched-pressure-algorithm", "param:max-unroll-times", "march:native")
+    answer = flags(
+        "unroll-loops", "vect-cost-model", "param:sched-pressure-algorithm", "param:max-unroll-times", "march:native"
+    )
     parameters = json.loads(answer.stdout)["parameters"]
     assert list(parameters) == [
         "unroll-loops",
@@ -81,7 +85,9 @@ def test_unknown_flags_are_left_out_with_a_note() -> None:
         assert f"left out: {name}: " in answer.stderr
 
 
-@pytest.mark.parametrize(("compiler", "message"), [("no-such-compiler", "install gcc or set CC"), ("false", "set CC to a GCC")])
+@pytest.mark.parametrize(
+    ("compiler", "message"), [("no-such-compiler", "install gcc or set CC"), ("false", "set CC to a GCC")]
+)
 def test_no_gcc_is_a_clear_error(compiler: str, message: str) -> None:
     answer = flags("unroll-loops", CC=compiler)
     assert answer.returncode == 1

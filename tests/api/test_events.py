@@ -1,0 +1,110 @@
+"""A study's event stream, from a real service as a browser reads it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.conftest import SPEC
+from tests.factories.service import EmbeddedService
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def client(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {embedded_service.token}"}
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def name(client: httpx.Client) -> str:
+    name = f"events-{uuid.uuid4().hex[:8]}"
+    client.post("/studies", json={"name": name, "spec": SPEC}).raise_for_status()
+    return name
+
+
+def events(response: httpx.Response) -> Iterator[tuple[str, int, Json]]:
+    """Kind, id and data of each event, as the HTML standard reads the stream."""
+    kind, number, data = "message", 0, ""
+    for line in response.iter_lines():
+        field, _, value = line.partition(": ")
+        if line == "" and data:
+            yield kind, number, json.loads(data)
+            kind, data = "message", ""
+        elif field == "event":
+            kind = value
+        elif field == "id":
+            number = int(value)
+        elif field == "data":
+            data += value
+
+
+def watch(client: httpx.Client, name: str, **headers: str) -> Any:
+    return client.stream("GET", f"/studies/{name}/events", headers=headers)
+
+
+def test_the_stream_tells_all_and_then_each_change(client: httpx.Client, name: str) -> None:
+    client.post(f"/studies/{name}/suggestions", json={"count": 2}).raise_for_status()
+    with watch(client, name) as response:
+        assert response.headers["Content-Type"] == "text/event-stream"
+        assert "no-store" in response.headers["Cache-Control"]
+        stream = events(response)
+        kind, number, data = next(stream)
+        assert (kind, number, data["more"]) == ("change", data["revision"], False)
+        assert [trial["number"] for trial in data["trials"]] == [1, 2]
+        client.post(f"/studies/{name}/trials/2/complete", json={"metrics": {"seconds": 1}}).raise_for_status()
+        kind, later, data = next(stream)
+        assert later > number
+        assert [(trial["number"], trial["state"]) for trial in data["trials"]] == [(2, "COMPLETED")]
+        assert data["study"]["finished_count"] == 1
+        client.patch(f"/studies/{name}", json={"state": "PAUSED"}).raise_for_status()
+        assert next(stream)[2]["study"]["state"] == "PAUSED"
+        client.delete(f"/studies/{name}").raise_for_status()
+        assert next(stream)[0] == "deleted"
+        assert list(stream) == []
+
+
+def test_a_broken_stream_goes_on_where_it_was(client: httpx.Client, name: str) -> None:
+    client.post(f"/studies/{name}/suggestions", json={"count": 2}).raise_for_status()
+    with watch(client, name) as response:
+        _, seen, _ = next(events(response))
+    client.post(f"/studies/{name}/trials/1/complete", json={"metrics": {"seconds": 1}}).raise_for_status()
+    with watch(client, name, **{"Last-Event-ID": str(seen)}) as response:
+        assert [trial["number"] for trial in next(events(response))[2]["trials"]] == [1]
+    with client.stream("GET", f"/studies/{name}/events?after_revision={seen}") as response:
+        assert [trial["number"] for trial in next(events(response))[2]["trials"]] == [1]
+    # Of a study of this name that is gone a higher revision was seen.
+    with watch(client, name, **{"Last-Event-ID": "999999"}) as response:
+        assert len(next(events(response))[2]["trials"]) == 2
+
+
+def test_a_long_history_comes_in_parts_without_a_gap(client: httpx.Client, name: str) -> None:
+    for _ in range(2):
+        client.post(f"/studies/{name}/suggestions", json={"count": 600}).raise_for_status()
+    with watch(client, name) as response:
+        stream = events(response)
+        numbers: list[int] = []
+        while True:
+            _, _, data = next(stream)
+            numbers += [trial["number"] for trial in data["trials"]]
+            if not data["more"]:
+                break
+    assert numbers == list(range(1, 1201))
+
+
+def test_errors_come_as_problem_documents(client: httpx.Client, name: str) -> None:
+    for path, status, code in (
+        ("/studies/none/events", 404, "study_not_found"),
+        (f"/studies/{name}/events?after_revision=-1", 400, "invalid_argument"),
+    ):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+        assert answer.headers["Content-Type"] == "application/problem+json"
+    assert client.post(f"/studies/{name}/events").status_code == 405

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.api import health
+from tests.api.conftest import Api
+
+
+def samples(client: Client) -> dict[tuple[str, ...], float]:
+    answer = client.get("/metrics")
+    assert answer.status_code == 200
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.content.decode())
+        for sample in family.samples
+    }
+
+
+def test_alive_and_ready(db: None) -> None:
+    assert Client().get("/healthz").json() == {"status": "ok"}
+    assert Client().get("/readyz").json() == {"status": "ok", "database": "ok", "migrations": "ok"}
+
+
+def test_not_ready_before_the_migrations(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_migrated", False)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'fleet'")
+    answer = Client().get("/readyz")
+    assert answer.status_code == 503
+    assert "trimtab-service migrate" in answer.json()["migrations"]
+    assert Client().get("/healthz").status_code == 200
+
+
+def test_metrics_count_what_there_is(api: Api, study: Callable[..., str]) -> None:
+    study("one")
+    study("two")
+    api.ok("PATCH", "/studies/two", {"state": "PAUSED"})
+    api.ok("POST", "/studies/one/suggestions", {"count": 3})
+    api.ok("POST", "/studies/one/trials/1/complete", {"metrics": {"seconds": 1}})
+    route = "api/v1/studies/<str:name>/suggestions"
+    found = samples(Client())
+    assert found["trimtab_studies", "active"] == found["trimtab_studies", "paused"] == 1
+    assert (found["trimtab_trials", "active"], found["trimtab_trials", "finished"]) == (2, 1)
+    assert found["trimtab_operations", "pending"] == 0
+    assert found["trimtab_agents", "online"] == 0
+    before = found["trimtab_http_request_seconds_count", "POST", route, "200"]
+    api.ok("POST", "/studies/one/suggestions", {})
+    assert samples(Client())["trimtab_http_request_seconds_count", "POST", route, "200"] == before + 1
+
+
+def test_metrics_cost_a_fixed_number_of_queries(
+    api: Api, study: Callable[..., str], django_assert_num_queries: Callable[..., object]
+) -> None:
+    for index in range(5):
+        study(f"s{index}")
+    with django_assert_num_queries(3):  # type: ignore[attr-defined]
+        samples(Client())

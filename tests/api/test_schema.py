@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from django.test import Client
+from drf_spectacular.validation import validate_schema
+
+
+def test_the_schema_is_valid_and_tells_every_path() -> None:
+    schema = Client().get("/api/v1/schema").json()
+    validate_schema(schema)
+    assert schema["openapi"].startswith("3.")
+    paths = schema["paths"]
+    assert {
+        f"/api/v1{path}"
+        for path in (
+            "/session", "/studies", "/studies/{name}", "/studies/{name}/best", "/studies/{name}/analysis",
+            "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/trials",
+            "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
+            "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",
+            "/studies/{name}/trials/{number}/measurements", "/operations/{operation_id}", "/agents", "/agents/{agent_id}",
+        )
+    } == set(paths)  # fmt: skip
+    for path in paths.values():
+        for operation in path.values():
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
+    assert "text/event-stream" in paths["/api/v1/studies/{name}/events"]["get"]["responses"]["200"]["content"]

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.api.conftest import SPEC, Api
+
+Create = Callable[..., str]
+
+
+def test_a_study_comes_back_as_it_was_created(api: Api) -> None:
+    created = api.ok("POST", "/studies", {"name": "s", "spec": SPEC})
+    assert created == api.ok("GET", "/studies/s")
+    assert created["spec"]["space"]["parameters"] == SPEC["space"]["parameters"]
+    assert created["spec"]["budget"] == {"max_trials": None, "max_seconds": None}
+    assert (created["state"], created["trial_count"], created["revision"]) == ("ACTIVE", 0, 1)
+
+
+def test_the_list_is_filtered_and_paged(api: Api, study: Create) -> None:
+    for name in ("a1", "a2", "b1"):
+        study(name)
+    api.ok("PATCH", "/studies/a1", {"state": "PAUSED"})
+    first = api.ok("GET", "/studies?page_size=2")
+    assert [item["name"] for item in first["studies"]] == ["b1", "a2"]
+    assert first["total_count"] == 3
+    second = api.ok("GET", f"/studies?page_size=2&page_token={first['next_page_token']}")
+    assert ([item["name"] for item in second["studies"]], second["next_page_token"]) == (["a1"], "")
+    names = lambda query: [item["name"] for item in api.ok("GET", f"/studies?{query}")["studies"]]  # noqa: E731
+    assert names("name_prefix=a") == ["a2", "a1"]
+    assert names("state=PAUSED") == ["a1"]
+    assert names("state=PAUSED&state=ACTIVE") == ["b1", "a2", "a1"]
+    assert names("component=none") == []
+
+
+def test_states_step_as_the_table_allows(api: Api, study: Create) -> None:
+    study()
+    paused = api.ok("PATCH", "/studies/s", {"state": "PAUSED", "reason": "maintenance"})
+    assert (paused["state"], paused["state_reason"]) == ("PAUSED", "maintenance")
+    api.refused(409, "study_not_active", "POST", "/studies/s/suggestions", {})
+    api.ok("PATCH", "/studies/s", {"state": "ACTIVE"})
+    api.ok("PATCH", "/studies/s", {"state": "ABORTED"})
+    api.refused(409, "invalid_step", "PATCH", "/studies/s", {"state": "ACTIVE"})
+
+
+def test_deleting_twice_answers_the_same(api: Api, study: Create) -> None:
+    study()
+    assert api("DELETE", "/studies/s") == api("DELETE", "/studies/s") == (204, {})
+    api.refused(404, "study_not_found", "GET", "/studies/s")
+    api.refused(404, "study_not_found", "DELETE", "/studies/never")
+
+
+def test_creating_is_idempotent_by_request_and_by_question(api: Api, study: Create) -> None:
+    body = {"name": "s", "spec": SPEC, "request_id": "r1"}
+    assert api.ok("POST", "/studies", body) == api.ok("POST", "/studies", body)
+    api.refused(409, "study_exists", "POST", "/studies", {"name": "s", "spec": SPEC})
+    api.ok("POST", "/studies", {"name": "s", "spec": SPEC, "load_if_exists": True})
+    other = {**SPEC, "objectives": [{"metric": "m", "goal": "maximize"}]}
+    api.refused(409, "study_differs", "POST", "/studies", {"name": "s", "spec": other, "load_if_exists": True})
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "value"),
+    [
+        ({"spec": SPEC}, "name", None),
+        ({"name": "no spaces", "spec": SPEC}, "name", "no spaces"),
+        ({"name": "s"}, "spec", None),
+        ({"name": "s", "spec": {**SPEC, "objectives": [{"metric": "m", "goal": "up"}]}}, "objectives[0].goal", "up"),
+        (
+            {
+                "name": "s",
+                "spec": {**SPEC, "space": {"parameters": [{"name": "x", "type": "float", "min": 2, "max": 1}]}},
+            },
+            "space[0].min",
+            2,
+        ),
+        ({"name": "s", "spec": {**SPEC, "algorithm": {"name": "magic"}}}, "algorithm.name", "magic"),
+        ({"name": "s", "spec": {**SPEC, "budget": {"max_trials": 0}}}, "budget.max_trials", 0),
+        ({"name": "s", "spec": {**SPEC, "budgets": {}}}, "budgets", "{}"),
+        ({"name": "s", "spec": SPEC, "speck": 1}, "speck", 1),
+        ({"name": "s", "spec": SPEC, "load_if_exists": "perhaps"}, "load_if_exists", "perhaps"),
+    ],
+)
+def test_a_bad_spec_is_refused_by_field_and_nothing_is_created(
+    api: Api, body: dict[str, object], field: str, value: object
+) -> None:
+    problem = api.refused(400, "invalid_argument", "POST", "/studies", body)
+    assert (problem["data"]["field"], problem["data"]["value"]) == (field, value)
+    assert problem["data"]["allowed"]
+    assert field in problem["detail"]
+    assert api.ok("GET", "/studies")["total_count"] == 0
+
+
+def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
+    study()
+    before = api.ok("GET", "/studies/s/analysis")
+    assert (before["default"], before["best"]) == (None, [])
+    assert before["default_params"] == {"x": 0.5, "n": 4}
+    assert before["objectives"] == [
+        {"metric": "seconds", "goal": "minimize", "unit": "s", "default": None, "best": None, "gain": None}
+    ]
+
+    def add(x: float, n: int, seconds: float) -> None:
+        api.ok("POST", "/studies/s/trials", {"params": {"x": x, "n": n}, "metrics": {"seconds": seconds}})
+
+    add(0.5, 4, 2.0)
+    add(0.1, 8, 1.0)
+    assert api.ok("GET", "/studies/s/analysis")["objectives"][0]["gain"] == 0.5
+    # Replicates count by their median: the configuration that seemed best is not.
+    add(0.1, 8, 4.0)
+    add(0.1, 8, 5.0)
+    add(0.2, 8, 1.5)
+    after = api.ok("GET", "/studies/s/analysis")
+    assert after["best"] == [{"numbers": [5], "params": {"x": 0.2, "n": 8}, "metrics": {"seconds": 1.5}}]
+    assert after["default"] == {"numbers": [1], "params": {"x": 0.5, "n": 4}, "metrics": {"seconds": 2.0}}
+    assert after["objectives"][0]["gain"] == 0.25
+    assert after["revision"] == api.ok("GET", "/studies/s")["revision"]
+    assert [trial["number"] for trial in api.ok("GET", "/studies/s/best")["trials"]] == [5]
+    (listed,) = api.ok("GET", "/studies?progress=true")["studies"]
+    assert listed["objectives"] == after["objectives"]
+    assert api.ok("GET", "/studies")["studies"][0]["objectives"] is None
+
+
+def test_with_several_objectives_the_front_is_best(api: Api, study: Create) -> None:
+    study(objectives=[{"metric": "t", "goal": "minimize"}, {"metric": "rate", "goal": "maximize"}])
+    for x, t, rate in ((0.5, 2.0, 10.0), (0.1, 1.0, 5.0), (0.2, 3.0, 20.0), (0.3, 4.0, 1.0)):
+        body = {"params": {"x": x, "n": 4}, "metrics": {"t": t, "rate": rate}}
+        api.ok("POST", "/studies/s/trials", body)
+    analysis = api.ok("GET", "/studies/s/analysis")
+    assert [best["numbers"] for best in analysis["best"]] == [[2], [1], [3]]
+    assert [(o["metric"], o["best"], o["gain"]) for o in analysis["objectives"]] == [
+        ("t", 1.0, 0.5),
+        ("rate", 20.0, 1.0),
+    ]
