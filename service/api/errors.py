@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpResponse, JsonResponse
 from rest_framework import exceptions
@@ -87,6 +88,11 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
         return _of_rest_framework(error, data)
     if isinstance(error, Http404):
         return NotFound("not_found", "There is nothing at this address.")
+    if isinstance(error, RequestDataTooBig):
+        allowed = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return ResourceExhausted(
+            "message_too_large", f"The request's body has more than the {allowed} bytes allowed.", allowed=allowed
+        )
     if isinstance(error, SuspiciousOperation | BadRequest):
         return MalformedRequest("malformed_request", str(error) or "The request is not well-formed.")
     if isinstance(error, OperationalError | InterfaceError):

@@ -16,7 +16,8 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
             "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/trials",
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",
-            "/studies/{name}/trials/{number}/measurements", "/operations/{operation_id}", "/agents", "/agents/{agent_id}",
+            "/studies/{name}/trials/{number}/measurements", "/operations/{operation_id}", "/agents",
+            "/agents/{agent_id}",
         )
     } == set(paths)  # fmt: skip
     for path in paths.values():

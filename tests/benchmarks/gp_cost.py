@@ -91,7 +91,6 @@ class Ax:
         from ax.api.client import Client
         from ax.api.configs import RangeParameterConfig
 
-        logging.getLogger("ax").setLevel(logging.CRITICAL)
         self._client: Any = Client(random_seed=0)
         self._client.configure_experiment(
             parameters=[RangeParameterConfig(name=name, bounds=(0.0, 1.0), parameter_type="float") for name in NAMES]
@@ -129,12 +128,14 @@ def run(quick: bool) -> Result:
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    logging.disable(logging.INFO)  # Ax tells of every trial
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             measured = {count: _measure(count) for count in ((20, 50) if quick else (20, 50, 100, 200))}
     finally:
         torch.set_num_threads(threads)
+        logging.disable(logging.NOTSET)
     rows = []
     for count, found in measured.items():
         for place, clock in enumerate(("CPU", "wall")):

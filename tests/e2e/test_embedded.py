@@ -111,6 +111,7 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
 
     # The supervisor itself: everything dies with it, and the next start goes on with the data.
     service.kill()
+    (service.data_dir / "broker" / "00000000000000000001_left.compute.msg").write_text('{"half": ')
     service.start()
     assert service.token == token
     assert study_names(service) == {"kept"}

@@ -6,7 +6,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["service.api.authentication.Authentication"],
     # Whoever is authenticated may do everything in the tenant, as long as there are no roles.
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_PARSER_CLASSES": ["service.api.parsers.LimitedJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "service.api.schema.Schema",
     "EXCEPTION_HANDLER": "service.api.errors.answer",

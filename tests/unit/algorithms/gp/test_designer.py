@@ -384,8 +384,7 @@ def test_two_objectives() -> None:
     late = [one.configuration for one in history[6:]]
     assert statistics.median(number(one, "y") for one in late) < 0.1
     xs = [number(one, "x") for one in late if number(one, "y") < 0.15]
-    assert min(xs) < 0.4
-    assert max(xs) > 0.6
+    assert max(xs) - min(xs) > 0.25, "one weighting after the other, not one point"
 
 
 def test_many_trials_are_thinned() -> None:
