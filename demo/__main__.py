@@ -13,17 +13,17 @@ import sys
 import time
 from pathlib import Path
 
-import trimtab
 from rich.console import Console
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from trimtab.progress import Progress as StudyProgress
-from trimtab.study import Study
 
+import trimtab
 from demo.gain import Gain, measure_gain
 from demo.parts import ROOT, WORKLOADS, Addresses, PartError, Parts
 from demo.rerun import Bench, RerunError
+from trimtab.progress import Progress as StudyProgress
+from trimtab.study import Study
 
 COMPONENT, APPLICATION, METRIC = "gcc-flags", "kernels", "seconds"
 # Interleaved pairs of runs that prove the gain: so many, or as many as fit into so many seconds, but no fewer than

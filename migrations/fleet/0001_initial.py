@@ -8,63 +8,98 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('studies', '0001_initial'),
-        ('tenancy', '0002_default_tenant'),
+        ("studies", "0001_initial"),
+        ("tenancy", "0002_default_tenant"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Agent',
+            name="Agent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('agent_id', models.CharField(max_length=100)),
-                ('name', models.CharField(max_length=200)),
-                ('version', models.CharField(blank=True, max_length=64)),
-                ('slots', models.PositiveIntegerField()),
-                ('labels', service.tenancy.fields.ExactJSONField(default=dict)),
-                ('components', service.tenancy.fields.ExactJSONField(default=list)),
-                ('session_id', models.CharField(blank=True, max_length=100)),
-                ('registered_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('last_seen_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("agent_id", models.CharField(max_length=100)),
+                ("name", models.CharField(max_length=200)),
+                ("version", models.CharField(blank=True, max_length=64)),
+                ("slots", models.PositiveIntegerField()),
+                ("labels", service.tenancy.fields.ExactJSONField(default=dict)),
+                ("components", service.tenancy.fields.ExactJSONField(default=list)),
+                ("session_id", models.CharField(blank=True, max_length=100)),
+                ("registered_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("last_seen_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Lease',
+            name="Lease",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
-                ('attempt', models.PositiveIntegerField()),
-                ('state', models.CharField(max_length=16)),
-                ('node', models.CharField(blank=True, max_length=200)),
-                ('granted_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('expires_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField(null=True)),
-                ('settled_at', models.DateTimeField(null=True)),
-                ('settlement', service.tenancy.fields.ExactJSONField(null=True)),
-                ('agent', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='fleet.agent')),
-                ('study', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='studies.study')),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
-                ('trial', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='studies.trial')),
+                ("id", models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
+                ("attempt", models.PositiveIntegerField()),
+                ("state", models.CharField(max_length=16)),
+                ("node", models.CharField(blank=True, max_length=200)),
+                ("granted_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("expires_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(null=True)),
+                ("settled_at", models.DateTimeField(null=True)),
+                ("settlement", service.tenancy.fields.ExactJSONField(null=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.agent"
+                    ),
+                ),
+                (
+                    "study",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="studies.study",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
+                (
+                    "trial",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="studies.trial"
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='agent',
-            constraint=models.UniqueConstraint(fields=('tenant', 'agent_id'), name='agent_identity'),
+            model_name="agent",
+            constraint=models.UniqueConstraint(fields=("tenant", "agent_id"), name="agent_identity"),
         ),
         migrations.AddIndex(
-            model_name='lease',
-            index=models.Index(condition=models.Q(('state', 'HELD')), fields=['agent'], name='lease_agent'),
+            model_name="lease",
+            index=models.Index(condition=models.Q(("state", "HELD")), fields=["agent"], name="lease_agent"),
         ),
         migrations.AddIndex(
-            model_name='lease',
-            index=models.Index(condition=models.Q(('state', 'HELD')), fields=['expires_at'], name='lease_expiry'),
+            model_name="lease",
+            index=models.Index(condition=models.Q(("state", "HELD")), fields=["expires_at"], name="lease_expiry"),
         ),
         migrations.AddConstraint(
-            model_name='lease',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'HELD')), fields=('trial',), name='lease_held_once'),
+            model_name="lease",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "HELD")), fields=("trial",), name="lease_held_once"
+            ),
         ),
     ]

@@ -7,35 +7,47 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=63, unique=True)),
-                ('name', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(max_length=63, unique=True)),
+                ("name", models.CharField(blank=True, max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(max_length=200)),
-                ('action', models.CharField(max_length=64)),
-                ('target', models.CharField(max_length=200)),
-                ('detail', service.tenancy.fields.ExactJSONField(default=dict)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("actor", models.CharField(max_length=200)),
+                ("action", models.CharField(max_length=64)),
+                ("target", models.CharField(max_length=200)),
+                ("detail", service.tenancy.fields.ExactJSONField(default=dict)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('action', 'study.delete')), fields=['tenant', 'target'], name='audit_deletions')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("action", "study.delete")),
+                        fields=["tenant", "target"],
+                        name="audit_deletions",
+                    )
+                ],
             },
         ),
     ]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.agent.far_side import TOKEN, FarSide
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
 from trimtab_agent.components.schema import Component
-
-from tests.agent.far_side import TOKEN, FarSide
 
 # every way that a trial can go, for the daemon's tests
 BASIC = """

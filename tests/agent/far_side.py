@@ -11,6 +11,7 @@ import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
 from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes without stubs
+
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
 from trimtab_agent.components.messages import of_value
 from trimtab_agent.components.schema import Scalar

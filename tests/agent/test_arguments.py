@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from trimtab_agent.components import arguments
 from trimtab_agent.components.placeholders import render_template
 from trimtab_agent.components.schema import Component

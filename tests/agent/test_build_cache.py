@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from trimtab_agent.supervisor import build_cache
 
 FORK = multiprocessing.get_context("fork")

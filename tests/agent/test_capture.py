@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from trimtab_agent.supervisor.capture import Capture, last_lines
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.agent.conftest import run_agent_command
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load, load_all
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Choices, Component, Range, Switch
 from trimtab_agent.errors import ComponentError
-
-from tests.agent.conftest import run_agent_command
 
 LoadComponent = Callable[..., Component]
 

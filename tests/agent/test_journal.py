@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from trimtab_agent.errors import JournalError
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import Lease, Settlement

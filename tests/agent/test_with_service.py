@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-import trimtab
-from trimtab.study import Study
-from trimtab.trial import Trial
 
+import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.factories.service import EmbeddedService
+from trimtab.study import Study
+from trimtab.trial import Trial
 
 COMPONENT = """
 name: NAME

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from trimtab_agent.components.schema import Metric
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, JobState, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-import trimtab
-from trimtab.study import Study
 from typer.testing import CliRunner
 
+import trimtab
 from service.main import app
 from tests.factories.service import EmbeddedService, free_port, wait_for
+from trimtab.study import Study
 
 NAMES = {"postgres", "web", "grpc", "worker", "beat"}
 STOP_SECONDS = 10.0

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import trimtab
-from trimtab.study import Study
 
+import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.service import EmbeddedService, wait_for
+from trimtab.study import Study
 
 TRIALS = 60
 # Short, so that the test need not wait for what a user would.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-import trimtab
 
+import trimtab
 from service.embedded.processes import Child, stop
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.service import free_port, postgres_server, wait_for

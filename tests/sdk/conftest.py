@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trimtab
-from trimtab.study import Study
 
+import trimtab
 from tests.factories.service import EmbeddedService
+from trimtab.study import Study
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import grpc
 from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+
 from trimtab._gen import errordetails_pb2, tuning_pb2, tuning_pb2_grpc
 
 METHODS = [method.name for method in tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].methods]

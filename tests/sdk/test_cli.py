@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trimtab
-from trimtab.cli.main import app
-from trimtab.study import Study
 from typer.testing import CliRunner
 
+import trimtab
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 from tests.sdk.hand import agent
+from trimtab.cli.main import app
+from trimtab.study import Study
 
 STUDY = """
 name: {name}

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import trimtab
 from hypothesis import given
 from hypothesis import strategies as st
+
+import trimtab
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput

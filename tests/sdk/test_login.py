@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 import trimtab
 from trimtab import login
 from trimtab.errors import InvalidInput, Unauthenticated

@@ -10,11 +10,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
-import trimtab
-from trimtab.study import Study
 
+import trimtab
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
+from trimtab.study import Study
 
 
 def states(study: Study) -> Counter[str]:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-import trimtab
 
+import trimtab
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import make_study
 

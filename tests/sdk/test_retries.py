@@ -7,12 +7,12 @@ from contextlib import ExitStack
 
 import grpc
 import pytest
+
 import trimtab
+from tests.sdk.far_side import FarSide, Refusal, serve
 from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.study import Study
-
-from tests.sdk.far_side import FarSide, Refusal, serve
 
 STUDY = pb.Study(
     name="s",

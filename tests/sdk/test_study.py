@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import trimtab
-from trimtab.study import Study
 
+import trimtab
 from tests.factories.service import EmbeddedService
 from tests.sdk.conftest import SPACE, make_study
+from trimtab.study import Study
 
 
 def test_the_example_of_the_documentation(embedded_service: EmbeddedService, name: str) -> None:

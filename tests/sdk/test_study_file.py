@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trimtab
 import yaml
+
+import trimtab
 from trimtab.cli import study_file
 from trimtab.errors import InvalidInput
 from trimtab.spec import Execution, StudySpec
