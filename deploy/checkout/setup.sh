@@ -36,7 +36,7 @@ find_uv() {
     say "installing uv, which installs the rest, into .cache/uv"
     # A bare Debian has neither pip nor a venv with pip in it.
     local way
-    for way in uv_by_pip uv_by_venv uv_by_apt uv_by_installer; do
+    for way in uv_by_pip uv_by_venv uv_by_apt; do
         rm -rf .cache/uv
         if $way >.cache/uv-install.log 2>&1 && .cache/uv/bin/uv --version >/dev/null 2>&1; then
             echo .cache/uv/bin/uv
@@ -60,11 +60,6 @@ uv_by_apt() {
     [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
     command -v apt-get && "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install -y --no-install-recommends python3-pip &&
         /usr/bin/python3 -m pip install --disable-pip-version-check --target .cache/uv uv
-}
-
-uv_by_installer() {
-    command -v curl && curl -LsSf https://astral.sh/uv/install.sh |
-        env UV_INSTALL_DIR="$PWD/.cache/uv/bin" INSTALLER_NO_MODIFY_PATH=1 sh
 }
 
 python=$(find_python)

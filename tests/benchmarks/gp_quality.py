@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from service.algorithms import registry
@@ -103,7 +104,7 @@ def _ackley(configuration: Configuration) -> float:
 
 def _rosenbrock(configuration: Configuration) -> float:
     x = _vector(configuration)
-    return sum(100 * (b - a * a) ** 2 + (1 - a) ** 2 for a, b in zip(x, x[1:], strict=False))
+    return sum(100 * (b - a * a) ** 2 + (1 - a) ** 2 for a, b in pairwise(x))
 
 
 def _levy(configuration: Configuration) -> float:
@@ -204,9 +205,10 @@ def _run_optuna(case: Case, seed: int, trials: int) -> list[float]:
         if dimension.kind == "int":
             return int(trial.suggest_int(name, int(low), int(high), log=dimension.log))
         if dimension.kind == "ordinal":  # its categories have no order: an index is the better form for it
-            return dimension.values[trial.suggest_int(name, 0, len(dimension.values) - 1)]
+            return dimension.values[int(trial.suggest_int(name, 0, len(dimension.values) - 1))]
         values = dimension.values if dimension.kind == "categorical" else (False, True)
-        return trial.suggest_categorical(name, list(values))  # type: ignore[no-any-return]
+        found: Scalar = trial.suggest_categorical(name, list(values))
+        return found
 
     values: list[float] = []
 

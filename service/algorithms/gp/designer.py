@@ -449,7 +449,7 @@ class GpDesigner(Designer):
         order = np.argsort(regret.max(1) + _AUGMENTED * regret.sum(1), kind="stable")
         distinct = rows[_first_of_each(rows[order], order)]
 
-        def scalarised(samples: Tensor, **_: object) -> Tensor:
+        def scalarised(samples: Tensor, X: Tensor | None) -> Tensor:  # noqa: N803 - BoTorch passes it by name
             lost = torch.from_numpy(weights) * (torch.from_numpy(ideal) - samples)
             return -(lost.amax(-1) + _AUGMENTED * lost.sum(-1))
 

@@ -63,7 +63,8 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
     if seen > study.revision:
         # Another study had this name when that was seen.
         seen = 0
-    first, spoken = True, time.monotonic()
+    # Whether the last event promised another one; so does the beginning.
+    more, spoken = True, time.monotonic()
     async with listener().watch(study=study.pk) as bell:
         while True:
             try:
@@ -73,10 +74,10 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
             if changes is None or changes.study.pk != study.pk:
                 yield "event: deleted\ndata: {}\n\n"
                 return
-            if first or changes.revision != seen:
+            if more or changes.revision != seen:
                 yield _event(changes)
-                first, seen, spoken = False, changes.revision, time.monotonic()
-                if changes.more:
+                more, seen, spoken = changes.more, changes.revision, time.monotonic()
+                if more:
                     continue
                 await asyncio.sleep(PAUSE_SECONDS)
             if await _heartbeat_due(bell, spoken):

@@ -47,9 +47,9 @@ def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
 
 
 def test_queues_are_apart(tmp_path: Path) -> None:
-    with connect(tmp_path) as connection:
-        compute = connection.SimpleQueue("compute")
-        sweep = connection.SimpleQueue("sweep")
+    with connect(tmp_path) as one, connect(tmp_path) as other:
+        compute = one.SimpleQueue("compute")
+        sweep = other.SimpleQueue("sweep")
         compute.put({"for": "compute"})
         sweep.put({"for": "sweep"})
         assert sweep.get(timeout=5).payload == {"for": "sweep"}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from botorch.acquisition import LogExpectedImprovement
+from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.sampling.normal import SobolQMCNormalSampler
 

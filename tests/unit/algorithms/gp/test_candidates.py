@@ -33,7 +33,7 @@ class Peak:
         self._top = top
 
     def score(self, rows: FloatArray) -> FloatArray:
-        return -((rows - self._top) ** 2).sum(1)
+        return np.asarray(-((rows - self._top) ** 2).sum(1), dtype=np.float64)
 
     def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.score(rows), -2.0 * (rows - self._top)

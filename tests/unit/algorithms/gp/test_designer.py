@@ -95,7 +95,7 @@ def branin(configuration: Configuration) -> float:
 
 def measured(count: int, seed: int = 0) -> list[Trial]:
     random = np.random.default_rng(seed)
-    points = [{"x": float(x), "y": float(y)} for x, y in random.random((count, 2))]
+    points: list[Configuration] = [{"x": float(x), "y": float(y)} for x, y in random.random((count, 2))]
     return [trial(place, point, branin(point)) for place, point in enumerate(points, 1)]
 
 
@@ -321,7 +321,8 @@ def test_fixed_values_are_kept() -> None:
     what = problem(CONDITIONAL)
     gp = designer(what)
     gp.update(run(what, conditional, 15))
-    for fixed in ({"depth": 0.25}, {"algorithm": "sort", "fair": True}, {"block": 2}):
+    asked: list[Configuration] = [{"depth": 0.25}, {"algorithm": "sort", "fair": True}, {"block": 2}]
+    for fixed in asked:
         for cursor_zero in (gp, designer(what)):
             for one in cursor_zero.suggest(3, cursor=0, fixed=fixed).configurations:
                 assert what.space.validate(one) == one

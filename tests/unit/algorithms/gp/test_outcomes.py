@@ -40,7 +40,7 @@ def test_the_jacobian_is_that_of_the_transformation() -> None:
 
     def spread(given: FloatArray) -> FloatArray:
         gaps = (given - values.min()) / 2.0
-        return np.log(gaps / np.median((values - values.min()) / 2.0) + 0.1)
+        return np.asarray(np.log(gaps / np.median((values - values.min()) / 2.0) + 0.1), dtype=np.float64)
 
     scale = spread(values).std()
     slope = (spread(values + 1e-7) - spread(values - 1e-7)) / 2e-7 / scale
