@@ -17,7 +17,7 @@ demo: setup ## Tune a C program's compiler flags and see the gain; then serve un
 	@exec $(BIN)/python -m demo $(if $(EXIT),--exit) $(ARGS)
 
 up: setup ## Run the service on this machine with the data of the demo (ARGS="--port 0 --host ...")
-	@exec $(BIN)/trimtab-service up --data-dir data/service $(ARGS)
+	@exec $(BIN)/trimtab-service up --data-dir data $(ARGS)
 
 test: setup ## Run all tests (ARGS="-k word" for some); installs what they need where it may
 	@deploy/checkout/test-programs.sh

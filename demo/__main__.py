@@ -26,9 +26,8 @@ from trimtab.progress import Progress as StudyProgress
 from trimtab.study import Study
 
 COMPONENT, APPLICATION, METRIC = "gcc-flags", "kernels", "seconds"
-# Interleaved pairs of runs that prove the gain: so many, or as many as fit into so many seconds, but no fewer than
-# give an interval of 95 %.
-PAIRS, PAIRS_SECONDS, PAIRS_LEAST = 15, 60.0, 6
+# The pairs of runs that prove the gain take at most so long, but are no fewer than give an interval of 95 %.
+PAIRS_SECONDS, PAIRS_LEAST = 60.0, 6
 
 screen = Console(highlight=False)
 
@@ -58,6 +57,7 @@ def arguments() -> argparse.Namespace:
     add("--data-dir", type=Path, default=ROOT / "data", help="where all data is kept (default: %(default)s)")
     add("--trials", type=int, default=30, help="trials of the study (default: %(default)s)")
     add("--seconds", type=float, default=120.0, help="time for the study (default: %(default)s)")
+    add("--pairs", type=int, default=15, help="pairs of runs that prove the gain (default: %(default)s)")
     return parser.parse_args()
 
 
@@ -77,7 +77,7 @@ def demonstrate(parts: Parts, options: argparse.Namespace) -> None:
     with trimtab.Client(addresses.grpc, token=parts.token) as client:
         study = open_study(client, options.trials)
         follow(study, parts, options.seconds)
-        show_result(study, parts.agent_state)
+        show_result(study, parts.agent_state, options.pairs)
     if not options.exit:
         serve(parts, addresses)
 
@@ -122,14 +122,14 @@ def follow(study: Study, parts: Parts, seconds: float) -> None:
         study.complete(f"{seconds:g} s are over")
 
 
-def show_result(study: Study, agent_state: Path) -> None:
+def show_result(study: Study, agent_state: Path, count: int) -> None:
     """Runs the default and the best configuration in turn, and shows what the difference is."""
     best = study.best_trial
     bench = Bench(WORKLOADS / COMPONENT / "component.yaml", APPLICATION, METRIC, agent_state)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("Proving it: default and best in turn", total=PAIRS)
-        pairs = bench.pairs(best.params, PAIRS, PAIRS_SECONDS, PAIRS_LEAST, lambda: bar.advance(task))
+        task = bar.add_task("Proving it: default and best in turn", total=count)
+        pairs = bench.pairs(best.params, count, PAIRS_SECONDS, PAIRS_LEAST, lambda: bar.advance(task))
     gain = measure_gain(pairs)
     table = Table.grid(padding=(0, 3))
     table.add_row("default (-O2)", f"{gain.default_seconds:.4f} s")

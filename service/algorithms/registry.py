@@ -76,7 +76,7 @@ GP_OPTIONS: tuple[Option, ...] = (
         name="initial",
         type="int",
         default=None,
-        doc="Space-filling trials before the first model; by default twice the parameters and 2, at most 10.",
+        doc="Space-filling trials before the first model; by default 6, or 4 for one parameter.",
         min=1,
         max=1000,
     ),

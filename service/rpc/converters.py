@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf import struct_pb2
 from google.protobuf.duration_pb2 import Duration
@@ -13,7 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from service._gen import agent_pb2, tuning_pb2
 from service.core.errors import InvalidInput
 from service.core.space import Scalar
-from service.fleet.leases import Grant
+from service.fleet.leases import Grant, Outcome
 from service.fleet.models import Agent
 from service.pipeline.report import Reported
 from service.studies.models import Measurement, Study, Trial
@@ -109,9 +109,9 @@ def trial_states(numbers: Iterable[int]) -> list[str]:
     return [_name_of(TRIAL_STATES, number, f"states[{index}]") for index, number in enumerate(numbers)]
 
 
-def outcome(number: int) -> str:
+def outcome(number: int) -> Outcome:
     """The outcome's name in the domain."""
-    return _name_of(OUTCOMES, number, "outcome")
+    return cast(Outcome, _name_of(OUTCOMES, number, "outcome"))
 
 
 def _name_of(numbers: Mapping[str, int], number: int, field: str) -> str:
@@ -300,7 +300,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
     message = tuning_pb2.Study(
         name=study.name,
         spec=spec_message(spec_of(study)),
-        state=STUDY_STATES[study.state],  # type: ignore[arg-type]
+        state=STUDY_STATES[study.state],
         state_reason=study.state_reason,
         revision=study.revision,
         trial_count=study.trial_count,
@@ -317,7 +317,7 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
     message = tuning_pb2.Trial(
         study=study,
         number=trial.number,
-        state=TRIAL_STATES[trial.state],  # type: ignore[arg-type]
+        state=TRIAL_STATES[trial.state],
         metrics=trial.metrics or {},
         reason=trial.reason,
         client_id=trial.client_id,
@@ -363,7 +363,7 @@ def operation_message(detail: OperationDetail) -> tuning_pb2.Operation:
     return tuning_pb2.Operation(
         id=str(operation.id),
         study=detail.study_name,
-        state=OPERATION_STATES[operation.state],  # type: ignore[arg-type]
+        state=OPERATION_STATES[operation.state],
         trials=[trial_message(detail.study_name, trial) for trial in detail.trials],
         space_exhausted=operation.exhausted,
         error_code=operation.error_code,

@@ -1,11 +1,13 @@
 """What happens around every call: limits, authentication, errors, counting."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -56,11 +58,12 @@ class Authentication:
 
     async def principal(self, context: Context) -> Principal:
         """Who calls. Raises Unauthenticated."""
-        header = next((value for key, value in context.invocation_metadata() or () if key == "authorization"), "")
+        metadata = context.invocation_metadata() or ()
+        header = str(next((value for key, value in metadata if key == "authorization"), ""))
         now = time.monotonic()
-        until, principal = self._remembered.get(header, (0.0, None))
-        if principal is not None and now < until:
-            return principal
+        known = self._remembered.get(header)
+        if known is not None and now < known[0]:
+            return known[1]
         principal = await self._threads.run(authenticate_header, header)
         if len(self._remembered) >= self.MAX_REMEMBERED:
             self._remembered.clear()
@@ -80,9 +83,9 @@ class Boundary(grpc.aio.ServerInterceptor):
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
+    ) -> Handler | None:
         """Wraps a method's handler, once."""
         method = handler_call_details.method
         wrapped = self._handlers.get(method)
@@ -94,7 +97,9 @@ class Boundary(grpc.aio.ServerInterceptor):
         return wrapped
 
     def _wrap(self, method: str, handler: Handler) -> Handler:
-        unary, stream = handler.unary_unary, handler.unary_stream
+        # The stubs have the types of gRPC's other server, the one without asyncio.
+        unary: Callable[[Message, Context], Awaitable[Message]] | None = cast(Any, handler.unary_unary)
+        stream: Callable[[Message, Context], AsyncIterator[Message]] | None = cast(Any, handler.unary_stream)
         if unary is not None:
 
             async def answer(request: Message, context: Context) -> Message | None:

@@ -57,7 +57,7 @@ def _trimtab_client(target: Target) -> RoundTrip:
 
     def round_trip() -> None:
         (trial,) = study.ask(1)
-        study.tell(trial, {"loss": trial.params["x"]})
+        study.tell(trial, {"loss": float(trial.params["x"])})
 
     return round_trip
 

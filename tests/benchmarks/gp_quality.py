@@ -38,6 +38,8 @@ from tests.benchmarks.table import Result, Row, main, result
 
 TRIALS, SEEDS = 60, 10
 QUICK_TRIALS, QUICK_SEEDS = 30, 3
+# The defaults of gp were chosen with seeds 0 to 31 on most of these functions: what is reported uses others.
+FIRST_SEED = 100
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,20 @@ def _levy(configuration: Configuration) -> float:
     return first + middle + last
 
 
+def _styblinski(configuration: Configuration) -> float:
+    return 0.5 * sum(v**4 - 16 * v**2 + 5 * v for v in _vector(configuration))
+
+
+def _griewank(configuration: Configuration) -> float:
+    x = _vector(configuration)
+    waves = math.prod(math.cos(v / math.sqrt(place)) for place, v in enumerate(x, 1))
+    return sum(v * v for v in x) / 4000 - waves + 1
+
+
+def _rastrigin(configuration: Configuration) -> float:
+    return sum(v * v - 10 * math.cos(2 * math.pi * v) + 10 for v in _vector(configuration))
+
+
 _BLOCKS = (4, 16, 64, 256, 1024)
 _ALGORITHMS = {"lz": (0.8, -2.0), "hash": (0.0, -1.0), "sort": (0.3, 0.5), "tree": (1.2, -0.5)}
 
@@ -163,6 +179,10 @@ CASES = (
         _mixed,
         0.0,
     ),
+    # These three had no part in the choice of gp's defaults.
+    Case("styblinski-5d", _box(5, -5, 5), _styblinski, 5 * -39.16616570377142),
+    Case("griewank-6d", _box(6, -50, 80), _griewank, 0.0),
+    Case("rastrigin-4d", _box(4, -4, 5.12), _rastrigin, 0.0),
 )
 
 
@@ -275,7 +295,9 @@ def run(quick: bool) -> Result:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
         running = {
-            (name, case.name): [pool.submit(_distance, name, case.name, seed, trials) for seed in range(seeds)]
+            (name, case.name): [
+                pool.submit(_distance, name, case.name, seed, trials) for seed in range(FIRST_SEED, FIRST_SEED + seeds)
+            ]
             for name in OPTIMISERS
             for case in CASES
         }

@@ -41,7 +41,7 @@ class GrpcService:
 
     @property
     def environment(self) -> dict[str, str]:
-        parts = conninfo_to_dict(self.server_url) | {"dbname": self.database}
+        parts: dict[str, Any] = conninfo_to_dict(self.server_url) | {"dbname": self.database}
         return {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "service.config.settings.hosted",
@@ -90,9 +90,9 @@ class GrpcService:
 
     def execute(self, statement: str, database: str = "") -> list[Any]:
         """Runs SQL with the database server's own rights; `{}` stands for the name of the service's database."""
-        parts = conninfo_to_dict(self.server_url) | ({"dbname": database} if database else {})
-        with psycopg.connect(**parts, autocommit=True) as connection:  # type: ignore[arg-type]
-            done = connection.execute(sql.SQL(statement).format(sql.Identifier(self.database)))  # type: ignore[arg-type]
+        parts: dict[str, Any] = conninfo_to_dict(self.server_url) | ({"dbname": database} if database else {})
+        with psycopg.connect(**parts, autocommit=True) as connection:
+            done = connection.execute(sql.SQL(statement).format(sql.Identifier(self.database)))
             return done.fetchall() if done.description else []
 
     def cut_connections(self) -> None:

@@ -1,5 +1,7 @@
 """What no method should have to think of: tokens, sizes, rubbish, health and reflection."""
 
+from typing import Any
+
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -62,7 +64,7 @@ def test_a_request_that_is_too_large(grpc_service: GrpcService, tuning: TuningSe
 
 
 def test_bytes_that_are_no_message(grpc_service: GrpcService) -> None:
-    call = grpc_service.channel().unary_unary("/trimtab.tuning.v1.TuningService/GetStudy")
+    call: Any = grpc_service.channel().unary_unary("/trimtab.tuning.v1.TuningService/GetStudy")
     with pytest.raises(grpc.RpcError) as caught:
         call(b"\xff\xff\xff", timeout=PATIENCE)
     assert caught.value.code() != grpc.StatusCode.OK
@@ -70,7 +72,7 @@ def test_bytes_that_are_no_message(grpc_service: GrpcService) -> None:
 
 
 def test_a_method_that_does_not_exist(grpc_service: GrpcService) -> None:
-    call = grpc_service.channel().unary_unary("/trimtab.tuning.v1.TuningService/Guess")
+    call: Any = grpc_service.channel().unary_unary("/trimtab.tuning.v1.TuningService/Guess")
     with pytest.raises(grpc.RpcError) as caught:
         call(b"", timeout=PATIENCE)
     assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED

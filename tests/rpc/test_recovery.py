@@ -36,7 +36,7 @@ def test_while_the_database_is_away(own_grpc_service: GrpcService) -> None:
 
     def is_serving() -> bool:
         answer = health.Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
-        return answer.status == health_pb2.HealthCheckResponse.SERVING
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     study = create(tuning)
     ask(tuning, study)
@@ -73,7 +73,7 @@ def test_waiters_are_woken_after_the_listener_lost_its_connection(own_grpc_servi
     time.sleep(2)
     tell(tuning, study, 1, 0.5)
     assert next(stream).trials[0].state == pb.TRIAL_STATE_COMPLETED
-    stream.cancel()  # type: ignore[attr-defined]
+    stream.cancel()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import pytest
@@ -231,22 +232,24 @@ def test_an_added_trial_is_added_once(tuning: TuningServiceStub) -> None:
 
 def test_what_does_not_exist(tuning: TuningServiceStub) -> None:
     study = create(tuning)
-    for call, request in (
+    calls: list[tuple[Any, Any]] = [
         (tuning.SuggestTrials, pb.SuggestTrialsRequest(study="nobody", count=1)),
         (tuning.CompleteTrial, pb.CompleteTrialRequest(study="nobody", trial=1, metrics={"loss": 1})),
         (tuning.ListTrials, pb.ListTrialsRequest(study="nobody")),
         (tuning.GetBestTrials, pb.GetBestTrialsRequest(study="nobody")),
         (tuning.UpdateStudyState, pb.UpdateStudyStateRequest(name="nobody", state=pb.STUDY_STATE_PAUSED)),
         (tuning.WatchStudy, pb.WatchStudyRequest(study="nobody")),
-    ):
+    ]
+    for call, request in calls:
         error = refusal(call, request)
         assert (error.status, error.code) == (grpc.StatusCode.NOT_FOUND, "study_not_found")
-    for call, request in (
+    calls = [
         (tuning.GetTrial, pb.GetTrialRequest(study=study, trial=1)),
         (tuning.GetTrial, pb.GetTrialRequest(study=study, trial=-1)),
         (tuning.CompleteTrial, pb.CompleteTrialRequest(study=study, trial=9, metrics={"loss": 1})),
         (tuning.StopTrial, pb.StopTrialRequest(study=study, trial=9)),
-    ):
+    ]
+    for call, request in calls:
         error = refusal(call, request)
         assert (error.status, error.code) == (grpc.StatusCode.NOT_FOUND, "trial_not_found")
     for identifier in ("", "nonsense", "0" * 32):

@@ -107,7 +107,7 @@ class Watcher:
         return [trial.number for event in self.events for trial in event.trials]
 
     def close(self) -> None:
-        self.call.cancel()  # type: ignore[attr-defined]
+        self.call.cancel()
         self.thread.join(PATIENCE)
 
 

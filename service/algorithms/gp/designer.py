@@ -154,7 +154,7 @@ class GpDesigner(Designer):
         self._threads = threads
         _limit_threads(threads)
         parameters = len(problem.space.parameters)
-        self._initial = min(2 * (parameters + 1), 10) if initial is None else initial
+        self._initial = min(2 * (parameters + 1), 6) if initial is None else initial
         self._encoding = Encoding(problem.space)
         self._layout = Layout.of(self._encoding)
         self._start = Sobol(problem, seed=seed, options={})

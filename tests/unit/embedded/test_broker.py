@@ -22,7 +22,8 @@ def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
     taken: list[int] = []
     failures: list[Exception] = []
     with connect(tmp_path) as reading:
-        queue = reading.SimpleQueue("compute")
+        # A name that no other test uses: kombu remembers for the whole process which queues there are.
+        queue = reading.SimpleQueue("whole")
 
         def read() -> None:
             try:
@@ -36,7 +37,7 @@ def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
         reader = threading.Thread(target=read)
         reader.start()
         with connect(tmp_path) as writing:
-            sender = writing.SimpleQueue("compute")
+            sender = writing.SimpleQueue("whole")
             for number in range(count):
                 sender.put({"number": number, "padding": "x" * 20_000})
         reader.join(30)

@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
@@ -56,7 +57,7 @@ def test_every_state_of_the_domain_has_a_number() -> None:
     assert set(converters.STUDY_STATES) == set(StudyState)
     assert set(converters.TRIAL_STATES) == set(TrialState)
     assert set(converters.OPERATION_STATES) == set(OperationState)
-    assert set(converters.OUTCOMES) == set(Outcome.__args__)
+    assert set(converters.OUTCOMES) == set(get_args(Outcome))
 
 
 def test_options_keep_integers() -> None:
@@ -89,9 +90,10 @@ def parameters(draw: st.DrawFn) -> dict[str, object]:
             case "factor":
                 data["factor"] = 2.0
     elif kind != "bool":
-        data["values"] = draw(st.lists(st.one_of(st.text("abc"), numbers), min_size=1, max_size=5, unique=True))
+        values = draw(st.lists(st.one_of(st.text("abc"), numbers), min_size=1, max_size=5, unique=True))
+        data["values"] = values
         if draw(st.booleans()):
-            data["default"] = draw(st.sampled_from(data["values"]))  # type: ignore[arg-type]
+            data["default"] = draw(st.sampled_from(values))
     elif draw(st.booleans()):
         data["default"] = draw(st.booleans())
     return data

@@ -46,7 +46,8 @@ def test_the_detail_says_what_the_error_says() -> None:
 
 @pytest.mark.parametrize("character", ["x", "ß", "漢", "💡", "\ud800"])
 def test_details_fit_into_a_header(character: str) -> None:
-    error = core.Conflict("code", character * 100_000, **{f"key{index}": character * 1000 for index in range(50)})
+    error = core.Conflict("code", character * 100_000)
+    error.data.update({f"key{index}": character * 1000 for index in range(50)})
     message, raw = errors.details_of(error)
     # percent-encoded in grpc-message, base64 in the details
     assert 3 * len(message.encode()) + len(raw) * 4 / 3 < 7500

@@ -10,17 +10,17 @@ import { Shell } from "./Shell";
 const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound, errorComponent: Failure });
 
 interface SignInSearch {
-  next?: string;
-  error?: string;
+  next?: string | undefined;
+  error?: string | undefined;
 }
 
 export const signInRoute = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
   validateSearch: ({ next, error }: Record<string, unknown>): SignInSearch => ({
-    // Only paths of this site: not //elsewhere.example
-    ...(typeof next === "string" && /^\/(?![/\\])/.test(next) ? { next } : {}),
-    ...(typeof error === "string" ? { error } : {}),
+    // Only paths of this site: not //elsewhere.example. What is left out here would come through as it is.
+    next: typeof next === "string" && /^\/(?![/\\])/.test(next) ? next : undefined,
+    error: typeof error === "string" ? error : undefined,
   }),
   component: SignInPage,
 });

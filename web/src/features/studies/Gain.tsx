@@ -26,7 +26,7 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
       </p>
       <p className={`${styles.gain} ${tone}`}>
         {gain === null ? "—" : gain === 0 ? "No gain yet" : formatGain(Math.abs(gain))}
-        {gain === null || gain === 0 ? null : <span className={styles.word}>{gain > 0 ? "better" : "worse"}</span>}
+        {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? "better" : "worse"}</span>}{" "}
         {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
       </p>
       <dl className={styles.values}>

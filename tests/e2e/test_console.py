@@ -1,0 +1,386 @@
+"""The console in a real browser, against a real service."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from service._gen import agent_pb2, agent_pb2_grpc
+from tests.factories.service import EmbeddedService
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# A machine that runs all tests at once is slow.
+PATIENCE = 30_000
+SPEC: dict[str, Any] = {
+    "space": {
+        "parameters": [
+            {"name": "x", "type": "float", "min": 0.0, "max": 1.0, "default": 0.5},
+            {"name": "n", "type": "int", "min": 1, "max": 16, "default": 4},
+            {"name": "huge", "type": "bool", "default": False},
+        ],
+    },
+    "objectives": [{"metric": "seconds", "goal": "minimize", "unit": "s"}],
+    "algorithm": {"name": "random"},
+    "budget": {"max_trials": 20},
+}
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the console is not tested"),
+    pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is not installed: the console is not tested"),
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+    """A service of this module's own: it starts empty, and with the console built."""
+    if not (WEB / "dist" / "index.html").exists():
+        if not (WEB / "node_modules").exists():
+            subprocess.run(["npm", "ci"], cwd=WEB, check=True)
+        subprocess.run(["npm", "run", "build"], cwd=WEB, check=True)
+    with EmbeddedService(tmp_path_factory.mktemp("console")) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Api:
+    """What a script does meanwhile, over REST."""
+
+    def __init__(self, service: EmbeddedService) -> None:
+        self._client = httpx.Client(
+            base_url=f"{service.http_url}/api/v1", headers={"Authorization": f"Bearer {service.token}"}, timeout=30
+        )
+
+    def __call__(self, method: str, path: str, body: object = None) -> Any:
+        answer = self._client.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def study(self, **changes: object) -> str:
+        name = f"s-{uuid.uuid4().hex[:8]}"
+        self("POST", "/studies", {"name": name, "spec": {**SPEC, **changes}})
+        return name
+
+    def add(self, study: str, seconds: float, **params: object) -> None:
+        body = {"params": {"x": 0.5, "n": 4, "huge": False, **params}, "metrics": {"seconds": seconds}}
+        self("POST", f"/studies/{study}/trials", body)
+
+
+@pytest.fixture
+def api(service: EmbeddedService) -> Api:
+    return Api(service)
+
+
+def open_page(context: BrowserContext) -> Page:
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
+    return page
+
+
+@pytest.fixture
+def stranger(browser: Browser, service: EmbeddedService) -> Iterator[Page]:
+    """A page of a browser that is not signed in."""
+    context = browser.new_context(base_url=service.http_url)
+    yield open_page(context)
+    context.close()
+
+
+def sign_in(page: Page, service: EmbeddedService) -> None:
+    page.get_by_label("Administrator token").fill(service.token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+@pytest.fixture
+def page(stranger: Page, service: EmbeddedService) -> Page:
+    """A page of a browser that is signed in."""
+    stranger.goto("/sign-in")
+    sign_in(stranger, service)
+    expect(stranger.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    return stranger
+
+
+def see(page: Page, text: str) -> None:
+    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE)
+
+
+def row(page: Page, number: int) -> Any:
+    return page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=str(number), exact=True))
+
+
+def test_the_printed_link_signs_in_and_an_empty_service_says_what_to_do(
+    stranger: Page, service: EmbeddedService
+) -> None:
+    stranger.goto(service.login_url)
+    see(stranger, "No studies yet")
+    see(stranger, "make demo")
+    stranger.get_by_role("link", name="Agents").click()
+    see(stranger, "No agents yet")
+    see(stranger, "trimtab-agent run")
+    stranger.get_by_role("button", name="Sign out").click()
+    see(stranger, "Sign in to Trimtab")
+    # The link is good once.
+    stranger.goto(service.login_url)
+    see(stranger, "This login link was used before")
+
+
+def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
+    stranger: Page, service: EmbeddedService, api: Api
+) -> None:
+    name = api.study()
+    stranger.goto(f"/studies/{name}")
+    field = stranger.get_by_label("Administrator token")
+    field.fill("wrong")
+    field.press("Enter")
+    see(stranger, "The token is not valid for this service.")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    sign_in(stranger, service)
+    expect(stranger.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
+    see(stranger, "This study waits to be asked")
+    # The cookie is out of scripts' reach.
+    assert stranger.evaluate("document.cookie") == ""
+
+
+def test_an_address_of_another_site_is_not_followed_after_the_sign_in(stranger: Page, service: EmbeddedService) -> None:
+    stranger.goto("/sign-in?next=//elsewhere.example/")
+    sign_in(stranger, service)
+    expect(stranger).to_have_url(f"{service.http_url}/studies", timeout=PATIENCE)
+
+
+def test_a_study_is_shown_live(page: Page, api: Api) -> None:
+    name = api.study()
+    page.goto(f"/studies/{name}")
+    see(page, "This study waits to be asked")
+    see(page, "Live")
+    api("POST", f"/studies/{name}/suggestions", {"count": 3, "client_id": "script"})
+    expect(row(page, 3)).to_contain_text("active", timeout=PATIENCE)
+    api("POST", f"/studies/{name}/trials/1/complete", {"metrics": {"seconds": 2}})
+    expect(row(page, 1)).to_contain_text("2 s", timeout=PATIENCE)
+    see(page, "The default is the best so far.")
+    api("POST", f"/studies/{name}/trials/2/complete", {"metrics": {"seconds": 0.5}})
+    api("POST", f"/studies/{name}/trials/3/fail", {"infeasible": True, "reason": "does not compile"})
+    gain = page.get_by_role("region", name="Gain against the default")
+    expect(gain).to_contain_text("75.0 % better", timeout=PATIENCE)
+    expect(gain).to_contain_text("500 ms", timeout=PATIENCE)
+    expect(row(page, 2)).to_contain_text("best", timeout=PATIENCE)
+    expect(row(page, 3)).to_contain_text("infeasible", timeout=PATIENCE)
+    chart = page.get_by_role("img", name="seconds of 2 completed trials; the best is 500 ms, from trial 2")
+    expect(chart).to_be_visible(timeout=PATIENCE)
+    expect(chart.locator("canvas")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("button", name="Details of trial 3").click()
+    see(page, "does not compile")
+
+
+def test_the_best_configuration_is_taken_away(page: Page, api: Api) -> None:
+    name = api.study()
+    api.add(name, 2.0)
+    api.add(name, 1.0, n=8, huge=True)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/studies/{name}")
+    best = page.get_by_role("region", name="Best configuration")
+    expect(best.get_by_role("row", name="n 8 (differs from the default) 4")).to_be_visible(timeout=PATIENCE)
+    expect(best.get_by_role("row", name="x 0.5 0.5")).to_be_visible(timeout=PATIENCE)
+    see(page, "2 of 3 parameters differ")
+    best.get_by_role("button", name="Copy as JSON").click()
+    expect(best.get_by_role("button", name="Copied")).to_be_visible(timeout=PATIENCE)
+    assert page.evaluate("navigator.clipboard.readText().then(JSON.parse)") == {"x": 0.5, "n": 8, "huge": True}
+
+
+def test_a_study_is_paused_resumed_and_stopped(page: Page, api: Api) -> None:
+    name = api.study()
+    api("POST", f"/studies/{name}/suggestions", {"count": 1})
+    page.goto(f"/studies/{name}")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Resume").wait_for()
+    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Pause").wait_for()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    dialogue = page.get_by_role("dialog", name=f"Stop {name}?")
+    expect(dialogue).to_contain_text("1 trial is being measured")
+    page.keyboard.press("Escape")
+    expect(dialogue).to_be_hidden()
+    assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
+    page.get_by_role("button", name="Stop", exact=True).click()
+    dialogue.get_by_role("button", name="Abort").click()
+    expect(dialogue).to_be_hidden(timeout=PATIENCE)
+    expect(row(page, 1)).to_contain_text("failed", timeout=PATIENCE)
+    assert api("GET", f"/studies/{name}")["state"] == "ABORTED"
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    assert api("GET", f"/studies?name_prefix={name}")["total_count"] == 0
+
+
+def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
+    name = api.study()
+    for index in range(1, 56):
+        api.add(name, 100 - index, x=index / 100)
+    api("POST", f"/studies/{name}/suggestions", {"count": 1})
+    page.goto(f"/studies/{name}")
+    numbers = page.get_by_role("rowheader").filter(has_text="")
+    table = page.get_by_role("region", name="56 trials")
+    numbers = table.get_by_role("rowheader")
+    expect(numbers.first).to_have_text("56", timeout=PATIENCE)
+    expect(numbers).to_have_count(50)
+    table.get_by_role("button", name="Next").click()
+    expect(numbers).to_have_text(["6", "5", "4", "3", "2", "1"])
+    table.get_by_role("button", name="seconds").click()
+    expect(table.get_by_role("columnheader", name="seconds")).to_have_attribute("aria-sort", "ascending")
+    expect(numbers.first).to_have_text("55")
+    table.get_by_role("button", name="seconds").click()
+    expect(numbers.first).to_have_text("1")
+    table.get_by_label("Show trials that are").select_option("ACTIVE")
+    expect(numbers).to_have_text(["56"])
+
+
+def test_the_list_tells_state_progress_best_and_gain(page: Page, api: Api) -> None:
+    name = api.study()
+    api.add(name, 4.0)
+    api.add(name, 1.0, n=1)
+    page.goto("/studies")
+    page.get_by_label("Name begins with").fill(name)
+    line = page.get_by_role("row").filter(has=page.get_by_role("link", name=name))
+    for text in ("active", "random", "2 / 20", "1 s", "75.0 %", "just now"):
+        expect(line).to_contain_text(text, timeout=PATIENCE)
+    page.get_by_role("radio", name="Ended").click()
+    see(page, "No study matches")
+    page.get_by_role("radio", name="Open").click()
+    page.get_by_role("link", name=name).click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
+
+
+def test_a_page_survives_the_death_of_the_web_process(page: Page, api: Api, service: EmbeddedService) -> None:
+    name = api.study()
+    api.add(name, 2.0)
+    page.goto(f"/studies/{name}")
+    see(page, "Live")
+    os.kill(service.processes()["web"], signal.SIGKILL)
+    see(page, "Reconnecting …")
+    see(page, "Live")
+    api.add(name, 1.0, n=1)
+    expect(row(page, 2)).to_contain_text("1 s", timeout=PATIENCE)
+
+
+def test_agents_are_listed(page: Page, service: EmbeddedService) -> None:
+    with grpc.insecure_channel(service.grpc_address) as channel:
+        agent_pb2_grpc.AgentServiceStub(channel).Register(
+            agent_pb2.RegisterRequest(
+                agent_id="console-test",
+                name="node-17",
+                version="0.1",
+                slots=3,
+                labels={"cpu": "zen4"},
+                components=[agent_pb2.Component(name="gcc-flags", digest="d", applications=["small"])],
+                session_id="one",
+            ),
+            metadata=(("authorization", f"Bearer {service.token}"),),
+        )
+    page.goto("/agents")
+    agent = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="node-17"))
+    for text in ("online", "0 of 3 slots in use", "gcc-flags", "zen4"):
+        expect(agent).to_contain_text(text, timeout=PATIENCE)
+
+
+def test_unknown_studies_and_pages(page: Page) -> None:
+    page.goto("/studies/never-was")
+    see(page, "There is no study never-was")
+    page.goto("/nowhere")
+    see(page, "There is no such page")
+
+
+def test_what_a_study_is_called_is_text_and_nothing_else(page: Page, api: Api) -> None:
+    hostile = "<img src=x onerror=document.title='taken'>"
+    name = api.study(
+        space={"parameters": [{"name": "c", "type": "categorical", "values": [hostile, "b"], "default": hostile}]},
+        objectives=[{"metric": "seconds", "goal": "minimize", "unit": "<b>s</b>"}],
+    )
+    api("POST", f"/studies/{name}/suggestions", {"count": 2})
+    api("POST", f"/studies/{name}/trials/1/complete", {"metrics": {"seconds": 1}})
+    api("POST", f"/studies/{name}/trials/2/fail", {"infeasible": True, "reason": hostile})
+    page.goto(f"/studies/{name}")
+    see(page, "No gain yet")
+    page.get_by_role("button", name="Details of trial 2").click()
+    expect(page.get_by_text(hostile).first).to_be_visible(timeout=PATIENCE)
+    assert page.title() == f"{name} · Trimtab"
+    assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_a_narrow_screen_in_both_themes(
+    browser: Browser, service: EmbeddedService, api: Api, scheme: Any
+) -> None:
+    name = api.study()
+    api.add(name, 2.0)
+    api.add(name, 1.0, n=8)
+    context = browser.new_context(
+        base_url=service.http_url, color_scheme=scheme, viewport={"width": 360, "height": 740}
+    )
+    page = open_page(context)
+    page.goto("/studies")
+    sign_in(page, service)
+    for path, text in (("/studies", name), (f"/studies/{name}", "50.0 %"), ("/agents", "Agents")):
+        page.goto(path)
+        see(page, text)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        lightness = page.evaluate(
+            "parseInt(getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/)[0])"
+        )
+        assert (lightness > 128) == (scheme == "light")
+    context.close()
+
+
+def test_a_chosen_theme_goes_before_the_systems_and_is_remembered(page: Page) -> None:
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(background)
+    page.get_by_role("button", name="Theme: system").click()
+    page.get_by_role("button", name="Theme: light").click()
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    page.get_by_role("button", name="Theme: dark").wait_for()
+    assert page.evaluate(background) == dark
+
+
+def test_the_keyboard_alone_is_enough(page: Page, api: Api) -> None:
+    name = api.study()
+    page.goto("/studies")
+    see(page, name)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert style == "solid", page.evaluate("document.activeElement.outerHTML")
+        if page.evaluate("document.activeElement.textContent") == name:
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)

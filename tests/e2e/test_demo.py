@@ -1,0 +1,81 @@
+"""The demonstration from end to end: real service, agent and compiler, interrupted in the middle and gone on with."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(data: Path, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "demo", "--data-dir", str(data), *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def left_over(data: Path) -> list[str]:
+    """Command lines of processes that still have something to do with the data folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or [])
+        if str(data) in line:
+            found.append(line)
+    return found
+
+
+@pytest.mark.timeout(400)
+def test_interrupted_then_finished(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    first = start(data, "--trials", "6", "--pairs", "6")
+    assert first.stdout is not None
+    shown = ""
+    for line in first.stdout:
+        shown += line
+        if re.match(r"trial \d+: seconds", line):  # a trial has been measured
+            break
+    os.kill(first.pid, signal.SIGINT)
+    shown += first.stdout.read()
+    assert first.wait(30) == 0, shown
+    assert "the next `make demo` goes on with it" in shown
+    assert left_over(data) == []
+
+    second = start(data, "--trials", "6", "--pairs", "6", "--exit")
+    output, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, output
+    assert "Going on with the study gcc-flags-1" in output
+    assert re.search(r"default \(-O2\) +0\.\d{4} s", output)
+    assert re.search(
+        r"less time \(9\d %: [\d.]+ to [\d.]+ %\)|no measurable gain \(9\d %: -?[\d.]+ to -?[\d.]+ %\)", output
+    )
+    assert re.search(r"gcc -O2( -\S+)* \.\.\.", output)
+    assert left_over(data) == []
+
+
+@pytest.mark.timeout(120)
+def test_killed_leaves_no_process(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    demo = start(data)
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if line.startswith("Service and agent run."):
+            break
+    demo.kill()
+    demo.wait()
+    end = time.monotonic() + 30
+    while left_over(data) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert left_over(data) == []
