@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
-from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+from google.rpc import status_pb2
 
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
 from trimtab_agent.components.messages import of_component, to_value

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
-from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+from google.rpc import status_pb2
 
 from trimtab import errors, retries
 from trimtab._gen import errordetails_pb2, tuning_pb2_grpc

@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+from google.rpc import status_pb2
 from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes without stubs
 
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2

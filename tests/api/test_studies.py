@@ -26,7 +26,10 @@ def test_the_list_is_filtered_and_paged(api: Api, study: Create) -> None:
     assert first["total_count"] == 3
     second = api.ok("GET", f"/studies?page_size=2&page_token={first['next_page_token']}")
     assert ([item["name"] for item in second["studies"]], second["next_page_token"]) == (["a1"], "")
-    names = lambda query: [item["name"] for item in api.ok("GET", f"/studies?{query}")["studies"]]  # noqa: E731
+
+    def names(query: str) -> list[str]:
+        return [item["name"] for item in api.ok("GET", f"/studies?{query}")["studies"]]
+
     assert names("name_prefix=a") == ["a2", "a1"]
     assert names("state=PAUSED") == ["a1"]
     assert names("state=PAUSED&state=ACTIVE") == ["b1", "a2", "a1"]

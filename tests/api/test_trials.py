@@ -35,7 +35,9 @@ def test_a_trial_from_ask_to_tell(api: Api, asked: str) -> None:
 
 
 def test_lists_by_number_and_by_what_changed(api: Api, asked: str) -> None:
-    numbers = lambda query: [t["number"] for t in api.ok("GET", f"/studies/s/trials?{query}")["trials"]]  # noqa: E731
+    def numbers(query: str) -> list[int]:
+        return [t["number"] for t in api.ok("GET", f"/studies/s/trials?{query}")["trials"]]
+
     api.ok("POST", "/studies/s/trials/2/complete", {"metrics": {"seconds": 2}})
     seen = api.ok("GET", "/studies/s/trials?after_revision=0")
     assert (seen["more"], seen["revision"]) == (False, api.ok("GET", "/studies/s")["revision"])

@@ -64,8 +64,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and smaller runs: a look, not a measurement")
     parser.add_argument("--only", nargs="+", choices=tuple(BENCHMARKS), default=list(BENCHMARKS), metavar="NAME")
-    parser.add_argument("--out", type=Path, default=Path("bench.json"), help="JSON file for all that was measured")
+    parser.add_argument(
+        "--out", type=Path, default=Path("bench-results/bench.json"), help="JSON file for what was measured"
+    )
     arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     console = Console(width=None if sys.stdout.isatty() else 140)
     found: dict[str, Any] = {"machine": machine(), "quick": arguments.quick, "benchmarks": {}}
     failed = []

@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def _trimtab_client(target: Target) -> RoundTrip:
 def _optuna_client(target: Target) -> RoundTrip:
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    _quiet_optuna()
     host, port = target.address.split(":")
     study = optuna.load_study(
         study_name=target.study,
@@ -80,6 +81,13 @@ def _optuna_client(target: Target) -> RoundTrip:
         study.tell(trial, x)
 
     return round_trip
+
+
+def _quiet_optuna() -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
 
 
 CONNECT = {"trimtab": _trimtab_client, "optuna": _optuna_client}
@@ -150,6 +158,7 @@ def _trimtab_study(service: EmbeddedService) -> Target:
 def _serve_optuna(url: str, port: int) -> None:
     import optuna
 
+    _quiet_optuna()
     optuna.storages.run_grpc_proxy_server(optuna.storages.get_storage(url), host="127.0.0.1", port=port)
 
 
@@ -174,7 +183,7 @@ def _optuna_server(service: EmbeddedService) -> Iterator[str]:
 def _optuna_study(address: str) -> Target:
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    _quiet_optuna()
     host, port = address.split(":")
     name = f"bench-{uuid.uuid4().hex[:12]}"
     optuna.create_study(study_name=name, storage=optuna.storages.GrpcStorageProxy(host=host, port=int(port)))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import grpc
-from google.rpc import status_pb2  # type: ignore[import-untyped]  # it comes without stubs
+from google.rpc import status_pb2
 
 from trimtab._gen import errordetails_pb2, tuning_pb2, tuning_pb2_grpc
 
