@@ -1,12 +1,17 @@
 """Fixtures for all tests: real servers, started when the first test needs them."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.factories.service import EmbeddedService, postgres_server, redis_server
+# Tests speak gRPC and start processes that are tied to their parent's life, which takes a true fork. gRPC's own handling
+# of forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
+
+from tests.factories.service import EmbeddedService, postgres_server, redis_server  # noqa: E402 - gRPC reads the above
 
 
 @pytest.fixture(scope="session")

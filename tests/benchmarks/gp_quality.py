@@ -4,7 +4,7 @@ Every optimiser runs with its own default settings (each is left to find out tha
 the same functions and seeds, one trial at a time. The figure is the median over the seeds of best value minus optimum.
 
 Run as `python -m tests.benchmarks.gp_quality [--quick]`; needs the dependency group `bench`. Ax takes half a second and
-more for each of its 4,200 suggestions: count on most of an hour on two cores. `--quick` has three seeds and 30 trials.
+more for each of its 6,000 suggestions: count on an hour or more on two cores. `--quick` has three seeds and 30 trials.
 """
 
 import logging
