@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-# Tests speak gRPC and start processes that are tied to their parent's life, which takes a true fork. gRPC's own handling
-# of forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
+# Tests speak gRPC and start processes that are tied to their parent's life, which takes a true fork. gRPC's handling of
+# forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
-from tests.factories.service import EmbeddedService, postgres_server, redis_server  # noqa: E402 - gRPC reads the above
+from tests.factories.service import EmbeddedService, postgres_server, redis_server
 
 
 @pytest.fixture(scope="session")
