@@ -258,7 +258,7 @@ def _run_ax(case: Case, seed: int, trials: int) -> list[float]:
         ordered = dimension.kind == "ordinal"
         return ChoiceParameterConfig(
             dimension.name,
-            list(dimension.values),  # type: ignore[arg-type]
+            list(dimension.values),
             "int" if ordered else "str",
             is_ordered=ordered,
         )

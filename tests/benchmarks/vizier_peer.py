@@ -8,7 +8,7 @@ import time
 import uuid
 from pathlib import Path
 
-from vizier.service import clients, servers  # type: ignore[import-not-found]
+from vizier.service import clients, servers
 from vizier.service import pyvizier as vz
 
 
