@@ -197,8 +197,8 @@ def _schedule() -> None:
     from service.config.celery import app as celery_app
 
     try:
-        # At most a second of sleep: the stop of the process is noticed between two. The schedule is fixed, so it is kept
-        # in memory: a file for it would lie in whichever folder this was started from.
+        # At most a second of sleep: the stop of the process is noticed between two. A schedule kept in a file would lie
+        # in whichever folder this was started from, and a kill could spoil it; it is fixed, so memory does.
         Service(celery_app, max_interval=1, scheduler_cls="celery.beat:Scheduler").start()
     except Exception:
         logging.getLogger(__name__).exception("the schedule broke")

@@ -16,7 +16,6 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 
-# The default scheduler keeps a file that a kill can spoil; nothing here is so rare that it needs one.
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     f"{room}-sweep": {
         "task": f"service.{room}.tasks.sweep",
