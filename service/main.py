@@ -192,14 +192,14 @@ def beat() -> None:
 
 def _schedule() -> None:
     """Sends the periodic tasks when they are due. Whatever ends it ends the process, which is then started again."""
-    from celery.beat import Service
+    from celery.beat import Scheduler, Service
 
     from service.config.celery import app as celery_app
 
     try:
         # At most a second of sleep: the stop of the process is noticed between two. A schedule kept in a file would lie
         # in whichever folder this was started from, and a kill could spoil it; it is fixed, so memory does.
-        Service(celery_app, max_interval=1, scheduler_cls="celery.beat:Scheduler").start()
+        Service(celery_app, max_interval=1, scheduler_cls=Scheduler).start()
     except Exception:
         logging.getLogger(__name__).exception("the schedule broke")
     os._exit(1)
