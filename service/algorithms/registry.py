@@ -2,59 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
 
 from service.algorithms.base import Cost, Designer
 from service.core.errors import InvalidInput, JsonValue
+from service.core.options import Option, complete
 from service.core.problem import Problem
-
-
-@dataclass(frozen=True)
-class Option:
-    """A setting of a designer. `default` None: the designer decides. Bounds include both ends."""
-
-    name: str
-    type: Literal["int", "float", "bool", "text"]
-    default: int | float | bool | str | None
-    doc: str
-    min: float | None = None
-    max: float | None = None
-    choices: tuple[str, ...] = ()
-
-    def cast(self, value: object, where: str) -> JsonValue:
-        """The plain value. Raises InvalidInput for the field `where`; None means the default."""
-        if value is None:
-            return self.default
-        match self.type:
-            case "bool" if isinstance(value, bool):
-                return value
-            case "text" if isinstance(value, str) and (not self.choices or value in self.choices):
-                return value
-            case "int" | "float" if isinstance(value, int | float) and not isinstance(value, bool):
-                whole = math.isfinite(value) and value == math.floor(value)
-                if self._in_range(value) and (self.type == "float" or whole):
-                    return int(value) if self.type == "int" else float(value)
-        raise InvalidInput(where, value, self.allowed())
-
-    def allowed(self) -> str:
-        """The allowed values in words."""
-        match self.type:
-            case "bool":
-                return "true, false"
-            case "text":
-                return "one of " + ", ".join(self.choices) if self.choices else "a text"
-        noun = "an integer" if self.type == "int" else "a number"
-        least = "" if self.min is None else f" from {self.min:g}"
-        return noun + least + ("" if self.max is None else f" to {self.max:g}")
-
-    def _in_range(self, value: float) -> bool:
-        least = -math.inf if self.min is None else self.min
-        most = math.inf if self.max is None else self.max
-        return math.isfinite(value) and least <= value <= most
 
 
 @dataclass(frozen=True)
@@ -166,15 +121,10 @@ def validate(name: str, options: Mapping[str, object], problem: Problem) -> dict
     `algorithm.options.<name>` for an unknown option or a value out of range.
     """
     entry = describe(name)
-    known = {option.name: option for option in entry.options}
-    for key, value in options.items():
-        if key not in known:
-            allowed = f"the options of {name}: {', '.join(known)}" if known else f"no options: {name} has none"
-            raise InvalidInput(f"algorithm.options.{key}", value, allowed)
     if entry.most_objectives is not None and len(problem.objectives) > entry.most_objectives:
         able = [one.name for one in _ENTRIES.values() if one.most_objectives is None]
         raise InvalidInput("algorithm.name", name, f"for {len(problem.objectives)} objectives: {', '.join(able)}")
-    return {key: option.cast(options.get(key), f"algorithm.options.{key}") for key, option in known.items()}
+    return complete(name, entry.options, options, "algorithm.options")
 
 
 def create(name: str, problem: Problem, *, seed: int, options: Mapping[str, object]) -> Designer:

@@ -11,10 +11,17 @@ from service.core.space import Configuration
 
 @dataclass(frozen=True)
 class Trial:
-    """One evaluation of one configuration. `metrics` are final ones: empty unless COMPLETED (PRUNED: a bound)."""
+    """One evaluation of one configuration.
+
+    `metrics` are final ones: empty unless COMPLETED (PRUNED: a bound). `seconds` is its own running time, without that
+    in any queue; None where it is not known. `origin` is "suggested", "replicate" (a policy had a configuration measured
+    again), "check" (of the final comparison with the default), "default" or "added" (a user brought it along).
+    """
 
     number: int
     configuration: Configuration
     state: TrialState
     metrics: Mapping[str, float]
     revision: int = 0
+    seconds: float | None = None
+    origin: str = ""

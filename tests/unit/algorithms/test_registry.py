@@ -5,8 +5,9 @@ import pytest
 
 from service.algorithms import registry
 from service.algorithms.base import Cost
-from service.algorithms.registry import Entry, Option
+from service.algorithms.registry import Entry
 from service.core.errors import InvalidInput
+from service.core.options import Option
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
 
