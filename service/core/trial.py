@@ -14,8 +14,8 @@ class Trial:
     """One evaluation of one configuration.
 
     `metrics` are final ones: empty unless COMPLETED (PRUNED: a bound). `seconds` is its own running time, without that
-    in any queue; None where it is not known. `origin` is "suggested", "replicate" (a policy had a configuration measured
-    again), "check" (of the final comparison with the default), "default" or "added" (a user brought it along).
+    in any queue; None where it is not known. `origin` is "default", "suggested", "replicate" (a policy had a
+    configuration measured again), "check" (of the final comparison with the default) or "added" (a user brought it).
     """
 
     number: int

@@ -20,16 +20,24 @@ from service.fleet import agents
 from service.fleet.models import Agent, Lease
 from service.pipeline import report
 from service.studies import actions
+from service.studies.change import change
 from service.studies.models import Study, Trial, TrialLog
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tenancy.statements import Insert, Select, Update
 
 Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
 LOG_TAIL_BYTES = 64 * 1024
 MOST_GRANTS = 1000
 # Studies looked at in one call; the next call goes on with those that waited longest.
 _MOST_CANDIDATES = 100
+
+_select_lease = Select(Lease, "id = %s AND agent_id = %s")
+_select_trial = Select(Trial, "id = %s")
+_insert_leases = Insert(Lease)
+_start = Update(Lease, "started_at", "node")
+_settle = Update(Lease, "state", "settlement", "settled_at")
 
 log = logging.getLogger(__name__)
 
@@ -116,20 +124,21 @@ def report_started(principal: Principal, *, agent_id: str, lease: str, node: str
     """An agent has started a trial's process. Raises NotFound (`unknown_agent`), Conflict (`lease_lost`)."""
     agent = agents.known(principal, agent_id)
     found = _find(principal, agent, lease)
-    with access.work(principal):
-        study = actions.lock_by_id(principal, found.study_id)
-        held = _lock(principal, found.id)
+
+    def start(study: Study) -> None:
+        held = _read(principal, agent, found)
         _expect_held(held)
         if held.started_at is not None:
             return
         held.started_at = study.database_time
         held.node = node[:200]
-        access.save(principal, held, "started_at", "node")
+        _start(principal, held)
         if held.trial.state == TrialState.ACTIVE:
             # From the grant to here the agent built and prepared: the trial itself starts now.
-            held.trial.started_at = study.database_time
-            actions.touch_trial(principal, study, held.trial, "started_at")
+            actions.begin_trial(principal, study, held.trial)
             actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"node": held.node})
+
+    change(principal, found.study_id, start)
 
 
 def report_measurement(
@@ -178,9 +187,9 @@ def settle(
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
     agent = agents.known(principal, agent_id)
     found = _find(principal, agent, lease)
-    with access.work(principal):
-        study = actions.lock_by_id(principal, found.study_id)
-        held = _lock(principal, found.id)
+
+    def end(study: Study) -> None:
+        held = _read(principal, agent, found)
         trial = held.trial
         measured = report.check_metrics(study, metrics or {}) if outcome == "completed" else {}
         settlement: dict[str, JsonValue] = {
@@ -199,7 +208,7 @@ def settle(
         held.state = LeaseState.SETTLED
         held.settlement = settlement
         held.settled_at = study.database_time
-        access.save(principal, held, "state", "settlement", "settled_at")
+        _settle(principal, held)
         if trial.state == TrialState.ACTIVE:
             _apply(principal, study, trial, outcome, measured, reason)
         actions.conclude(
@@ -210,6 +219,8 @@ def settle(
             {"lease": lease, "outcome": outcome},
             slot_freed=True,
         )
+
+    change(principal, found.study_id, end)
 
 
 def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, data: bytes) -> int:
@@ -281,22 +292,18 @@ def _candidates(principal: Principal, agent: Agent) -> list[int]:
 
 def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> list[Grant]:
     """Lease up to `count` trials of one study. One transaction for each study: never two studies' locks at once."""
-    with access.work(principal):
-        try:
-            study = actions.lock_by_id(principal, study_id)
-        except NotFound:
-            return []
+
+    def grant(study: Study) -> list[Grant]:
         free = min(count, (study.parallelism or 0) - study.active_count)
         if study.state != StudyState.ACTIVE or free <= 0:
             return []
-        waiting = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.REQUESTED)
-        trials = list(waiting.order_by("number")[:free])
+        trials = actions.waiting_trials(principal, study, free)
         if not trials:
             return []
         actions.start_trials(principal, study, trials, agent.name)
         leases = [
             Lease(
-                study=study,
+                study_id=study.pk,
                 trial=trial,
                 agent=agent,
                 attempt=trial.attempt,
@@ -306,7 +313,7 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
             )
             for trial in trials
         ]
-        access.add_all(Lease, principal, leases)
+        _insert_leases(principal, leases)
         study.last_granted_at = study.database_time
         actions.conclude(
             principal,
@@ -316,6 +323,11 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
             {"trials": [trial.number for trial in trials]},
         )
         return [_describe(study, lease) for lease in leases]
+
+    try:
+        return change(principal, study_id, grant)
+    except NotFound:
+        return []
 
 
 def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:
@@ -399,12 +411,19 @@ def _describe(study: Study, lease: Lease) -> Grant:
 
 def _find(principal: Principal, agent: Agent, lease: str) -> Lease:
     lease_id = _uuid(lease)
-    found = None
-    if lease_id is not None:
-        found = access.rows(Lease, principal).filter(id=lease_id, agent_id=agent.pk).first()
-    if found is None:
+    found = [] if lease_id is None else _select_lease(principal, lease_id, agent.pk)
+    if not found:
         raise Conflict("lease_lost", f"Agent {agent.agent_id!r} has no lease {lease!r}.")
-    return found
+    return found[0]
+
+
+def _read(principal: Principal, agent: Agent, lease: Lease) -> Lease:
+    """The lease as it is now, with its trial. Its study's lock keeps its state. Raises NotFound."""
+    found, trials = _select_lease(principal, lease.id, agent.pk), _select_trial(principal, lease.trial_id)
+    if not found or not trials:
+        raise NotFound("lease_not_found", "The lease was deleted together with its study.")
+    found[0].trial, found[0].agent = trials[0], agent
+    return found[0]
 
 
 def _lock(principal: Principal, lease_id: UUID) -> Lease:

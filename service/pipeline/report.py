@@ -13,6 +13,7 @@ from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import budget
 from service.pipeline.topup import top_up
 from service.studies import actions
+from service.studies.change import change
 from service.studies.models import Measurement, Study, Trial
 from service.studies.specs import check_identifier, spec_of
 from service.tenancy import access
@@ -99,8 +100,8 @@ def complete_trial(principal: Principal, study: str, number: int, *, metrics: Ma
 
     Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
     """
-    with access.work(principal):
-        locked = actions.lock(principal, study)
+
+    def complete(locked: Study) -> Reported:
         trial = actions.get_trial(principal, locked, number)
         measured = check_metrics(locked, metrics)
         if trial.state == TrialState.COMPLETED and trial.metrics == measured:
@@ -110,6 +111,8 @@ def complete_trial(principal: Principal, study: str, number: int, *, metrics: Ma
         finish(principal, locked, trial, TrialState.COMPLETED, metrics=measured)
         actions.conclude(principal, locked, "trial.complete", f"trial/{number}", {"metrics": measured})
         return Reported(locked, trial)
+
+    return change(principal, study, complete)
 
 
 def fail_trial(principal: Principal, study: str, number: int, *, infeasible: bool, reason: str = "") -> Reported:

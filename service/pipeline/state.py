@@ -25,7 +25,7 @@ from service.pipeline.models import DesignerState
 from service.studies.actions import OPEN_STATES
 from service.studies.models import Study, Trial
 from service.studies.specs import StudySpec, spec_of
-from service.tenancy import access
+from service.tenancy import access, attempt
 from service.tenancy.principal import Principal
 
 _REMEMBERED = 32
@@ -66,6 +66,7 @@ def borrow(principal: Principal, study: Study) -> tuple[Learner, list[DesignerTr
 
     The designer is the caller's own until `give_back`.
     """
+    attempt.forbid()
     with _guard:
         learner = _learners.pop((study.pk, study.created_at), None)
     if learner is None:

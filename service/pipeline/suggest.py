@@ -15,10 +15,10 @@ from service.pipeline import budget, queue
 from service.pipeline.supply import supply
 from service.pipeline.topup import describe
 from service.studies import actions, selectors
+from service.studies.change import change
 from service.studies.models import Operation, Study, Trial
 from service.studies.selectors import OperationDetail
 from service.studies.specs import check_identifier, spec_of
-from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
 
@@ -50,9 +50,11 @@ def suggest(
     check_identifier("client_id", client_id, 200)
     check_identifier("request_id", request_id, 100)
     try:
-        with access.work(principal):
-            locked = actions.lock(principal, study)
-            return _ask(principal, locked, count, client_id, held_trials, fixed or {}, request_id)
+        return change(
+            principal,
+            study,
+            lambda locked: _ask(principal, locked, count, client_id, held_trials, fixed or {}, request_id),
+        )
     except (IntegrityError, Conflict):
         # Sent twice: answered as the first time, even if the first took the last of the budget.
         before = selectors.find_operation(principal, request_id) if request_id else None

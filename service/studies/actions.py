@@ -27,7 +27,7 @@ from service.core.lifecycle import StudyState, TrialState, check_step
 from service.core.space import Configuration
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
-from service.tenancy import access
+from service.tenancy import access, attempt
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert, Select, Update
 
@@ -42,18 +42,24 @@ _lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=["spec"]
 _select_trial = Select(Trial, "study_id = %s AND number = %s")
 _select_client = Select(Trial, "study_id = %s AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
 _insert_trials = Insert(Trial)
+_select_waiting = Select(Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s")
+_start_trials = Update(Trial, "state", "agent", "reason", "revision", "started_at")
+_begin_trial = Update(Trial, "revision", "started_at")
 _update_trial = Update(Trial, "state", "revision", "reason", "metrics", "agent", "attempt", "started_at", "finished_at")
+# The revision guards what is written without a lock (change.py); under the lock it is always that.
 _CONCLUDE = """
 WITH stamped AS (
     UPDATE studies_study
     SET state = %s, state_reason = %s, revision = %s, next_number = %s, cursor = %s, requested_count = %s,
         active_count = %s, finished_count = %s, added_count = %s, default_done = %s, exhausted = %s, deadline = %s,
         last_granted_at = %s, updated_at = %s
-    WHERE id = %s AND tenant_id = %s
+    WHERE id = %s AND tenant_id = %s AND revision = %s
+    RETURNING id
 ), noted AS (
-    INSERT INTO tenancy_auditentry (tenant_id, actor, action, target, detail) VALUES (%s, %s, %s, %s, %s)
-)
-SELECT pg_notify(%s, %s)
+    INSERT INTO tenancy_auditentry (tenant_id, actor, action, target, detail)
+    SELECT %s, %s, %s, %s, %s FROM stamped
+){}
+SELECT pg_notify(%s, %s), statement_timestamp() FROM stamped
 """
 
 
@@ -95,6 +101,7 @@ def conclude(
     Agents are rung for as well when the study has work for them, or when one of them has a free slot now, which another
     study may have work for.
     """
+    before = study.revision - 1 if study.changed else study.revision
     stamp(study)
     study.updated_at = study.database_time
     bell = {
@@ -102,8 +109,10 @@ def conclude(
         "operation": None if operation is None else str(operation),
         "work": slot_freed or (study.state == StudyState.ACTIVE and study.requested_count > 0),
     }
-    access.execute(
-        _CONCLUDE,
+    kept_back = attempt.current()
+    writes = [] if kept_back is None else kept_back.writes
+    concluded = access.ask(
+        _CONCLUDE.format("".join(f", write{index} AS ({sql})" for index, (sql, _) in enumerate(writes))),
         (
             study.state,
             study.state_reason,
@@ -121,15 +130,22 @@ def conclude(
             study.updated_at,
             study.pk,
             principal.tenant_id,
+            before,
             principal.tenant_id,
             principal.actor,
             action,
             f"study/{study.name}" + (f"/{target}" if target else ""),
             Json(dict(detail or {})),
+            *(parameter for _, parameters in writes for parameter in parameters),
             CHANNEL,
             json.dumps(bell),
         ),
     )
+    if kept_back is not None:
+        if not concluded:
+            raise attempt.NeedsTransaction
+        kept_back.done = True
+        study.database_time = concluded[0][1]
 
 
 def configuration_key(study: Study, configuration: Configuration) -> str:
@@ -195,6 +211,18 @@ def active_trials(principal: Principal, study: Study, client_id: str) -> list[Tr
     return _select_client(principal, study.pk, client_id)
 
 
+def waiting_trials(principal: Principal, study: Study, count: int) -> list[Trial]:
+    """The first trials of a locked study that wait for an agent."""
+    return _select_waiting(principal, study.pk, count)
+
+
+def begin_trial(principal: Principal, study: Study, trial: Trial) -> None:
+    """Note that a trial of a locked study, ACTIVE since it was leased, begins to run now."""
+    trial.started_at = study.database_time
+    trial.revision = stamp(study)
+    _begin_trial(principal, trial)
+
+
 def step_trial(
     principal: Principal,
     study: Study,
@@ -230,9 +258,7 @@ def start_trials(principal: Principal, study: Study, trials: Sequence[Trial], ag
         check_step("trial", TrialState(trial.state), TrialState.ACTIVE)
         trial.state, trial.agent, trial.reason = TrialState.ACTIVE, agent, ""
         trial.revision, trial.started_at = revision, study.database_time
-    access.rows(Trial, principal).filter(pk__in=[trial.pk for trial in trials]).update(
-        state=TrialState.ACTIVE, agent=agent, reason="", revision=revision, started_at=study.database_time
-    )
+    _start_trials(principal, *trials)
     _count(study, TrialState.REQUESTED, -len(trials))
     _count(study, TrialState.ACTIVE, len(trials))
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from service.tenancy import attempt
 from service.tenancy.models import Tenant, TenantOwned
 from service.tenancy.principal import Principal
 
@@ -25,11 +26,13 @@ def rows(model: type[Row], principal: Principal) -> QuerySet[Row]:
 
 def system_rows(model: type[Row]) -> QuerySet[Row]:
     """The rows of all tenants: for sweeps and workers alone, never for something that a caller asked for."""
+    attempt.forbid()
     return model._default_manager.all()
 
 
 def add(principal: Principal, row: Row) -> Row:
     """Insert one row for the principal's tenant."""
+    attempt.forbid()
     row.tenant_id = principal.tenant_id
     row.save(force_insert=True)
     return row
@@ -58,14 +61,24 @@ def tenant_id(slug: str) -> int:
 @contextmanager
 def work(principal: Principal) -> Iterator[None]:
     """One transaction on behalf of a principal. Every action opens exactly one."""
+    attempt.forbid()
     with transaction.atomic():
         yield
 
 
 def execute(sql: str, parameters: Sequence[Any]) -> None:
     """A statement that Django's query language cannot express. It must name the tenant itself."""
+    attempt.forbid()
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
+
+
+def ask(sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """As `execute`, with the rows that it gives; allowed in an attempt."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def save(principal: Principal, row: TenantOwned, *fields: str) -> None:

@@ -6,15 +6,22 @@ queries go through `access.rows`. Every statement here names the tenant by itsel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
 
+from service.tenancy import attempt
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
 Row = TypeVar("Row", bound=TenantOwned)
+
+# A cast to varchar(16) would cut a longer text where the column refuses it.
+_LENGTH = re.compile(r"\(\d+\)")
 
 
 class Select(Generic[Row]):
@@ -42,7 +49,7 @@ class Select(Generic[Row]):
             f" WHERE tenant_id = %s AND {condition} {ending}"
         )
 
-    def __call__(self, principal: Principal, *parameters: str | int) -> list[Row]:
+    def __call__(self, principal: Principal, *parameters: str | int | UUID) -> list[Row]:
         """The rows, for the condition's parameters in their order."""
         width = len(self._names)
         with connection.cursor() as cursor:
@@ -57,47 +64,60 @@ class Select(Generic[Row]):
 
 
 class Insert(Generic[Row]):
-    """New rows of one model. Each has a value for every column, but for a primary key that the database gives."""
+    """New rows of one model. Each has a value for every column, but for a primary key that the database gives: that
+    one stays unknown here.
+    """
 
     def __init__(self, model: type[Row]) -> None:
-        key = model._meta.pk
-        self._key_given = not key.db_returning
-        self._key_name = key.attname
-        self._fields = [field for field in model._meta.concrete_fields if self._key_given or not field.primary_key]
+        key_given = not model._meta.pk.db_returning
+        self._fields = [field for field in model._meta.concrete_fields if key_given or not field.primary_key]
         columns = ", ".join(f'"{field.column}"' for field in self._fields)
-        self._sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES '
-        self._ending = "" if self._key_given else f' RETURNING "{key.column}"'
-        self._group = "(" + ", ".join(["%s"] * len(self._fields)) + ")"
+        self._sql = f'INSERT INTO "{model._meta.db_table}" ({columns})'
+
+    @cached_property
+    def _group(self) -> str:
+        """The values of a row. Their types are named: a SELECT does not take them from the columns as VALUES does."""
+        types = [
+            _LENGTH.sub("", str(field.rel_db_type(connection) if field.is_relation else field.db_type(connection)))
+            for field in self._fields
+        ]
+        return "(" + ", ".join(f"%s::{name}" for name in types) + ")"
 
     def __call__(self, principal: Principal, rows: Sequence[Row]) -> None:
-        """Insert rows with one statement; their keys are set."""
+        """Insert rows with one statement."""
         parameters: list[Any] = []
         for row in rows:
             row.tenant_id = principal.tenant_id
             parameters += [field.get_db_prep_save(getattr(row, field.attname), connection) for field in self._fields]
-        with connection.cursor() as cursor:
-            cursor.execute(self._sql + ", ".join([self._group] * len(rows)) + self._ending, parameters)
-            if not self._key_given:
-                for row, (key,) in zip(rows, cursor.fetchall(), strict=True):
-                    setattr(row, self._key_name, key)
+        values = "VALUES " + ", ".join([self._group] * len(rows))
+        kept_back = attempt.current()
+        if kept_back is not None:
+            kept_back.add(f"{self._sql} SELECT new.* FROM stamped, ({values}) AS new", parameters)
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(f"{self._sql} {values}", parameters)
         for row in rows:
             row._state.adding = False
             row._state.db = DEFAULT_DB_ALIAS
 
 
 class Update(Generic[Row]):
-    """Some columns of one row that the caller holds locked."""
+    """Some columns of rows that the caller holds locked, the same values for all of them."""
 
     def __init__(self, model: type[Row], *columns: str) -> None:
         self._fields = [field for field in model._meta.concrete_fields if field.attname in columns]
         assert len(self._fields) == len(columns)
         assignments = ", ".join(f'"{field.column}" = %s' for field in self._fields)
-        self._sql = (
-            f'UPDATE "{model._meta.db_table}" SET {assignments} WHERE tenant_id = %s AND "{model._meta.pk.column}" = %s'
-        )
+        self._set = f'UPDATE "{model._meta.db_table}" AS old SET {assignments}'
+        self._condition = f'WHERE old.tenant_id = %s AND old."{model._meta.pk.column}" = ANY(%s)'
 
-    def __call__(self, principal: Principal, row: Row) -> None:
-        """Write the columns of a row."""
-        values = [field.get_db_prep_save(getattr(row, field.attname), connection) for field in self._fields]
-        with connection.cursor() as cursor:
-            cursor.execute(self._sql, (*values, principal.tenant_id, row.pk))
+    def __call__(self, principal: Principal, *rows: Row) -> None:
+        """Write the columns of the rows, with the first one's values."""
+        values = [field.get_db_prep_save(getattr(rows[0], field.attname), connection) for field in self._fields]
+        parameters = (*values, principal.tenant_id, [row.pk for row in rows])
+        kept_back = attempt.current()
+        if kept_back is not None:
+            kept_back.add(f"{self._set} FROM stamped {self._condition}", parameters)
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(f"{self._set} {self._condition}", parameters)

@@ -75,6 +75,7 @@ class AgentProcess:
         (folder / "token").write_text(token + "\n")
         self.process: subprocess.Popen[bytes] | None = None
         self._log = folder / "agent.log"
+        self._begun = 0
 
     def start(self, *options: str) -> "AgentProcess":
         """Starts it; does not wait."""
@@ -82,6 +83,7 @@ class AgentProcess:
         command += ["--token-file", str(self.folder / "token"), "--components", str(self.components)]
         command += ["--state-dir", str(self.state), "--name", "tested", *options]
         with self._log.open("ab") as log:
+            self._begun = log.tell()
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         return self
 
@@ -89,6 +91,10 @@ class AgentProcess:
     def log(self) -> str:
         """All that it has printed."""
         return self._log.read_text()
+
+    def wait_until_ready(self) -> None:
+        """Until it has registered, since it was started last."""
+        wait_until(lambda: "ready " in self.log[self._begun :])
 
     def kill(self) -> None:
         """kill -9: the agent alone, not what it runs."""

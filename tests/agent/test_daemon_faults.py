@@ -103,6 +103,7 @@ def test_killed_at_any_moment(agent: AgentProcess, far_side: FarSide, seconds: f
         assert settled.outcome == Outcome.OUTCOME_COMPLETED, settled
         assert settled.metrics["value"] == number / 2
         settled_once(far_side, lease)
+    agent.wait_until_ready()  # the last one may have found nothing left to do
     agent.stop()
     assert processes_of(agent.state) == []
 
