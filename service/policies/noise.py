@@ -1,0 +1,386 @@
+"""Estimates over replicates, what a configuration is worth in spite of freak runs, what one gains over another.
+
+All values are times their objective's sign: smaller is better.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from service.core.errors import InvalidInput, JsonValue
+from service.core.options import Option, complete
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+# A normal deviation is so many times the median of the absolute deviations.
+MAD = 1.4826
+
+# Of values in ascending order, [n], with their weights, which sum to 1.
+Estimate = Callable[[FloatArray, FloatArray, Mapping[str, object]], float]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """How several values of one configuration become one."""
+
+    name: str
+    doc: str
+    estimate: Estimate
+    options: tuple[Option, ...] = ()
+
+
+# Of all of them. Zero: every configuration for itself.
+_NEIGHBOURS = Option(
+    "neighbours",
+    "float",
+    0.0,
+    "Averages over neighbours (0: no): the share of the space's diagonal at which one weighs 61 %.",
+    min=0.0,
+    max=1.0,
+)
+
+
+def _mean(values: FloatArray, weights: FloatArray, options: Mapping[str, object]) -> float:
+    return float(weights @ values)
+
+
+def _median(values: FloatArray, weights: FloatArray, options: Mapping[str, object]) -> float:
+    return _weighted_quantile(values, weights, 0.5)
+
+
+def _trimmed_mean(values: FloatArray, weights: FloatArray, options: Mapping[str, object]) -> float:
+    share = _number(options, "share")
+    ends = np.concatenate([[0.0], np.cumsum(weights)]).clip(share, 1 - share)
+    return float(np.diff(ends) @ values) / (1 - 2 * share)
+
+
+def _quantile(values: FloatArray, weights: FloatArray, options: Mapping[str, object]) -> float:
+    return _weighted_quantile(values, weights, _number(options, "q"))
+
+
+def _minimum(values: FloatArray, weights: FloatArray, options: Mapping[str, object]) -> float:
+    return float(values[0])
+
+
+_ESTIMATORS = {
+    estimator.name: estimator
+    for estimator in (
+        Estimator("median", "The middle value: a slow run now and then does not matter.", _median, (_NEIGHBOURS,)),
+        Estimator("mean", "The average: what many runs will take in sum.", _mean, (_NEIGHBOURS,)),
+        Estimator(
+            "trimmed_mean",
+            "The average without the lowest and the highest values.",
+            _trimmed_mean,
+            (Option("share", "float", 0.2, "What is left out at each end.", min=0.0, max=0.49), _NEIGHBOURS),
+        ),
+        Estimator(
+            "quantile",
+            "What a share of the runs reaches; 0.9 is cautious.",
+            _quantile,
+            (Option("q", "float", 0.9, "The share.", min=0.0, max=1.0), _NEIGHBOURS),
+        ),
+        Estimator("minimum", "The best value: for noise that only ever slows down.", _minimum, (_NEIGHBOURS,)),
+    )
+}
+
+
+def names() -> tuple[str, ...]:
+    """All estimators."""
+    return tuple(_ESTIMATORS)
+
+
+def describe(name: str, where: str = "estimator") -> Estimator:
+    """What is known of an estimator. Raises InvalidInput (`<where>.name`)."""
+    if name not in _ESTIMATORS:
+        raise InvalidInput(f"{where}.name", name, "one of " + ", ".join(_ESTIMATORS))
+    return _ESTIMATORS[name]
+
+
+def validate(name: str, options: Mapping[str, object], where: str = "estimator") -> dict[str, JsonValue]:
+    """All options of an estimator. Raises InvalidInput (`<where>.name`, `<where>.options.<option>`)."""
+    return complete(name, describe(name, where).options, options, f"{where}.options")
+
+
+def estimate(
+    name: str, values: Sequence[float], options: Mapping[str, object], at_least: Sequence[float] = ()
+) -> float:
+    """One value for one or more of one configuration; `options` as `validate` makes them.
+
+    `at_least`: bounds from runs that were stopped early, whose values would have been as large or larger. They count as
+    in the estimate of Kaplan and Meier (1958), the survival analysis that section 9.3.2 of the thesis asks for: leaving
+    such runs out, or taking the bounds for values, makes a configuration look better than it is.
+    """
+    if len(values) == 1 and not at_least:
+        return float(values[0])
+    return _ESTIMATORS[name].estimate(*_survival(values, at_least), options)
+
+
+def _survival(values: Sequence[float], at_least: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Ascending values and their weights. What no value tells of, beyond the last, is at the largest bound."""
+    points = np.concatenate([np.asarray(values, float), np.asarray(at_least, float)])
+    bound = np.arange(len(points)) >= len(values)
+    order = np.lexsort((bound, points))
+    points, bound = points[order], bound[order]
+    # The last counts as a value, whatever it is, so that the weights sum to 1 (Efron 1967).
+    bound[-1] = False
+    at_risk = np.arange(len(points), 0, -1)
+    surviving = np.concatenate([[1.0], np.cumprod(np.where(bound, 1.0, 1.0 - 1.0 / at_risk))])
+    weights = -np.diff(surviving)
+    return points[~bound], weights[~bound]
+
+
+def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float:
+    """As NumPy's linear quantile where the weights are equal, else the first value that the share is reached at."""
+    if np.ptp(weights) < 1e-9:
+        return float(np.interp(q * (len(values) - 1), np.arange(len(values)), values))
+    reached = int(np.searchsorted(np.cumsum(weights), q - 1e-9))
+    return float(values[min(reached, len(values) - 1)])
+
+
+def replicate_deviation(groups: Sequence[Sequence[float]]) -> float | None:
+    """The standard deviation of one measurement, over all replicates, freak runs aside; None where there are none.
+
+    From the median distance between two runs of one configuration, each configuration counting as often as it has runs
+    beyond its first.
+    """
+    return _pooled_deviation([rows for _, rows in _by_size(groups)])
+
+
+def _by_size(groups: Sequence[Sequence[float]]) -> list[tuple[IntArray, FloatArray]]:
+    """The groups with k values each, for every k: their places, [c], and their values, [c, k]."""
+    sizes = np.fromiter(map(len, groups), np.intp, len(groups))
+    flat = np.fromiter(chain.from_iterable(groups), float, int(sizes.sum()))
+    ends = np.cumsum(sizes)
+    found = []
+    for size in np.unique(sizes):
+        places = np.flatnonzero(sizes == size)
+        found.append((places, flat[(ends[places] - size)[:, None] + np.arange(size)]))
+    return found
+
+
+def _pooled_deviation(blocks: Sequence[FloatArray]) -> float | None:
+    distances, weights = [], []
+    for rows in blocks:
+        size = rows.shape[1]
+        if size > 1:
+            first, second = np.triu_indices(size, 1)
+            distances.append(np.abs(rows[:, first] - rows[:, second]).ravel())
+            weights.append(np.full(len(distances[-1]), 2 / size))
+    if not distances:
+        return None
+    flat, weight = np.concatenate(distances), np.concatenate(weights)
+    order = np.argsort(flat, kind="stable")
+    return MAD / math.sqrt(2) * _weighted_quantile(flat[order], weight[order] / weight.sum(), 0.5)
+
+
+def aggregate_neighbours(
+    rows: FloatArray, values: FloatArray, counts: FloatArray, radius: float, *, itself: bool = True
+) -> FloatArray:
+    """Fitness aggregation over neighbours (thesis 5.2, (a)): each estimate, averaged with those around it.
+
+    Args:
+        rows: [n, d] points of the unit cube.
+        values: [n] their estimates.
+        counts: [n] over how many measurements each is.
+        radius: distance, as a share of the cube's diagonal, at which a neighbour's measurement weighs 61 % of one's
+            own; weights are Gaussian in the distance.
+        itself: whether the point's own estimate counts.
+
+    Returns:
+        [n] weighted means.
+    """
+    squares = (rows**2).sum(1)
+    distance = np.maximum(squares[:, None] + squares[None, :] - 2 * rows @ rows.T, 0.0) / max(rows.shape[1], 1)
+    exponent = -0.5 * distance / radius**2
+    if not itself:
+        np.fill_diagonal(exponent, -np.inf)
+    # The largest weight of a row is 1: a point far from all others has the nearest for a neighbour.
+    weights = np.exp(exponent - exponent.max(1, keepdims=True)) * counts[None, :]
+    return np.asarray((weights @ values) / weights.sum(1))
+
+
+# Of freak runs: how often there is one, on the bad side and on the good one, and how far it is off on average, in
+# deviations of ordinary runs. A shared system has slow hours, hardly ever fast ones.
+_FREAK = {1.0: 0.1, -1.0: 0.01}
+_FREAK_SCALE = 10.0
+# A configuration's own deviation is drawn towards that of all as if the latter came from so many runs of it.
+_PRIOR_RUNS = 6
+_GRID = 61
+_REACH = 5.0
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What configurations are worth: the posterior `mean` and `deviation` of the latent value of each, [n].
+
+    `low` to `high`, [n] each: 95 % intervals. `noise`: the deviation of one ordinary run of the best of them, `measured`
+    unless nothing was measured twice; half of what configurations differ by was then taken for it. `spread`: the
+    standard deviation of the latent values among configurations, near the best of them.
+    """
+
+    mean: FloatArray
+    deviation: FloatArray
+    low: FloatArray
+    high: FloatArray
+    noise: float
+    measured: bool
+    spread: float
+
+
+def believe(
+    groups: Sequence[Sequence[float]], around: FloatArray | None = None, most: int | None = None
+) -> tuple[Beliefs, IntArray]:
+    """A hierarchical model of the runs of configurations, one run at least of each.
+
+    A configuration's latent value is normal around `around` (what its neighbours say, one for each) or else around the
+    middle of all; its runs are normal around that value with a deviation that is partly its own, but a run may be a
+    freak, most often a slow one. What is the same for all is estimated first, robustly (empirical Bayes), then each
+    posterior is computed on a grid. On the logarithm of the values where they have one sign, for noise grows with what
+    is measured. So a single lucky run is drawn towards the others, of two runs that contradict each other the better
+    one is probably right, and of many the freaks have hardly a say.
+
+    Returns the beliefs about the `most` configurations with the best medians (None: all), and their places, ascending.
+    """
+    scale = _Scale.of(groups)
+    blocks = [(places, scale.apply(rows)) for places, rows in _by_size(groups)]
+    points, counts = np.empty(len(groups)), np.empty(len(groups))
+    for places, rows in blocks:
+        points[places], counts[places] = np.median(rows, axis=1), rows.shape[1]
+    middle = np.full(len(points), np.median(points)) if around is None else scale.apply(around)
+    apart = MAD * float(np.median(np.abs(points - middle)))
+    pooled = _pooled_deviation([rows for _, rows in blocks])
+    least = 1e-9 * max(1.0, float(np.abs(points).max()))
+    noise = max(apart / math.sqrt(2) if pooled is None else pooled, least)
+    spread = math.sqrt(max(apart**2 - noise**2 * float(np.mean(1 / counts)), (0.3 * apart) ** 2, least**2))
+    wanted = np.sort(np.argsort(points, kind="stable")[:most])
+    mean, deviation = np.empty(len(points)), np.empty(len(points))
+    for places, rows in blocks:
+        kept = np.isin(places, wanted)
+        if kept.any():
+            mean[places[kept]], deviation[places[kept]] = _posteriors(rows[kept], middle[places[kept]], spread, noise)
+    mean, deviation = mean[wanted], deviation[wanted]
+    slope = scale.slope(mean)
+    steepness = float(slope[np.argmin(mean)])
+    beliefs = Beliefs(
+        mean=scale.restore(mean),
+        deviation=slope * deviation,
+        low=scale.restore(mean - 1.96 * deviation),
+        high=scale.restore(mean + 1.96 * deviation),
+        noise=noise * steepness,
+        measured=pooled is not None,
+        spread=spread * steepness,
+    )
+    return beliefs, wanted
+
+
+def _posteriors(rows: FloatArray, middle: FloatArray, spread: float, noise: float) -> tuple[FloatArray, FloatArray]:
+    """[c] means and deviations of c configurations with k runs each, [c, k]."""
+    size = rows.shape[1]
+    residuals = np.minimum(np.abs(rows - np.median(rows, axis=1, keepdims=True)), 2.5 * noise)
+    own = np.sqrt((_PRIOR_RUNS * noise**2 + (residuals**2).sum(1)) / (_PRIOR_RUNS + size - 1))[:, None, None]
+    low = np.minimum(rows.min(1), middle) - _REACH * noise
+    high = np.maximum(rows.max(1), middle) + _REACH * noise
+    # A second grid where the first has found the mass.
+    for _ in range(3):
+        grid = low[:, None] + np.linspace(0, 1, _GRID) * (high - low)[:, None]
+        z = (rows[:, :, None] - grid[:, None, :]) / own
+        density = (1 - sum(_FREAK.values())) * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+        for side, share in _FREAK.items():
+            density += share * np.where(side * z > 0, np.exp(-np.abs(z) / _FREAK_SCALE), 0.0) / _FREAK_SCALE
+        log = np.log(density + 1e-300).sum(1) - 0.5 * ((grid - middle[:, None]) / spread) ** 2
+        weight = np.exp(log - log.max(1, keepdims=True))
+        weight /= weight.sum(1, keepdims=True)
+        mean = (weight * grid).sum(1)
+        deviation = np.sqrt((weight * (grid - mean[:, None]) ** 2).sum(1))
+        step = (high - low) / (_GRID - 1)
+        deviation = np.maximum(deviation, step / 4)
+        low, high = mean - _REACH * deviation, mean + _REACH * deviation
+    return mean, deviation
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Logarithmic where all values have one sign: `sign` 1 or -1; 0: as they are. Increasing in either case."""
+
+    sign: float
+
+    @classmethod
+    def of(cls, groups: Sequence[Sequence[float]]) -> _Scale:
+        low, high = min(map(min, groups)), max(map(max, groups))
+        return cls(1.0 if low > 0 else -1.0 if high < 0 else 0.0)
+
+    def apply(self, values: Sequence[float] | FloatArray) -> FloatArray:
+        plain = np.asarray(values, float)
+        return self.sign * np.log(np.abs(plain)) if self.sign else plain
+
+    def restore(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.sign * np.exp(self.sign * values) if self.sign else values)
+
+    def slope(self, values: FloatArray) -> FloatArray:
+        return np.abs(self.restore(values)) if self.sign else np.ones_like(values)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better one is than the other, as a share of the latter: 0.12 is 12 %. `low` to `high` holds it."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def gain_interval(before: Sequence[float], after: Sequence[float], level: float = 0.95) -> Gain | None:
+    """What `after` gains over `before`, whatever the distribution of the noise; None for too few values to tell.
+
+    The shift between two samples by Hodges and Lehmann (1963), with the interval that belongs to the rank test of Mann
+    and Whitney; of logarithms where all values have one sign, for noise grows with what is measured.
+    """
+    if not before or not after:
+        return None
+    excluded = _ranks_excluded(len(before), len(after), level)
+    if excluded is None:
+        return None
+    scale = _Scale.of([before, after])
+    first, second = scale.apply(before), scale.apply(after)
+    shifts = np.sort((second[:, None] - first[None, :]).ravel())
+    points = np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
+    if scale.sign:
+        # Smaller is better: of positive values 1 - after / before, of negative ones after / before - 1.
+        gains = -scale.sign * np.expm1(scale.sign * points)
+    else:
+        size = abs(float(np.median(first))) or abs(float(np.median(second))) or 1.0
+        gains = -points / size
+    return Gain(float(gains[0]), float(gains[1:].min()), float(gains[1:].max()))
+
+
+def _ranks_excluded(n: int, m: int, level: float) -> int | None:
+    """How many of the n * m sorted differences lie outside of the interval at each end; None: it cannot be so sure."""
+    tail = (1 - level) / 2
+    if n * m > 2500:
+        spread = math.sqrt(n * m * (n + m + 1) / 12)
+        return max(int(n * m / 2 - statistics.NormalDist().inv_cdf(1 - tail) * spread), 0)
+    # How many arrangements of the two samples have the rank statistic u: Mann and Whitney's recurrence, as a product of
+    # Gaussian polynomials.
+    ways = np.zeros(n * m + 1)
+    ways[0] = 1.0
+    for k in range(1, n + 1):
+        raised = ways.copy()
+        for u in range(m + k, n * m + 1):
+            raised[u] -= ways[u - m - k]
+        for u in range(k, n * m + 1):
+            raised[u] += raised[u - k]
+        ways = raised
+    below = np.cumsum(ways) / math.comb(n + m, n)
+    outside = int(np.searchsorted(below, tail, side="right"))
+    return None if outside == 0 else outside - 1
+
+
+def _number(options: Mapping[str, object], name: str) -> float:
+    return float(str(options[name]))

@@ -1,0 +1,352 @@
+"""Which running trials to stop early (thesis 6.3.2): by their running time or by what they report on their way.
+
+Only a trial's own running time counts, never its time in a queue. The value of a stopped trial is a bound.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from service.core.errors import InvalidInput, JsonValue
+from service.core.lifecycle import TrialState
+from service.core.options import Option, complete
+from service.core.problem import Problem
+from service.core.space import Configuration
+from service.core.trial import Trial
+from service.policies import noise
+
+# A comparison with fewer others says little.
+_LEAST_OTHERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A measurement on the way: the first objective's value, and the trial's running time at that moment."""
+
+    step: int
+    value: float
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A trial that runs. `seconds`: its own running time; `measurements` in the order of their steps."""
+
+    number: int
+    configuration: Configuration
+    seconds: float
+    measurements: Sequence[Step] = ()
+
+
+class Pruning(ABC):
+    """Decides whether a running trial is stopped. Not thread-safe; it is the caller's own.
+
+    Deterministic: the same finished trials and the same running one give the same answer. `start`: so many trials of
+    the start design are left in peace by the policies that compare with others.
+    """
+
+    def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
+        """`options` are complete and valid, as `validate` makes them."""
+        self.problem = problem
+        self.options = options
+        self.start = start
+        self.sign = float(problem.signs()[0])
+        self.finished = 0
+
+    def update(self, finished: Sequence[Trial], steps: Mapping[int, Sequence[Step]]) -> None:
+        """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
+        for trial in finished:
+            self.finished += trial.state != TrialState.FAILED
+            self.learn(trial, steps.get(trial.number, ()))
+
+    @abstractmethod
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        """Learn from one of them."""
+
+    @abstractmethod
+    def prune(self, running: Running) -> str | None:
+        """Why the trial is to be stopped, in a sentence; None: it goes on. Changes nothing."""
+
+    def number(self, option: str) -> float:
+        """An option's value."""
+        return float(str(self.options[option]))
+
+
+class Limit(Pruning):
+    """A fixed limit of the running time."""
+
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        pass
+
+    def prune(self, running: Running) -> str | None:
+        most = self.number("seconds")
+        return f"It ran for longer than {most:g} s." if running.seconds > most else None
+
+
+class Default(Pruning):
+    """What takes longer than the default configuration does."""
+
+    def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
+        super().__init__(problem, options=options, start=start)
+        self._key = problem.space.key(problem.space.default())
+        self._seconds: list[float] = []
+
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        is_default = self.problem.space.key(trial.configuration) == self._key
+        if is_default and trial.state == TrialState.COMPLETED and trial.seconds is not None:
+            self._seconds.append(trial.seconds)
+
+    def prune(self, running: Running) -> str | None:
+        if not self._seconds or self.problem.space.key(running.configuration) == self._key:
+            return None
+        most = self.number("factor") * statistics.median(self._seconds)
+        return f"It ran for longer than the default's {most:.4g} s." if running.seconds > most else None
+
+
+class Estimator(Pruning):
+    """What takes longer than an estimate over the trials before it, once the start design has ended."""
+
+    def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
+        super().__init__(problem, options=options, start=start)
+        self._seconds: list[float] = []
+
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        if trial.state == TrialState.COMPLETED and trial.seconds is not None:
+            self._seconds.append(trial.seconds)
+
+    def prune(self, running: Running) -> str | None:
+        if self.finished < self.start or not self._seconds:
+            return None
+        name = str(self.options["estimator"])
+        most = noise.estimate(name, self._seconds, {"q": self.options["q"], "share": 0.2})
+        return f"It ran for longer than the {name} of {most:.4g} s." if running.seconds > most else None
+
+
+class _Curves(Pruning):
+    """Compares what trials report at their steps. Values are times the objective's sign."""
+
+    def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
+        super().__init__(problem, options=options, start=start)
+        self.curves: list[list[tuple[int, float]]] = []
+
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        if steps and trial.state in (TrialState.COMPLETED, TrialState.PRUNED):
+            self.curves.append(self.curve(steps))
+
+    def curve(self, steps: Sequence[Step]) -> list[tuple[int, float]]:
+        """Steps and values."""
+        return [(one.step, self.sign * one.value) for one in steps if math.isfinite(one.value)]
+
+
+def _best_until(curve: Sequence[tuple[int, float]], step: int) -> float | None:
+    """The best value up to a step; None where the trial did not come so far."""
+    if not curve or curve[-1][0] < step:
+        return None
+    return min((value for at, value in curve if at <= step), default=None)
+
+
+class Median(_Curves):
+    """Whose best value so far is worse than the median of the others' at the same step (Golovin et al. 2017, 3.2.2)."""
+
+    def prune(self, running: Running) -> str | None:
+        curve = self.curve(running.measurements)
+        if not curve or self.finished < self.start or curve[-1][0] < self.number("min_step"):
+            return None
+        step = curve[-1][0]
+        others = [best for other in self.curves if (best := _best_until(other, step)) is not None]
+        if len(others) < _LEAST_OTHERS:
+            return None
+        worse = min(value for _, value in curve) > statistics.median(others)
+        return f"At step {step} it was worse than the median of {len(others)} other trials." if worse else None
+
+
+class Asha(_Curves):
+    """Asynchronous successive halving (Li et al. 2020): at each rung only the best share goes on.
+
+    Rungs are at the steps min_step * reduction**k. A trial is judged at the highest rung that it has reached.
+    """
+
+    def prune(self, running: Running) -> str | None:
+        curve = self.curve(running.measurements)
+        reduction, first = int(self.number("reduction")), int(self.number("min_step"))
+        if not curve or curve[-1][0] < first:
+            return None
+        rung = first
+        while rung * reduction <= curve[-1][0]:
+            rung *= reduction
+        own = _at_rung(curve, rung)
+        others = [value for other in self.curves if (value := _at_rung(other, rung)) is not None]
+        if own is None or len(others) + 1 < reduction:
+            return None
+        place = sum(value < own for value in others)
+        if place < max((len(others) + 1) // reduction, 1):
+            return None
+        return f"At step {rung} it was not among the best 1 in {reduction}."
+
+
+def _at_rung(curve: Sequence[tuple[int, float]], rung: int) -> float | None:
+    """The value at the first step from the rung on."""
+    return next((value for step, value in curve if step >= rung), None)
+
+
+class Wilcoxon(_Curves):
+    """Whose values, step by step, are worse than the best trial's beyond chance: the signed-rank test of Wilcoxon.
+
+    For steps that are repetitions or parts of a workload, each comparable with the same step of another trial.
+    """
+
+    def prune(self, running: Running) -> str | None:
+        own = dict(self.curve(running.measurements))
+        complete_curves = [dict(curve) for curve in self.curves]
+        if not own or not complete_curves:
+            return None
+        best = min(complete_curves, key=lambda curve: statistics.fmean(curve.values()))
+        differences = [own[step] - best[step] for step in own if step in best]
+        if not differences or statistics.fmean(differences) <= 0:
+            return None
+        p = signed_rank(differences)
+        if p >= self.number("p"):
+            return None
+        return f"It is worse than the best trial over {len(differences)} steps (p = {p:.2g})."
+
+
+def signed_rank(differences: Sequence[float]) -> float:
+    """The probability that differences without a trend are as positive as these, by the signed-rank test.
+
+    Exact up to 30 differences that are not 0, by the normal approximation beyond; ties share the mean of their ranks.
+    """
+    kept = sorted((one for one in differences if one != 0), key=abs)
+    count = len(kept)
+    if count == 0:
+        return 1.0
+    ranks = [0.0] * count
+    begin = 0
+    while begin < count:
+        end = begin
+        while end + 1 < count and abs(kept[end + 1]) == abs(kept[begin]):
+            end += 1
+        ranks[begin : end + 1] = [(begin + end) / 2 + 1] * (end + 1 - begin)
+        begin = end + 1
+    total = sum(rank for rank, one in zip(ranks, kept, strict=True) if one > 0)
+    if count > 30:
+        deviation = math.sqrt(sum(rank**2 for rank in ranks) / 4)
+        return statistics.NormalDist().cdf((sum(ranks) / 2 - total + 0.5) / deviation)
+    # How many of the sign patterns have each sum; doubled ranks are whole numbers.
+    ways = {0: 1}
+    for rank in ranks:
+        more = dict(ways)
+        for at, number in ways.items():
+            more[at + int(2 * rank)] = more.get(at + int(2 * rank), 0) + number
+        ways = more
+    return sum(number for at, number in ways.items() if at >= 2 * total) / float(2**count)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy by name. `needs_measurements`: it looks at what trials report on their way."""
+
+    name: str
+    doc: str
+    implementation: type[Pruning]
+    options: tuple[Option, ...]
+    needs_measurements: bool
+
+
+_MIN_STEP = Option("min_step", "int", 1, "No trial is stopped before this step.", min=0, max=10**12)
+_ENTRIES: Mapping[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            "default",
+            "Stops what takes longer than the default configuration.",
+            Default,
+            (Option("factor", "float", 1.0, "Times the default's running time.", min=0.01, max=1000.0),),
+            False,
+        ),
+        Entry(
+            "estimator",
+            "Stops what takes longer than an estimate over earlier trials.",
+            Estimator,
+            (
+                Option(
+                    "estimator", "text", "median", "Over their running times.", choices=("median", "mean", "quantile")
+                ),
+                Option("q", "float", 0.75, "The share, of `quantile` alone.", min=0.0, max=1.0),
+            ),
+            False,
+        ),
+        Entry(
+            "limit",
+            "Stops what takes longer than a fixed time.",
+            Limit,
+            (Option("seconds", "float", None, "The longest running time.", min=1e-3, max=1e9),),
+            False,
+        ),
+        Entry("median", "Stops what is worse than the median of others at the same step.", Median, (_MIN_STEP,), True),
+        Entry(
+            "asha",
+            "Asynchronous successive halving: at each rung the best share goes on.",
+            Asha,
+            (
+                Option("reduction", "int", 3, "Of so many one goes on; also the factor between rungs.", min=2, max=64),
+                Option("min_step", "int", 1, "The first rung.", min=1, max=10**12),
+            ),
+            True,
+        ),
+        Entry(
+            "wilcoxon",
+            "Stops what is worse than the best trial, step by step, by a signed-rank test.",
+            Wilcoxon,
+            (Option("p", "float", 0.05, "The chance of a wrong stop, per look.", min=1e-6, max=0.5),),
+            True,
+        ),
+    )
+}
+
+
+def names() -> tuple[str, ...]:
+    """All policies."""
+    return tuple(_ENTRIES)
+
+
+def describe(name: str, where: str = "pruning") -> Entry:
+    """What is known of a policy. Raises InvalidInput (`<where>.name`)."""
+    if name not in _ENTRIES:
+        raise InvalidInput(f"{where}.name", name, "one of " + ", ".join(_ENTRIES))
+    return _ENTRIES[name]
+
+
+def validate(
+    name: str,
+    options: Mapping[str, object],
+    problem: Problem,
+    where: str = "pruning",
+    *,
+    has_measurements: bool = True,
+) -> dict[str, JsonValue]:
+    """All options of a policy. `has_measurements` False: trials report nothing on their way.
+
+    Raises InvalidInput: `<where>.name` for an unknown policy, or one that the study cannot have;
+    `<where>.options.<option>`.
+    """
+    entry = describe(name, where)
+    if entry.needs_measurements and not has_measurements:
+        able = ", ".join(one.name for one in _ENTRIES.values() if not one.needs_measurements)
+        raise InvalidInput(f"{where}.name", name, f"where trials report no intermediate measurements one of {able}")
+    if entry.needs_measurements and len(problem.objectives) > 1:
+        able = ", ".join(one.name for one in _ENTRIES.values() if not one.needs_measurements)
+        raise InvalidInput(f"{where}.name", name, f"for several objectives one of {able}")
+    known = complete(name, entry.options, options, f"{where}.options")
+    for option in entry.options:
+        if known[option.name] is None:
+            raise InvalidInput(f"{where}.options.{option.name}", None, option.allowed())
+    return known
+
+
+def create(name: str, problem: Problem, *, options: Mapping[str, object], start: int) -> Pruning:
+    """A new policy; `options` as `validate` makes them."""
+    return describe(name).implementation(problem, options=options, start=start)

@@ -1,0 +1,306 @@
+"""Rules that end a search (thesis 3.4), alone or combined with "any" and "all"."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.encoding import Encoding
+from service.core.errors import InvalidInput, JsonValue
+from service.core.lifecycle import TrialState
+from service.core.options import Option, complete
+from service.core.problem import Problem
+from service.core.trial import Trial
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A search so far.
+
+    `finished`: in the order in which they finished. `seconds`: wall time since the first trial. `node_hours`: what the
+    trials used. `remaining`: the improvement of the first objective that may still be expected; `noise`: the standard
+    deviation of one measurement; both None where no model says so.
+    """
+
+    problem: Problem
+    finished: Sequence[Trial]
+    seconds: float
+    node_hours: float
+    remaining: float | None = None
+    noise: float | None = None
+
+    def values(self) -> list[float]:
+        """The first objective of completed trials, times its sign."""
+        metric, sign = self.problem.metrics[0], float(self.problem.signs()[0])
+        found = (trial.metrics.get(metric, math.nan) for trial in self.finished if trial.state == TrialState.COMPLETED)
+        return [sign * value for value in found if math.isfinite(value)]
+
+
+class StoppingRule(ABC):
+    """Says when a search ends. Immutable; depends on the progress alone."""
+
+    needs_prediction = False
+
+    @abstractmethod
+    def reason(self, progress: Progress) -> str | None:
+        """Why the search ends, in a sentence; None: it goes on."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, JsonValue]:
+        """Plain JSON, from which `parse` makes an equal rule."""
+
+
+Options = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    name: str
+    doc: str
+    options: tuple[Option, ...]
+    reason: Callable[[Progress, Options], str | None]
+    needs_prediction: bool = False
+    single_objective: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Rule(StoppingRule):
+    """One of the rules by name."""
+
+    kind: _Kind
+    options: Options
+
+    @property
+    def needs_prediction(self) -> bool:  # type: ignore[override]
+        return self.kind.needs_prediction
+
+    def reason(self, progress: Progress) -> str | None:
+        return self.kind.reason(progress, self.options)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        return {"rule": self.kind.name, **self.options}
+
+
+@dataclass(frozen=True, eq=False)
+class Combined(StoppingRule):
+    """Ends the search when any, or when all of its rules would."""
+
+    word: str
+    rules: tuple[StoppingRule, ...]
+
+    @property
+    def needs_prediction(self) -> bool:  # type: ignore[override]
+        return any(rule.needs_prediction for rule in self.rules)
+
+    def reason(self, progress: Progress) -> str | None:
+        found = [rule.reason(progress) for rule in self.rules]
+        reasons = [reason for reason in found if reason is not None]
+        if self.word == "any":
+            return reasons[0] if reasons else None
+        return " ".join(reasons) if len(reasons) == len(found) else None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        return {self.word: [rule.to_json() for rule in self.rules]}
+
+
+def names() -> tuple[str, ...]:
+    """All rules, apart from their combinations."""
+    return tuple(_KINDS)
+
+
+def parse(data: object, problem: Problem, where: str = "stopping") -> StoppingRule:
+    """The rule that the JSON describes: {"rule": name, option: value, ...}, {"any": [...]} or {"all": [...]}.
+
+    Raises InvalidInput with the path of the field at fault: `stopping.any[1].trials`.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidInput(where, data, 'an object such as {"rule": "best_improvement", "trials": 15}')
+    for word in ("any", "all"):
+        if word in data:
+            rules = data[word]
+            if len(data) > 1 or not isinstance(rules, Sequence) or isinstance(rules, str) or not rules:
+                raise InvalidInput(f"{where}.{word}", rules, "a list of rules, and nothing beside it")
+            return Combined(
+                word, tuple(parse(rule, problem, f"{where}.{word}[{index}]") for index, rule in enumerate(rules))
+            )
+    name = data.get("rule")
+    if not isinstance(name, str) or name not in _KINDS:
+        raise InvalidInput(f"{where}.rule", name, "one of " + ", ".join(_KINDS))
+    kind = _KINDS[name]
+    if kind.single_objective and len(problem.objectives) > 1:
+        able = ", ".join(one.name for one in _KINDS.values() if not one.single_objective)
+        raise InvalidInput(f"{where}.rule", name, f"for several objectives one of {able}")
+    given = {key: value for key, value in data.items() if key != "rule"}
+    options = complete(name, kind.options, given, where)
+    for option in kind.options:
+        if options[option.name] is None:
+            raise InvalidInput(f"{where}.{option.name}", None, option.allowed())
+    return Rule(kind, options)
+
+
+def _number(options: Options, name: str) -> float:
+    return float(str(options[name]))
+
+
+def _trials(progress: Progress, options: Options) -> str | None:
+    # What failed was the machine's fault, and tells nothing.
+    done = sum(trial.state != TrialState.FAILED for trial in progress.finished)
+    return f"{done} trials are done." if done >= _number(options, "trials") else None
+
+
+def _seconds(progress: Progress, options: Options) -> str | None:
+    most = _number(options, "seconds")
+    return f"{most:g} s have passed." if progress.seconds >= most else None
+
+
+def _node_hours(progress: Progress, options: Options) -> str | None:
+    most = _number(options, "hours")
+    return f"{most:g} node-hours are used." if progress.node_hours >= most else None
+
+
+def _reference(progress: Progress, options: Options) -> str | None:
+    value = _number(options, "value")
+    goal = float(progress.problem.signs()[0]) * value
+    reached = min(progress.values(), default=math.inf) <= goal
+    return f"The reference of {value:g} is reached." if reached else None
+
+
+def _default_share(progress: Progress, options: Options) -> str | None:
+    default = progress.problem.space.key(progress.problem.space.default())
+    metric, sign = progress.problem.metrics[0], float(progress.problem.signs()[0])
+    groups: dict[str, list[float]] = {}
+    for trial in progress.finished:
+        if trial.state == TrialState.COMPLETED and math.isfinite(trial.metrics.get(metric, math.nan)):
+            key = progress.problem.space.key(trial.configuration)
+            groups.setdefault(key, []).append(sign * trial.metrics[metric])
+    if default not in groups:
+        return None
+    percent = _number(options, "percent")
+    before = statistics.median(groups[default])
+    best = min(statistics.median(values) for values in groups.values())
+    if best > before - percent / 100 * abs(before):
+        return None
+    return f"The best is at least {percent:g} % better than the default."
+
+
+def _improvement(word: str, summary: Callable[[Sequence[float]], float]) -> Callable[[Progress, Options], str | None]:
+    def reason(progress: Progress, options: Options) -> str | None:
+        threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
+        values = progress.values()
+        if len(values) <= trials:
+            return None
+        before, now = summary(values[:-trials]), summary(values)
+        if before - now >= threshold * abs(before):
+            return None
+        return f"The {word} has improved by less than {100 * threshold:g} % over {trials} trials."
+
+    return reason
+
+
+def _count_movement(progress: Progress, options: Options) -> str | None:
+    least, trials = int(_number(options, "threshold")), int(_number(options, "trials"))
+    last = progress.finished[-trials:]
+    different = {progress.problem.space.key(trial.configuration) for trial in last}
+    if len(last) < trials or len(different) >= least:
+        return None
+    return f"The last {trials} trials were of {len(different)} configurations."
+
+
+def _distance_movement(progress: Progress, options: Options) -> str | None:
+    """Between one trial and the next, in the unit cube, as a share of its diagonal."""
+    threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
+    last = progress.finished[-trials:]
+    if len(last) < max(trials, 2):
+        return None
+    rows = Encoding(progress.problem.space).encode([trial.configuration for trial in last])
+    steps = np.sqrt((np.diff(rows, axis=0) ** 2).sum(1) / max(rows.shape[1], 1))
+    return f"The last {trials} trials are close to each other." if float(steps.max()) < threshold else None
+
+
+def _remaining(progress: Progress, options: Options) -> str | None:
+    if progress.remaining is None or progress.noise is None:
+        return None
+    below = progress.remaining < _number(options, "factor") * progress.noise
+    return "What may still be gained is less than the noise of a measurement." if below else None
+
+
+_PATIENCE = Option("trials", "int", 15, "Over so many trials.", min=1, max=1_000_000)
+_THRESHOLD = Option("threshold", "float", 0.05, "A share of the value before: 0.05 is 5 %.", min=0.0, max=10.0)
+
+_KINDS: Mapping[str, _Kind] = {
+    kind.name: kind
+    for kind in (
+        _Kind(
+            "trials",
+            "A number of evaluations.",
+            (Option("trials", "int", None, "How many.", min=1, max=10**9),),
+            _trials,
+            single_objective=False,
+        ),
+        _Kind(
+            "seconds",
+            "Wall time.",
+            (Option("seconds", "float", None, "From the first trial on.", min=1e-3, max=3.2e8),),
+            _seconds,
+            single_objective=False,
+        ),
+        _Kind(
+            "node_hours",
+            "What the trials used of the cluster.",
+            (Option("hours", "float", None, "Nodes times hours.", min=1e-6, max=1e12),),
+            _node_hours,
+            single_objective=False,
+        ),
+        _Kind(
+            "reference",
+            "A value is reached.",
+            (Option("value", "float", None, "In the objective's unit."),),
+            _reference,
+        ),
+        _Kind(
+            "default_share",
+            "Better than the default by a percentage of its value.",
+            (Option("percent", "float", 10.0, "By how much.", min=0.0, max=1e6),),
+            _default_share,
+        ),
+        _Kind("best_improvement", "The best improves too little.", (_THRESHOLD, _PATIENCE), _improvement("best", min)),
+        _Kind(
+            "mean_improvement",
+            "The average of all trials improves too little.",
+            (_THRESHOLD, _PATIENCE),
+            _improvement("average", statistics.fmean),
+        ),
+        _Kind(
+            "median_improvement",
+            "The median of all trials improves too little.",
+            (_THRESHOLD, _PATIENCE),
+            _improvement("median", statistics.median),
+        ),
+        _Kind(
+            "count_movement",
+            "Too few different configurations.",
+            (Option("threshold", "int", 2, "So many are enough.", min=1, max=1_000_000), _PATIENCE),
+            _count_movement,
+            single_objective=False,
+        ),
+        _Kind(
+            "distance_movement",
+            "Configurations close to each other.",
+            (Option("threshold", "float", 0.05, "A share of the space's diagonal.", min=0.0, max=1.0), _PATIENCE),
+            _distance_movement,
+            single_objective=False,
+        ),
+        _Kind(
+            "remaining_improvement",
+            "What may still be gained is less than the noise.",
+            (Option("factor", "float", 0.5, "Times the standard deviation of one measurement.", min=0.0, max=100.0),),
+            _remaining,
+            needs_prediction=True,
+        ),
+    )
+}
