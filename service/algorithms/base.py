@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar, Space
 from service.core.trial import Trial
@@ -77,6 +78,13 @@ class Designer(ABC):
             InvalidInput: `fixed.<name>` has a value that no configuration can have; code `no_feasible_configuration`
                 where the constraints seem to leave nothing.
         """
+
+    def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        """What it expects of the first objective. Changes nothing that can be observed.
+
+        None where it has no model: most designers, several objectives, nothing measured yet.
+        """
+        return None
 
     def dump(self) -> JsonValue:
         """What would be costly to find again, to be stored. The history is no part of it: the caller feeds it anew."""

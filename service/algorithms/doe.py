@@ -213,18 +213,23 @@ class Grid(Designer):
         return Batch(tuple(found), cursor if fixed else position, len(found) < count)
 
     def _make_lattice(self, fixed: _Fixed) -> Lattice:
-        space = self.problem.space.restrict(_of_key(fixed))
-        return Lattice([self._with_levels(parameter) for parameter in space.parameters], space.constraints)
+        return lattice_of(self.problem.space.restrict(_of_key(fixed)), self._levels)
 
-    def _with_levels(self, parameter: Parameter) -> Parameter:
-        """The parameter, or an ordinal one of some of its values where it is a continuum."""
-        if not isinstance(parameter, FloatParameter) or parameter.size() is not None:
-            return parameter
-        alone = Encoding(Space((replace(parameter, condition=None),)))
-        levels = alone.decode(np.linspace(0.0, 1.0, self._levels)[:, None])
-        # Twelve digits are what a person would write: 0.01, not 0.010000000000000004.
-        values = {min(max(float(f"{level[parameter.name]:.12g}"), parameter.min), parameter.max) for level in levels}
-        return OrdinalParameter(parameter.name, tuple(sorted(values)), condition=parameter.condition)
+
+def lattice_of(space: Space, levels: int) -> Lattice:
+    """The grid of a space, in which a continuum has so many values, evenly spaced, both ends included."""
+    return Lattice([_with_levels(parameter, levels) for parameter in space.parameters], space.constraints)
+
+
+def _with_levels(parameter: Parameter, levels: int) -> Parameter:
+    """The parameter, or an ordinal one of some of its values where it is a continuum."""
+    if not isinstance(parameter, FloatParameter) or parameter.size() is not None:
+        return parameter
+    alone = Encoding(Space((replace(parameter, condition=None),)))
+    found = alone.decode(np.linspace(0.0, 1.0, levels)[:, None])
+    # Twelve digits are what a person would write: 0.01, not 0.010000000000000004.
+    values = {min(max(float(f"{level[parameter.name]:.12g}"), parameter.min), parameter.max) for level in found}
+    return OrdinalParameter(parameter.name, tuple(sorted(values)), condition=parameter.condition)
 
 
 def _as_key(fixed: Mapping[str, Scalar]) -> _Fixed:

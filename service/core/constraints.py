@@ -9,6 +9,7 @@ of this module's own functions, and any other syntax is refused.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -64,12 +65,39 @@ class Constraint:
         except (_Undefined, ArithmeticError):
             return False
 
+    def margin(self, values: Values) -> float:
+        """By how much it is broken, negative where it holds: of `a <= b`, a - b; nan where something has no result.
+
+        Of `and` the largest of its parts', of `or` the smallest. Whatever is no order of numbers is broken by 1 or -1.
+        """
+        if not self.names <= values.keys():
+            return math.nan
+        try:
+            return float(self._margin(self._tree, values))
+        except (_Undefined, ArithmeticError):
+            return math.nan
+
     def check(self, kinds: Mapping[str, Kind], where: str = "constraint") -> None:
         """Raise InvalidInput if a name is not in `kinds`, or if a text is used as a number."""
         for name in sorted(self.names):
             if name not in kinds:
                 raise InvalidInput(where, self.text, f"names of parameters: {', '.join(kinds)} (there is no {name!r})")
         _Checker(self, kinds, where).kind_of(self._tree)
+
+    def _margin(self, node: ast.expr, values: Values) -> float:
+        compile_side = _Compiler(self.text, self.text, self._quoted, "constraint").compile
+        match node:
+            case ast.BoolOp(op=joint, values=operands):
+                return (max if isinstance(joint, ast.And) else min)(self._margin(one, values) for one in operands)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return -self._margin(operand, values)
+            case ast.Compare(left=left, ops=kinds, comparators=rights) if all(map(_is_order, kinds)):
+                sides = [_number(compile_side(side, 1)(values)) for side in (left, *rights)]
+                return max(
+                    low - high if isinstance(kind, ast.Lt | ast.LtE) else high - low
+                    for kind, low, high in zip(kinds, sides, sides[1:], strict=False)
+                )
+        return -1.0 if compile_side(node, 1)(values) else 1.0
 
     def __reduce__(self) -> tuple[Callable[[str], Constraint], tuple[str]]:
         # The functions it is made of cannot be pickled, and its text says everything.
@@ -198,7 +226,7 @@ class _Checker:
 
     def _check_comparison(self, sides: list[ast.expr], kinds: list[ast.cmpop]) -> None:
         for left, kind, right in zip(sides, kinds, sides[1:], strict=False):
-            if isinstance(kind, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            if _is_order(kind):
                 self._require_number(left, "an order")
                 self._require_number(right, "an order")
                 continue
@@ -210,6 +238,10 @@ class _Checker:
     def _require_number(self, node: ast.expr, what: str) -> None:
         if self.kind_of(node) == "text":
             raise InvalidInput(self._where, self._text, f"numbers and booleans in {what}; a text only in ==, != and in")
+
+
+def _is_order(kind: ast.cmpop) -> bool:
+    return isinstance(kind, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
 
 
 def _name(node: ast.expr, quoted: Mapping[str, str]) -> str | None:

@@ -101,11 +101,13 @@ class _Continuum:
         self._low, self._high = (
             (math.log(self._least), math.log(self._most)) if self._log else (self._least, self._most)
         )
+        # Bounds that differ in their last digit alone have one logarithm.
+        self._width = self._high - self._low or 1.0
 
     def encode(self, values: Sequence[Scalar]) -> FloatArray:
         numbers = np.array(values, dtype=np.float64)
         positions = np.log(numbers) if self._log else numbers
-        return ((positions - self._low) / (self._high - self._low)).clip(0.0, 1.0)
+        return ((positions - self._low) / self._width).clip(0.0, 1.0)
 
     def decode(self, codes: FloatArray) -> list[Scalar]:
         # Weighted, so that 0 and 1 are the bounds themselves, and + 0.0 against the negative zero.
@@ -145,7 +147,7 @@ class _LogSteps(_Ranks):
     def __init__(self, parameter: FloatParameter | IntParameter) -> None:
         super().__init__(parameter)
         first, second, last = (float(parameter.value_at(rank)) for rank in (0, 1, self._size - 1))
-        self._low, self._width = math.log(first), math.log(last) - math.log(first)
+        self._low, self._width = math.log(first), math.log(last) - math.log(first) or 1.0
         # The last point has its share too: that of a whole step.
         self._spread_width = math.log(last + (second - first)) - self._low
         self._first, self._step = first, second - first

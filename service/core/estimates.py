@@ -18,13 +18,17 @@ from service.core.trial import Trial
 
 @dataclass(frozen=True)
 class Estimate:
-    """The objectives' metrics of one configuration, over its `n` completed trials, whose `numbers` are in order."""
+    """The objectives' metrics of one configuration, over its `n` completed trials, whose `numbers` are in order.
+
+    `acceptable`: more than half of them kept the outcome constraints.
+    """
 
     configuration: Configuration
     numbers: tuple[int, ...]
     mean: Mapping[str, float]
     median: Mapping[str, float]
     n: int
+    acceptable: bool = True
 
 
 def aggregate(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
@@ -45,6 +49,7 @@ def aggregate(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
             mean={metric: statistics.fmean(trial.metrics[metric] for trial in group) for metric in metrics},
             median={metric: statistics.median(trial.metrics[metric] for trial in group) for metric in metrics},
             n=len(group),
+            acceptable=2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group),
         )
         for group in groups.values()
     ]
@@ -53,13 +58,15 @@ def aggregate(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
 def best(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
     """The best configuration by its median; with several objectives, the Pareto set, the first objective's best first.
 
-    Among equals, the one that was measured more often, then the one that was measured first. Empty while nothing was.
+    Of those that keep the outcome constraints, if any does. Among equals, the one that was measured more often, then
+    the one that was measured first. Empty while nothing was.
     """
     return best_of(problem, aggregate(problem, trials))
 
 
 def best_of(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
     """The same of estimates that were made already."""
+    found = [estimate for estimate in found if estimate.acceptable] or found
     if not found:
         return []
     values = problem.signs() * np.array(

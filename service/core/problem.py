@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core import constraints as language
+from service.core.constraints import Constraint
 from service.core.errors import InvalidInput, JsonValue
 from service.core.space import Space
 
 __all__ = ["JsonValue", "Objective", "Problem"]
 
 MAX_OBJECTIVES = 8
+MAX_OUTCOME_CONSTRAINTS = 8
 Goal = Literal["minimize", "maximize"]
+
+_METRIC = re.compile(r"[^\W\d][\w.:/-]{0,126}")
+_METRIC_IN_WORDS = "a letter or _, then letters, digits and _ . : / -"
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class Objective:
         if unknown := sorted(set(data) - {"metric", "goal", "unit"}):
             raise InvalidInput(f"{where}.{unknown[0]}", data[unknown[0]], "the keys metric, goal, unit")
         metric, goal, unit = data.get("metric"), data.get("goal"), data.get("unit", "")
-        if not isinstance(metric, str) or not re.fullmatch(r"[^\W\d][\w.:/-]{0,126}", metric):
-            raise InvalidInput(f"{where}.metric", metric, "a letter or _, then letters, digits and _ . : / -")
+        if not isinstance(metric, str) or not _METRIC.fullmatch(metric):
+            raise InvalidInput(f"{where}.metric", metric, _METRIC_IN_WORDS)
         if goal not in ("minimize", "maximize"):
             raise InvalidInput(f"{where}.goal", goal, "minimize, maximize")
         if not isinstance(unit, str) or len(unit) > 32:
@@ -53,15 +60,28 @@ class Problem:
     """A search space and one or more objectives.
 
     `noisy`: two measurements of one configuration may differ, so that measuring one again can be worth it.
+    `outcome_constraints`: what must hold of a trial's metrics, `memory_mb <= 4096`, for its configuration to be taken.
     """
 
     space: Space
     objectives: tuple[Objective, ...]
     noisy: bool = True
+    outcome_constraints: tuple[Constraint, ...] = ()
 
     @classmethod
-    def build(cls, space: Space, objectives: Sequence[Objective], *, noisy: bool = True) -> Problem:
-        """A checked problem. Raises InvalidInput for no, too many or repeated objectives."""
+    def build(
+        cls,
+        space: Space,
+        objectives: Sequence[Objective],
+        *,
+        noisy: bool = True,
+        outcome_constraints: Sequence[str] = (),
+    ) -> Problem:
+        """A checked problem.
+
+        Raises InvalidInput for no, too many or repeated objectives; for `outcome_constraints[<n>]` that cannot be read,
+        or that names a parameter in place of a metric.
+        """
         if not 1 <= len(objectives) <= MAX_OBJECTIVES:
             raise InvalidInput("objectives", len(objectives), f"1 to {MAX_OBJECTIVES} objectives")
         seen: set[str] = set()
@@ -69,24 +89,48 @@ class Problem:
             if objective.metric in seen:
                 raise InvalidInput(f"objectives[{index}].metric", objective.metric, "each metric once")
             seen.add(objective.metric)
-        return cls(space, tuple(objectives), noisy)
+        if len(outcome_constraints) > MAX_OUTCOME_CONSTRAINTS:
+            allowed = f"at most {MAX_OUTCOME_CONSTRAINTS} outcome constraints"
+            raise InvalidInput("outcome_constraints", len(outcome_constraints), allowed)
+        parameters = set(space.names()) - seen
+        parsed = [
+            _outcome_constraint(text, f"outcome_constraints[{index}]", parameters)
+            for index, text in enumerate(outcome_constraints)
+        ]
+        return cls(space, tuple(objectives), noisy, tuple(parsed))
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The objectives' metrics, in their order."""
         return tuple(objective.metric for objective in self.objectives)
 
+    @property
+    def needed_metrics(self) -> tuple[str, ...]:
+        """What every completed trial must tell: the objectives' metrics, then those that outcome constraints name."""
+        named = sorted({name for constraint in self.outcome_constraints for name in constraint.names})
+        return tuple(dict.fromkeys([*self.metrics, *named]))
+
     def signs(self) -> NDArray[np.float64]:
         """[m]: +1 to minimise, -1 to maximise. A metric times its sign is better when smaller."""
         return np.array([1.0 if objective.goal == "minimize" else -1.0 for objective in self.objectives])
 
+    def acceptable(self, metrics: Mapping[str, float]) -> bool:
+        """Whether a completed trial's metrics keep the outcome constraints; not where one that they name is missing."""
+        return all(
+            all(math.isfinite(metrics.get(name, math.nan)) for name in constraint.names) and constraint.holds(metrics)
+            for constraint in self.outcome_constraints
+        )
+
     def to_json(self) -> dict[str, JsonValue]:
         """Plain JSON, from which `from_json` makes an equal problem."""
-        return {
+        data: dict[str, JsonValue] = {
             "space": self.space.to_json(),
             "objectives": [objective.to_json() for objective in self.objectives],
             "noisy": self.noisy,
         }
+        if self.outcome_constraints:
+            data["outcome_constraints"] = [constraint.text for constraint in self.outcome_constraints]
+        return data
 
     @classmethod
     def from_json(cls, data: object) -> Problem:
@@ -99,8 +143,23 @@ class Problem:
         noisy = data.get("noisy", True)
         if not isinstance(noisy, bool):
             raise InvalidInput("noisy", noisy, "true, false")
+        constraints = data.get("outcome_constraints", [])
+        if not isinstance(constraints, Sequence) or isinstance(constraints, str):
+            raise InvalidInput("outcome_constraints", constraints, "a list of texts such as 'memory_mb <= 4096'")
         return cls.build(
             Space.from_json(data.get("space")),
             [Objective.from_json(entry, f"objectives[{index}]") for index, entry in enumerate(objectives)],
             noisy=noisy,
+            outcome_constraints=constraints,
         )
+
+
+def _outcome_constraint(text: object, where: str, parameters: Set[str]) -> Constraint:
+    constraint = language.parse(text, where)
+    for name in sorted(constraint.names):
+        if not _METRIC.fullmatch(name):
+            raise InvalidInput(where, text, f"names of metrics: {_METRIC_IN_WORDS} (not {name!r})")
+        if name in parameters:
+            raise InvalidInput(where, text, f"names of metrics ({name} is a parameter: use the space's constraints)")
+    constraint.check(dict.fromkeys(constraint.names, "number"), where)
+    return constraint

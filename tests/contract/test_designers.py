@@ -130,6 +130,32 @@ def test_suggests_from_a_history_of_every_outcome(name: str) -> None:
     assert len(batch.configurations) == 3
 
 
+@every_designer
+def test_takes_replicates_and_trials_of_any_origin(name: str) -> None:
+    designer = create(name, MIXED)
+    configurations = history_configurations(4)
+    origins = ("default", "suggested", "replicate", "check", "added", "replicate")
+    designer.update(
+        [
+            Trial(
+                number,
+                configurations[number % 3],
+                TrialState.PRUNED if number == 7 else TrialState.COMPLETED,
+                {"seconds": 1.0 + number % 4},
+                revision=number,
+                seconds=None if number % 2 else 1.5,
+                origin=origins[number % len(origins)],
+            )
+            for number in range(1, 25)
+        ]
+    )
+    # Among them replicates that wait to be stored, and so have no number yet.
+    running = [Trial(number, configurations[3], TrialState.ACTIVE, {}, origin="check") for number in (25, 26)]
+    waiting = [Trial(0, configurations[0], TrialState.REQUESTED, {}, origin="replicate")] * 2
+    check(MIXED, batch := designer.suggest(3, cursor=9, pending=[*running, *waiting]))
+    assert len(batch.configurations) == 3
+
+
 def history_configurations(count: int) -> tuple[Configuration, ...]:
     return create("random", MIXED, seed=5).suggest(count, cursor=0).configurations
 

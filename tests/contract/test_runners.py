@@ -101,6 +101,26 @@ async def until(condition: Callable[[], object]) -> None:
 # -- results
 
 
+async def test_elapsed_is_the_applications_own_running_time(runner: Runner, folder: Path) -> None:
+    assert await runner.elapsed(folder) is None
+    header, gate = folder / "work" / "header", folder / "work" / "gate"
+    script = 'until [ -e "$0" ]; do sleep 0.02; done'
+    spec = job(folder, "sh", "-c", script, str(gate), header=[["sh", "-c", script, str(header)]], repeats=2)
+    await runner.submit(folder, spec)
+    await until(lambda: (folder / "log").exists())
+    await asyncio.sleep(0.2)
+    assert await runner.elapsed(folder) is None, "a header command is not the application"
+    header.touch()
+    await until(lambda: (folder / "running").exists())
+    await asyncio.sleep(0.3)
+    seconds = await runner.elapsed(folder)
+    assert seconds is not None
+    assert 0.25 <= seconds < 5
+    gate.touch()
+    result = await asyncio.wait_for(runner.wait(folder), 20)
+    assert await runner.elapsed(folder) == result.elapsed
+
+
 async def test_completed(runner: Runner, folder: Path) -> None:
     assert await runner.status(folder) is JobState.ABSENT
     result = await run(runner, folder, shell(folder, 'sleep 0.2; echo "$GIVEN"; pwd; echo oops >&2'))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
@@ -12,16 +12,12 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from service.algorithms.gp.models import Posterior
 from service.core.encoding import FloatArray
 
-if TYPE_CHECKING:
-    from botorch.acquisition.acquisition import AcquisitionFunction
-
 _ROOT_HALF_PI = math.sqrt(math.pi / 2.0)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # A probability of feasibility below which a configuration is hardly worth a trial, and how much faster its worth falls.
 _LOG_DOUBTFUL = math.log(0.4)
 _STEEPER = 20.0
 _CHUNK = 4096
-_CHUNK_OF_BOTORCH = 256
 
 
 class Acquisition(Protocol):
@@ -51,9 +47,8 @@ class LogNoisyExpectedImprovement:
         self, posterior: Posterior, *, draws: int, random: np.random.Generator, best: float | None = None
     ) -> None:
         self._posterior = posterior
+        self._white = draws_of(posterior, draws, random)
         extra = len(posterior.points) - posterior.count
-        drawn = _normal(extra, draws, random) if extra else np.zeros((0, 1))
-        self._white = np.vstack([np.repeat(posterior.white[:, None], drawn.shape[1], axis=1), drawn])
         known = posterior.mean + posterior.factor[posterior.count :] @ self._white
         self._best = known.max(0) if extra else np.full(1, -math.inf)
         if best is not None:
@@ -82,15 +77,19 @@ class LogNoisyExpectedImprovement:
         return value, white, deviation, slope, ratio, share / total[:, None], z
 
 
-class LogFeasibility:
-    """The logarithm of the probability that a configuration works, after a process fitted to 1 (it did) and -1.
+class LogProbability:
+    """The logarithm of the probability that an outcome is at least `least`: that a constraint on outcomes is kept.
 
-    Below a probability of 0.4 it falls ever faster. Otherwise, once the best that works is known well, the
+    Of the latent outcome, or with `noise` of that of a run: of a process fitted to 1 (it did) and -1, that a
+    configuration works is that this is at least 0.
+
+    Below a probability of 0.4 it falls ever faster. Otherwise, once the best that is allowed is known well, the
     remaining improvement there is so small that even a hopeless configuration promises more.
     """
 
-    def __init__(self, posterior: Posterior) -> None:
-        self._posterior = posterior
+    def __init__(self, posterior: Posterior, *, least: float, noise: bool) -> None:
+        self._posterior, self._least = posterior, least
+        self._noise = posterior.noise if noise else 0.0
 
     def score(self, rows: FloatArray) -> FloatArray:
         parts = [self._parts(rows[first : first + _CHUNK])[0] for first in range(0, len(rows), _CHUNK)]
@@ -100,14 +99,14 @@ class LogFeasibility:
         value, white, slope, z, total, plain = self._parts(rows)
         ratio = np.exp(-0.5 * z * z - _LOG_ROOT_TWO_PI - plain)
         ratio *= np.where(plain < _LOG_DOUBTFUL, 1.0 + _STEEPER, 1.0)
-        # z = mean / sqrt(variance + noise), and the variance falls by the square of the whitened covariances.
+        # z = (mean - least) / sqrt(variance + noise), and the variance falls by the square of the whitened covariances.
         weights = self._posterior.white[:, None] * (ratio / total) + white * (ratio * z / total**2)
         return value, self._posterior.pull_back(weights, rows, slope)
 
     def _parts(self, rows: FloatArray) -> tuple[FloatArray, ...]:
         white, deviation, slope = self._posterior.project(rows)
-        total = np.sqrt(deviation**2 + self._posterior.noise)
-        z = (self._posterior.mean + self._posterior.white @ white) / total
+        total = np.sqrt(deviation**2 + self._noise)
+        z = (self._posterior.mean - self._least + self._posterior.white @ white) / total
         plain = log_ndtr(z)
         return plain + _STEEPER * np.minimum(plain - _LOG_DOUBTFUL, 0.0), white, slope, z, total, plain
 
@@ -143,29 +142,11 @@ class Sum:
         return np.sum(values, axis=0), np.sum(gradients, axis=0)
 
 
-class Botorch:
-    """An acquisition function of BoTorch's, for one new point."""
-
-    def __init__(self, function: AcquisitionFunction, numeric: Sequence[int]) -> None:
-        self._function, self._numeric = function, list(numeric)
-
-    def score(self, rows: FloatArray) -> FloatArray:
-        import torch
-
-        with torch.no_grad():
-            parts = torch.split(torch.from_numpy(rows)[:, None, :], _CHUNK_OF_BOTORCH)
-            values = [self._function(part).numpy() for part in parts]
-        return np.concatenate(values) if values else np.zeros(0)
-
-    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        import torch
-
-        points = torch.from_numpy(rows)[:, None, :].requires_grad_(True)
-        values = self._function(points)
-        (found,) = torch.autograd.grad(values.sum(), points)
-        gradient = np.zeros_like(rows)
-        gradient[:, self._numeric] = found[:, 0].numpy()[:, self._numeric]
-        return values.detach().numpy(), gradient
+def draws_of(posterior: Posterior, draws: int, random: np.random.Generator) -> FloatArray:
+    """[n + m, draws]: whitened values under each draw of those at the posterior's extra points; one if it has none."""
+    extra = len(posterior.points) - posterior.count
+    drawn = _normal(extra, draws, random) if extra else np.zeros((0, 1))
+    return np.vstack([np.repeat(posterior.white[:, None], drawn.shape[1], axis=1), drawn])
 
 
 def log_improvement_of(z: FloatArray) -> tuple[FloatArray, FloatArray]:

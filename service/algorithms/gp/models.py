@@ -93,24 +93,58 @@ class Prior:
         return [self.mean.clip(self.low, self.high), short.clip(self.low, self.high)]
 
 
+@dataclass(frozen=True)
+class Points:
+    """What a process is conditioned on: `outcomes`, [n], at the encoded `rows`, [n, d].
+
+    The variance of the noise of each is `share` times that of one measurement (1 / k for the mean of k) plus `added`;
+    both are [n]. `degrees` and `squares`: how many measurements more there were than means, and their summed squared
+    distance from the means; from these, too, the noise is learned.
+    """
+
+    rows: FloatArray
+    outcomes: FloatArray
+    share: FloatArray
+    added: FloatArray
+    degrees: int = 0
+    squares: float = 0.0
+
+    @classmethod
+    def single(cls, rows: FloatArray, outcomes: FloatArray) -> Points:
+        """Of one measurement each."""
+        return cls(rows, outcomes, np.ones(len(rows)), np.zeros(len(rows)))
+
+    def joined(self, rows: FloatArray, outcomes: FloatArray, added: FloatArray, *, share: float) -> Points:
+        """With more outcomes, each with this share of the noise."""
+        return Points(
+            np.vstack([self.rows, rows]),
+            np.concatenate([self.outcomes, outcomes]),
+            np.concatenate([self.share, np.full(len(rows), share)]),
+            np.concatenate([self.added, added]),
+            self.degrees,
+            self.squares,
+        )
+
+
 class Evidence:
     """The log posterior density of the hyper-parameters given n points, and its gradient.
 
-    The constant mean is at its best value for each choice of the others. What does not depend on the outcomes, the
-    distances of all pairs of points, is computed once.
+    The constant mean is at its best value for each choice of the others. What depends on the rows alone, the distances
+    of all pairs, is computed once.
     """
 
-    def __init__(self, points: FloatArray, layout: Layout, prior: Prior) -> None:
+    def __init__(self, points: Points, layout: Layout, prior: Prior) -> None:
         self.points, self.layout, self.prior = points, layout, prior
-        self._count = len(points)
+        rows = points.rows
+        self._count = len(rows)
         self._first, self._second = np.tril_indices(self._count, -1)
         self._flat = self._first * self._count + self._second
         numeric, categorical = list(layout.numeric), list(layout.categorical)
-        left, right = points[self._first], points[self._second]
+        left, right = rows[self._first], rows[self._second]
         self._squares = (left[:, numeric] - right[:, numeric]) ** 2
         self._differ = (left[:, categorical] != right[:, categorical]) / max(len(categorical), 1)
 
-    def value(self, theta: FloatArray, outcomes: FloatArray) -> tuple[float, FloatArray]:
+    def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """The log density, constants aside, and its gradient. Minus 1e10 where the covariance is not definite."""
         count, split, choices = self._count, len(self.layout.numeric), len(self.layout.categorical)
         weights = np.exp(-2.0 * theta[:split])
@@ -125,7 +159,7 @@ class Evidence:
         covariance = np.zeros((count, count))
         flat = covariance.ravel()
         flat[self._flat] = scale * correlation
-        flat[:: count + 1] = scale * (1.0 + JITTER) + noise
+        flat[:: count + 1] = scale * (1.0 + JITTER) + noise * self.points.share + self.points.added
         # Row-major lower is column-major upper: LAPACK works in place.
         factor, failed = lapack.dpotrf(covariance.T, lower=0, overwrite_a=1)
         if failed:
@@ -133,11 +167,13 @@ class Evidence:
         determinant = 2.0 * np.log(np.diagonal(factor)).sum()
         inverse_covariance, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
         ones = blas.dsymv(1.0, inverse_covariance, np.ones(count))
+        outcomes = self.points.outcomes
         solved = blas.dsymv(1.0, inverse_covariance, outcomes)
         mean = solved.sum() / ones.sum()
         solved = solved - mean * ones
         z = (theta - self.prior.mean) / self.prior.sd
-        value = -0.5 * (solved @ (outcomes - mean) + determinant + z @ z)
+        spread, degrees = self.points.squares / noise, self.points.degrees
+        value = -0.5 * (solved @ (outcomes - mean) + determinant + z @ z + degrees * theta[-1] + spread)
 
         # The derivative by a pair's covariance; a pair stands for two entries of the matrix, hence no half.
         pairs = solved[self._first] * solved[self._second] - inverse_covariance.T.ravel()[self._flat]
@@ -148,10 +184,10 @@ class Evidence:
         if choices:
             gradient[split : split + choices] += scale * inverse * (self._differ.T @ agreed)
         gradient[-2] += scale * (agreed.sum() + 0.5 * (1.0 + JITTER) * diagonal.sum())
-        gradient[-1] += 0.5 * noise * diagonal.sum()
+        gradient[-1] += 0.5 * (noise * (self.points.share @ diagonal) - degrees + spread)
         return float(value), gradient
 
-    def fit(self, outcomes: FloatArray, starts: Iterable[FloatArray], iterations: int) -> tuple[FloatArray, float]:
+    def fit(self, starts: Iterable[FloatArray], iterations: int) -> tuple[FloatArray, float]:
         """The most probable hyper-parameters found from `starts`, and their log density.
 
         Where nothing can be computed at all, the prior's mode.
@@ -159,7 +195,7 @@ class Evidence:
         best, best_value = self.prior.mean.clip(self.prior.low, self.prior.high), -math.inf
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, gradient = self.value(theta, outcomes)
+            value, gradient = self.value(theta)
             return -value, -gradient
 
         for start in starts:
@@ -183,23 +219,21 @@ class Posterior:
     n + m whitened values then fixes a mean function; the first n come from the outcomes, the others can be drawn.
     """
 
-    def __init__(
-        self, layout: Layout, theta: FloatArray, points: FloatArray, outcomes: FloatArray, extra: FloatArray
-    ) -> None:
+    def __init__(self, layout: Layout, theta: FloatArray, points: Points, extra: FloatArray) -> None:
         self._numeric, self._categorical = list(layout.numeric), list(layout.categorical)
         split, choices = len(layout.numeric), len(layout.categorical)
         self._inverse = np.exp(-theta[:split])
         self._unlike = np.exp(-np.exp(-theta[split : split + choices]) / max(choices, 1))
         self.scale, self.noise = math.exp(theta[-2]), math.exp(theta[-1])
-        self.count, self.points = len(points), np.vstack([points, extra])
+        self.count, self.points = len(points.rows), np.vstack([points.rows, extra])
         self._scaled = self.points[:, self._numeric] * self._inverse
         self._lengths = (self._scaled**2).sum(1)
         covariance = self.kernel(self.points)[0]
         added = np.full(len(self.points), 10.0 * JITTER * self.scale)
-        added[: self.count] = self.noise + JITTER * self.scale
+        added[: self.count] = self.noise * points.share + points.added + JITTER * self.scale
         self.factor = _cholesky(covariance, added, self.scale)
         half = solve_triangular(
-            self.factor[: self.count, : self.count], np.stack([outcomes, np.ones(self.count)], 1), lower=True
+            self.factor[: self.count, : self.count], np.stack([points.outcomes, np.ones(self.count)], 1), lower=True
         )
         self.mean = float(half[:, 0] @ half[:, 1] / (half[:, 1] @ half[:, 1]))
         self.white = half[:, 0] - self.mean * half[:, 1]
@@ -251,16 +285,16 @@ def _cholesky(covariance: FloatArray, added: FloatArray, scale: float) -> FloatA
     raise FloatingPointError("The covariance of the trials is not positive definite.")
 
 
-def botorch_model(
-    layout: Layout, prior: Prior, theta: FloatArray, points: FloatArray, outcomes: FloatArray
-) -> SingleTaskGP:
-    """The same process as a BoTorch model, in evaluation mode, with these hyper-parameters and the same priors."""
+def botorch_model(layout: Layout, prior: Prior, theta: FloatArray, points: Points) -> SingleTaskGP:
+    """The same process as a BoTorch model, in evaluation mode, with these hyper-parameters and the same priors.
+
+    The prior of the noise is left out: each outcome has the variance that it has under `theta`.
+    """
     import torch
     from botorch.models import SingleTaskGP
     from botorch.models.kernels import CategoricalKernel
     from gpytorch.constraints import Interval
     from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
-    from gpytorch.likelihoods import GaussianLikelihood
     from gpytorch.priors import LogNormalPrior
 
     def part(first: int, last: int) -> tuple[Any, Any, Any]:
@@ -290,17 +324,14 @@ def botorch_model(
     covariance = ScaleKernel(product, outputscale_constraint=bounds).double()
     covariance.outputscale = values[0]
     covariance.register_prior("outputscale_prior", density, "outputscale")
-    values, bounds, density = part(split + choices + 1, split + choices + 2)
-    likelihood = GaussianLikelihood(noise_constraint=bounds).double()
-    likelihood.noise = values
-    likelihood.register_prior("noise_prior", density, "noise")
+    variances = math.exp(theta[-1]) * points.share + points.added
     model = SingleTaskGP(
-        torch.from_numpy(points),
-        torch.from_numpy(outcomes)[:, None],
-        likelihood=likelihood,
+        torch.from_numpy(points.rows),
+        torch.from_numpy(points.outcomes)[:, None],
+        train_Yvar=torch.from_numpy(variances)[:, None],
         covar_module=covariance,
         outcome_transform=None,
     )
-    mean = Posterior(layout, theta, points, outcomes, points[:0]).mean
+    mean = Posterior(layout, theta, points, points.rows[:0]).mean
     model.mean_module.initialize(constant=torch.tensor(mean, dtype=torch.double))
     return model.eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,29 +21,77 @@ def offsets(values: FloatArray) -> tuple[float | None, ...]:
     return OFFSETS if np.median(values) > values.min() else (None,)
 
 
-def standardise(values: FloatArray, offset: float | None) -> tuple[FloatArray, float]:
-    """The values, [n] with smaller better, as outcomes with larger better, mean 0 and variance 1 (0 if all are equal).
+@dataclass(frozen=True)
+class Scale:
+    """A monotone transformation of values, smaller being better, to outcomes, larger being better, and back.
 
-    With an offset, of the logarithm of their distance to the best plus the offset; without, what is far worse than most
-    is brought nearer. Also the logarithm of the derivative of this, summed over the values, to compare evidence by.
+    With an `offset`, it is linear in the logarithm of a value's distance to `best` plus the offset, in units of `unit`;
+    without, in the distance itself, which counts as no more than `farthest`.
     """
-    best = values.min()
-    # Halved, so that no difference of finite numbers overflows.
-    gaps = np.clip(values / 2.0 - best / 2.0, 0.0, None)
-    unit = float(np.median(gaps)) or float(gaps.max()) or 1.0
-    gaps = np.minimum(gaps / unit, _FARTHEST)
-    if offset is None:
-        spread = gaps.std()
-        jacobian = 0.0
-        quarter = float(np.quantile(gaps, 0.75))
-        kept = np.minimum(gaps, (1.0 + _WINSOR) * quarter) if quarter > 0.0 else gaps
-    else:
-        kept = np.log(gaps + offset)
-        spread = kept.std()
-        jacobian = -float(kept.sum())
-    if spread > 0.0:
-        jacobian -= len(values) * math.log(spread)
-    deviation = kept.std()
-    if not deviation > 1e-12:
-        return np.zeros_like(kept), jacobian
-    return -(kept - kept.mean()) / deviation, jacobian
+
+    best: float
+    unit: float
+    offset: float | None
+    farthest: float
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, values: FloatArray, offset: float | None) -> tuple[Scale, float]:
+        """The scale on which these values, [n], have mean 0 and variance 1.
+
+        Also the logarithm of its derivative, summed over the values, up to what is the same for all offsets: to compare
+        evidence by.
+        """
+        best = float(values.min())
+        # Halved, so that no difference of finite numbers overflows.
+        gaps = np.clip(values / 2.0 - best / 2.0, 0.0, None)
+        unit = float(np.median(gaps)) or float(gaps.max()) or 1.0
+        gaps = np.minimum(gaps / unit, _FARTHEST)
+        farthest = _FARTHEST
+        if offset is None:
+            spread = gaps.std()
+            jacobian = 0.0
+            quarter = float(np.quantile(gaps, 0.75))
+            if quarter > 0.0:
+                farthest = min((1.0 + _WINSOR) * quarter, _FARTHEST)
+            kept = np.minimum(gaps, farthest)
+        else:
+            kept = np.log(gaps + offset)
+            spread = kept.std()
+            jacobian = -float(kept.sum())
+        if spread > 0.0:
+            jacobian -= len(values) * math.log(spread)
+        deviation = float(kept.std())
+        return cls(best, unit, offset, farthest, float(kept.mean()), deviation if deviation > 1e-12 else 0.0), jacobian
+
+    def apply(self, values: FloatArray) -> FloatArray:
+        """Outcomes for values."""
+        gaps = np.minimum(self.distances(values), self.farthest)
+        if self.deviation == 0.0:
+            return np.zeros(len(values))
+        kept = gaps if self.offset is None else np.log(np.maximum(gaps, 0.0) + self.offset)
+        return np.asarray(-(kept - self.mean) / self.deviation)
+
+    def distances(self, values: FloatArray) -> FloatArray:
+        """From `best`, in units of `unit`."""
+        return np.asarray((values / 2.0 - self.best / 2.0) / self.unit)
+
+    def gaps(self, outcomes: FloatArray) -> FloatArray:
+        """Distances for outcomes."""
+        kept = self.mean - outcomes * self.deviation
+        # Beyond what was measured, a logarithm's inverse knows no bounds.
+        return kept if self.offset is None else np.exp(np.minimum(kept, math.log(_FARTHEST))) - self.offset
+
+    def restore(self, outcomes: FloatArray, deviations: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Medians of the values whose outcomes are normal with these means and deviations, and values' deviations.
+
+        To first order: deviations are small where it matters.
+        """
+        gaps = self.gaps(outcomes)
+        slope = self.deviation * (1.0 if self.offset is None else np.maximum(gaps + self.offset, 0.0))
+        return self.best + 2.0 * self.unit * gaps, 2.0 * self.unit * slope * deviations
+
+
+# Values as they are, but larger being better.
+NEGATED = Scale(best=0.0, unit=0.5, offset=None, farthest=math.inf, mean=0.0, deviation=1.0)

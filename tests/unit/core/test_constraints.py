@@ -1,3 +1,4 @@
+import math
 import pickle
 import time
 
@@ -174,3 +175,24 @@ def test_any_sequence_of_words_parses_or_is_refused(words: list[str]) -> None:
         return
     assert constraint.holds(dict.fromkeys(constraint.names, 0)) in (True, False)
     assert constraint.holds(dict.fromkeys(constraint.names, "a")) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "margin"),
+    [
+        ("a <= 10", -3.0),
+        ("a < b", 5.0),
+        ("2 * a > b", -12.0),
+        ("0 <= a <= 6", 1.0),
+        ("a <= 10 and a < b", 5.0),
+        ("a <= 10 or a < b", -3.0),
+        ("not a <= 10", 3.0),
+        ("a == 7", -1.0),
+        ("a in [1, 2]", 1.0),
+        ("a / (b - b) < 1", math.nan),
+        ("c < 1", math.nan),
+    ],
+)
+def test_margin_is_how_far_it_is_broken(text: str, margin: float) -> None:
+    found = parse(text).margin({"a": 7.0, "b": 2.0})
+    assert found == pytest.approx(margin, nan_ok=True)

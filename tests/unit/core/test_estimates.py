@@ -66,3 +66,20 @@ def test_several_objectives_give_the_pareto_set() -> None:
         trial(4, 4.0, seconds=2.0, rate=5.0),
     ]
     assert [one.numbers for one in best(TWO, trials)] == [(2,), (4,), (1,)]
+
+
+def test_outcome_constraints_come_before_the_objective() -> None:
+    problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["memory_mb <= 100"])
+    trials = [
+        trial(1, 1.0, seconds=1.0, memory_mb=200.0),
+        trial(2, 2.0, seconds=2.0, memory_mb=90.0),
+        trial(3, 2.0, seconds=2.0, memory_mb=110.0),
+        trial(4, 3.0, seconds=4.0, memory_mb=90.0),
+        trial(5, 3.0, seconds=4.0, memory_mb=110.0),
+        trial(6, 3.0, seconds=4.0, memory_mb=90.0),
+    ]
+    # Half of the runs is not enough.
+    assert [one.acceptable for one in aggregate(problem, trials)] == [False, False, True]
+    assert best(problem, trials)[0].numbers == (4, 5, 6)
+    # Where nothing keeps them, the objective decides.
+    assert best(problem, trials[:3])[0].numbers == (1,)

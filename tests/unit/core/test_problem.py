@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -21,6 +22,22 @@ def test_json_round_trip() -> None:
     assert Problem.from_json({"space": SPACE.to_json(), "objectives": [{"metric": "x", "goal": "minimize"}]}).noisy
 
 
+def test_outcome_constraints_judge_metrics() -> None:
+    problem = Problem.build(
+        SPACE,
+        [Objective("seconds", "minimize")],
+        outcome_constraints=["memory_mb <= 4096", "`error/rate` < 0.01 * seconds"],
+    )
+    assert Problem.from_json(json.loads(json.dumps(problem.to_json()))) == problem
+    good = {"seconds": 10.0, "memory_mb": 4096.0, "error/rate": 0.05}
+    assert problem.acceptable(good)
+    assert not problem.acceptable({**good, "memory_mb": 4097.0})
+    assert not problem.acceptable({**good, "error/rate": 0.1})
+    # What was not measured is not known to be acceptable.
+    assert not problem.acceptable({**good, "memory_mb": math.nan})
+    assert not problem.acceptable({"seconds": 10.0})
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -39,6 +56,13 @@ def test_json_round_trip() -> None:
         ({"space": [{"name": "x", "type": "int", "min": 3, "max": 1}]}, "space[0].min"),
         ({"space": None}, "space"),
         ({"noisy": 1}, "noisy"),
+        ({"outcome_constraints": "memory_mb <= 4096"}, "outcome_constraints"),
+        ({"outcome_constraints": ["m > 1"] * 9}, "outcome_constraints"),
+        ({"outcome_constraints": ["memory_mb <= 4096", "memory_mb <="]}, "outcome_constraints[1]"),
+        ({"outcome_constraints": [4096]}, "outcome_constraints[0]"),
+        ({"outcome_constraints": ["memory_mb < 'little'"]}, "outcome_constraints[0]"),
+        ({"outcome_constraints": ["n <= 3"]}, "outcome_constraints[0]"),
+        ({"outcome_constraints": ["`memory in MB` <= 3"]}, "outcome_constraints[0]"),
     ],
 )
 def test_from_json_names_the_field_at_fault(changes: dict[str, object], field: str) -> None:

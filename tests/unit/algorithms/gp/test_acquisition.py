@@ -11,13 +11,13 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 
 from service.algorithms.gp.acquisition import (
     Acquisition,
-    LogFeasibility,
     LogNoisyExpectedImprovement,
+    LogProbability,
     LogUncertainty,
     Sum,
     log_improvement_of,
 )
-from service.algorithms.gp.models import Layout, Posterior, Prior, botorch_model
+from service.algorithms.gp.models import Layout, Points, Posterior, Prior, botorch_model
 from service.core.encoding import FloatArray
 
 LAYOUT = Layout((0, 1), (2,))
@@ -38,7 +38,7 @@ THETA[-1] = np.log(0.05)
 
 
 def posterior(extra: FloatArray = POINTS[:0]) -> Posterior:
-    return Posterior(LAYOUT, THETA, POINTS, OUTCOMES, extra)
+    return Posterior(LAYOUT, THETA, Points.single(POINTS, OUTCOMES), extra)
 
 
 def noisy(draws: int = 16, pending: FloatArray = POINTS[:0]) -> LogNoisyExpectedImprovement:
@@ -49,7 +49,7 @@ def noisy(draws: int = 16, pending: FloatArray = POINTS[:0]) -> LogNoisyExpected
 
 def test_without_extra_points_it_is_log_expected_improvement() -> None:
     ours = LogNoisyExpectedImprovement(posterior(), draws=1, random=np.random.default_rng(0), best=1.3)
-    theirs = LogExpectedImprovement(botorch_model(LAYOUT, PRIOR, THETA, POINTS, OUTCOMES), best_f=1.3)
+    theirs = LogExpectedImprovement(botorch_model(LAYOUT, PRIOR, THETA, Points.single(POINTS, OUTCOMES)), best_f=1.3)
     at = rows(20, 4)
     with torch.no_grad():
         expected = theirs(torch.from_numpy(at)[:, None]).numpy()
@@ -62,7 +62,7 @@ def test_it_is_what_botorchs_estimate_tends_to(running: int) -> None:
     at = rows(500, 4)
     ours = noisy(1024, pending).score(at)
     theirs = qLogNoisyExpectedImprovement(
-        botorch_model(LAYOUT, PRIOR, THETA, POINTS, OUTCOMES),
+        botorch_model(LAYOUT, PRIOR, THETA, Points.single(POINTS, OUTCOMES)),
         X_baseline=torch.from_numpy(np.vstack([POINTS, pending])),
         sampler=SobolQMCNormalSampler(torch.Size([4096]), seed=1),
         prune_baseline=False,
@@ -89,9 +89,9 @@ def test_running_trials_take_the_worth_from_where_they_are() -> None:
         noisy,
         lambda: noisy(16, rows(3, 9)),
         lambda: LogNoisyExpectedImprovement(posterior(), draws=1, random=np.random.default_rng(0)),
-        lambda: LogFeasibility(posterior()),
+        lambda: LogProbability(posterior(), least=0.3, noise=False),
         lambda: LogUncertainty(posterior(rows(3, 9))),
-        lambda: Sum([noisy(), LogFeasibility(posterior())]),
+        lambda: Sum([noisy(), LogProbability(posterior(), least=0.0, noise=True)]),
     ],
 )
 def test_gradients(make: Callable[[], Acquisition]) -> None:
@@ -108,7 +108,8 @@ def test_gradients(make: Callable[[], Acquisition]) -> None:
 
 def test_feasibility_is_learned_from_labels() -> None:
     labels = np.where(POINTS[:, 0] > 0.5, -1.0, 1.0)
-    likely = np.exp(LogFeasibility(Posterior(LAYOUT, THETA, POINTS, labels, POINTS[:0])).score(POINTS))
+    posterior = Posterior(LAYOUT, THETA, Points.single(POINTS, labels), POINTS[:0])
+    likely = np.exp(LogProbability(posterior, least=0.0, noise=True).score(POINTS))
     assert likely[labels > 0].min() > 0.5 > likely[labels < 0].max()
 
 

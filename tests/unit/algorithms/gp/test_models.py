@@ -7,7 +7,7 @@ import pytest
 import torch
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from service.algorithms.gp.models import Evidence, Layout, Posterior, Prior, botorch_model
+from service.algorithms.gp.models import Evidence, Layout, Points, Posterior, Prior, botorch_model
 from service.core.encoding import Encoding, FloatArray
 from service.core.space import (
     BoolParameter,
@@ -21,13 +21,18 @@ from service.core.space import (
 LAYOUTS = [Layout((0, 1, 2), ()), Layout((0, 2), (1, 3)), Layout((), (1, 3))]
 
 
-def data(layout: Layout, count: int = 15) -> tuple[FloatArray, FloatArray]:
+def data(layout: Layout, count: int = 15) -> Points:
+    """Means of one to three measurements, of which the last has a variance of its own."""
     random = np.random.default_rng(3)
     points = random.random((count, 4))
     for column in layout.categorical:
         points[:, column] = random.integers(0, 3, count) / 2
     outcomes = np.sin(5 * points[:, 0]) + points[:, 1] + 0.1 * random.normal(size=count)
-    return points, (outcomes - outcomes.mean()) / outcomes.std()
+    added = np.zeros(count)
+    added[-1] = 0.3
+    return Points(
+        points, (outcomes - outcomes.mean()) / outcomes.std(), 1.0 / random.integers(1, 4, count), added, 7, 0.05
+    )
 
 
 def thetas(prior: Prior, count: int) -> list[FloatArray]:
@@ -40,47 +45,48 @@ def thetas(prior: Prior, count: int) -> list[FloatArray]:
 )
 def test_evidence_is_botorchs_up_to_a_constant(layout: Layout, noisy: bool) -> None:
     prior = Prior.of(layout, noisy=noisy)
-    points, outcomes = data(layout)
+    points = data(layout)
     evidence = Evidence(points, layout, prior)
     ours, theirs = [], []
     for theta in thetas(prior, 4):
         # BoTorch adds no jitter of its own as long as the noise suffices.
-        theta[-1] = np.log(0.01 if noisy else 5e-7)
-        model = botorch_model(layout, prior, theta, points, outcomes)
+        theta[-1] = np.log(0.01 if noisy else 9e-6)
+        model = botorch_model(layout, prior, theta, points)
         model.train()
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
-        value = likelihood(model(*model.train_inputs), model.train_targets).item() * len(points)
+        value = likelihood(model(*model.train_inputs), model.train_targets).item() * len(points.rows)
         # BoTorch's priors are densities of the values, ours of their logarithms, shifted so that the modes agree.
         theirs.append(value)
-        ours.append(evidence.value(theta, outcomes)[0])
+        # It knows nothing of a prior of the noise, nor of replicates.
+        z = (theta[-1] - prior.mean[-1]) / prior.sd[-1]
+        spread = points.degrees * theta[-1] + points.squares / np.exp(theta[-1])
+        ours.append(evidence.value(theta)[0] + 0.5 * z * z + 0.5 * spread)
     assert np.ptp(np.array(ours) - np.array(theirs)) < 1e-3 * max(1.0, np.ptp(theirs))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_gradient_is_that_of_the_value(layout: Layout) -> None:
     prior = Prior.of(layout, noisy=True)
-    points, outcomes = data(layout)
+    points = data(layout)
     evidence = Evidence(points, layout, prior)
     (theta,) = thetas(prior, 1)
     theta[-1] = np.log(0.01)
-    gradient = evidence.value(theta, outcomes)[1]
+    gradient = evidence.value(theta)[1]
     step = 1e-5 * np.eye(len(theta))
-    numeric = [
-        (evidence.value(theta + one, outcomes)[0] - evidence.value(theta - one, outcomes)[0]) / 2e-5 for one in step
-    ]
+    numeric = [(evidence.value(theta + one)[0] - evidence.value(theta - one)[0]) / 2e-5 for one in step]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_predictions_are_botorchs(layout: Layout) -> None:
     prior = Prior.of(layout, noisy=True)
-    points, outcomes = data(layout)
+    points = data(layout)
     theta = prior.mean.copy()
     theta[-1] = np.log(0.01)
-    rows, _ = data(layout, 7)
-    mean, deviation = Posterior(layout, theta, points, outcomes, points[:2]).predict(rows)
+    rows = data(layout, 7).rows
+    mean, deviation = Posterior(layout, theta, points, rows[:2]).predict(rows)
     with torch.no_grad():
-        theirs = botorch_model(layout, prior, theta, points, outcomes).posterior(torch.from_numpy(rows))
+        theirs = botorch_model(layout, prior, theta, points).posterior(torch.from_numpy(rows))
     np.testing.assert_allclose(mean, theirs.mean[:, 0].numpy(), atol=1e-5)
     np.testing.assert_allclose(deviation**2, theirs.variance[:, 0].numpy(), atol=1e-5)
 
@@ -91,7 +97,7 @@ def test_a_fit_finds_which_columns_matter() -> None:
     outcomes = np.sin(6 * points[:, 0])
     layout = Layout((0, 1, 2, 3), ())
     prior = Prior.of(layout, noisy=True)
-    theta, _ = Evidence(points, layout, prior).fit(outcomes, prior.starts(layout), 100)
+    theta, _ = Evidence(Points.single(points, outcomes), layout, prior).fit(prior.starts(layout), 100)
     assert theta[0] < theta[1:4].min() - 1.0
     assert np.exp(theta[-1]) < 1e-3
 
@@ -100,14 +106,15 @@ def test_a_fit_of_nonsense_is_finite() -> None:
     layout = Layout((0, 1, 2, 3), ())
     for noisy in (True, False):
         prior = Prior.of(layout, noisy=noisy)
-        for points, outcomes in (
+        for rows, outcomes in (
             (np.full((1, 4), 0.5), np.zeros(1)),
             (np.full((5, 4), 0.5), np.arange(5.0)),
             (np.random.default_rng(0).random((5, 4)), np.zeros(5)),
         ):
-            theta, _ = Evidence(points, layout, prior).fit(outcomes, prior.starts(layout), 50)
+            points = Points.single(rows, outcomes)
+            theta, _ = Evidence(points, layout, prior).fit(prior.starts(layout), 50)
             assert np.isfinite(theta).all()
-            mean, deviation = Posterior(layout, theta, points, outcomes, points).predict(points)
+            mean, deviation = Posterior(layout, theta, points, rows).predict(rows)
             assert np.isfinite(mean).all()
             assert (deviation > 0.0).all()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.algorithms.gp.outcomes import offsets, standardise
+from service.algorithms.gp.outcomes import Scale, offsets
 from service.core.encoding import FloatArray
 
 EXAMPLES = [
@@ -15,6 +15,11 @@ EXAMPLES = [
     [2.0, 2.0, 2.0],
     [1.7e308, -1.7e308],
 ]
+
+
+def standardise(values: FloatArray, offset: float | None) -> tuple[FloatArray, float]:
+    scale, jacobian = Scale.of(values, offset)
+    return scale.apply(values), jacobian
 
 
 @pytest.mark.parametrize(
@@ -55,3 +60,14 @@ def test_what_is_far_worse_than_most_does_not_drown_the_rest() -> None:
     values = np.array([*np.linspace(1.0, 2.0, 20), 1e9])
     found, _ = standardise(values, None)
     assert np.ptp(found[:20]) > 0.5
+
+
+@pytest.mark.parametrize("offset", offsets(np.array([1.0, 2.0, 3.0])))
+def test_values_come_back(offset: float | None) -> None:
+    values = np.array([10.0, 11.0, 12.5, 14.0, 30.0])
+    scale, _ = Scale.of(values, offset)
+    outcomes = scale.apply(values)
+    restored, deviations = scale.restore(outcomes, np.full(5, 0.01))
+    np.testing.assert_allclose(restored, values)
+    shifted, _ = scale.restore(outcomes - 0.01, np.zeros(5))
+    np.testing.assert_allclose(deviations, shifted - values, rtol=0.03)

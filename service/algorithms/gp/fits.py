@@ -1,0 +1,237 @@
+"""Processes fitted to runs: the scale of the outcomes, hyper-parameters, disturbed runs and bounds, and their memory.
+
+Fits depend on the history alone, not on when they were made: from scratch with the first runs up to certain counts,
+each 15 % above the one before, and from there with all runs. So a designer that was fed at once, one that was fed piece
+by piece and one that took over a state have the same processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from service.algorithms.gp import noise
+from service.algorithms.gp.censoring import with_bounds
+from service.algorithms.gp.models import Evidence, Layout, Points, Posterior, Prior
+from service.algorithms.gp.outcomes import NEGATED, OFFSETS, Scale, offsets
+from service.algorithms.gp.runs import Runs
+from service.core.encoding import FloatArray
+from service.core.errors import JsonValue
+
+_GROWTH = 1.15
+_ITERATIONS_FROM_SCRATCH, _ITERATIONS = 100, 30
+# A process of more points costs seconds: the best of them stay, and the latest. A fit from scratch takes longer.
+_MOST_POINTS, _MOST_POINTS_FROM_SCRATCH = 500, 250
+# While disturbed runs have a say in the hyper-parameters, few of them stand out: at first, too many are set aside.
+_LENIENCY = (0.4, 1.0, 1.0)
+_MILD = 1.0
+_ROUNDS_WITH_BOUNDS = 3
+_REMEMBERED = 24
+
+
+Shape = Literal["objective", "one of several", "margin", "labels"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is fitted.
+
+    `shape`: values are an "objective", for which the evidence chooses among logarithms; "one of several", where they
+    may only be such that differences still mean nearly what they do to the user; a "margin", of which only the scale is
+    changed; or "labels", which stay what they are. `robust`: runs may have been disturbed.
+    """
+
+    name: str
+    shape: Shape
+    prior: Prior
+    robust: bool = False
+
+    def offsets(self, runs: Runs) -> tuple[float | None, ...]:
+        """Those of the logarithm that come into question."""
+        able = offsets(runs.measured)
+        if self.shape == "one of several":
+            return tuple(one for one in able if one is None or one >= _MILD)
+        return able if self.shape == "objective" else (None,)
+
+    def scale(self, runs: Runs, offset: float | None) -> tuple[Scale, float]:
+        """The outcomes' scale, and the logarithm of its derivative."""
+        return (NEGATED, 0.0) if self.shape == "labels" else Scale.of(runs.measured, offset)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process fitted to `runs`: hyper-parameters `theta`, the points that it is conditioned on, their scale."""
+
+    layout: Layout
+    theta: FloatArray
+    points: Points
+    scale: Scale
+    runs: Runs
+
+    def posterior(self, extra: FloatArray) -> Posterior:
+        """Given the points, with unknown values at `extra` rows."""
+        return Posterior(self.layout, self.theta, self.points, extra)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Hyper-parameters, the offset of the logarithm, and the variances that disturbed runs have of their own."""
+
+    theta: tuple[float, ...]
+    offset: float | None
+    disturbed: tuple[tuple[int, float], ...] = ()
+
+    def added(self, runs: Runs) -> FloatArray:
+        """[n]: the variance of each run's own."""
+        own = dict(self.disturbed)
+        return np.array([own.get(int(number), 0.0) for number in runs.numbers]) if own else np.zeros(len(runs))
+
+    def to_json(self) -> JsonValue:
+        return {
+            "theta": list(self.theta),
+            "offset": self.offset,
+            "disturbed": [[number, variance] for number, variance in self.disturbed],
+        }
+
+    @classmethod
+    def from_json(cls, data: JsonValue) -> _Fit | None:
+        """A stored fit; None where it is none."""
+        if not isinstance(data, dict) or data.get("offset") not in OFFSETS:
+            return None
+        try:
+            theta = tuple(float(one) for one in data["theta"])
+            own = tuple((int(number), float(variance)) for number, variance in data["disturbed"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        if not all(map(math.isfinite, [*theta, *(variance for _, variance in own)])):
+            return None
+        return cls(theta, data["offset"], own)
+
+
+class Fits:
+    """Makes processes, and remembers the latest fits."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._known: OrderedDict[str, _Fit] = OrderedDict()
+
+    def process(self, runs: Runs, kind: Kind) -> Process:
+        """The process fitted to all of the runs, of which some are no bounds."""
+        everything = runs.thinned(_MOST_POINTS)
+        key = everything.digest(kind.name)
+        fit = self._recall(key)
+        if fit is None:
+            first = max(_checkpoint(len(runs)), int(np.argmin(runs.bounded)) + 1)
+            scratch = self._from_scratch(runs.part(slice(first)), kind)
+            fit = self._onward(everything, kind, scratch)
+            self._remember(key, fit)
+        theta = np.array(fit.theta)
+        scale, _ = kind.scale(everything, fit.offset)
+        points = self._points(everything, scale, fit.added(everything), theta)
+        return Process(self._layout, theta, points, scale, everything)
+
+    def dump(self) -> JsonValue:
+        """The fits, for `load`."""
+        return {key: fit.to_json() for key, fit in self._known.items()}
+
+    def load(self, stored: JsonValue) -> None:
+        """Take over what `dump` gave; what is of no use is left out."""
+        if not isinstance(stored, dict):
+            return
+        for key, data in stored.items():
+            fit = _Fit.from_json(data)
+            if fit is not None and len(fit.theta) == len(self._layout.numeric) + len(self._layout.categorical) + 2:
+                self._remember(key, fit)
+
+    def _from_scratch(self, first: Runs, kind: Kind) -> _Fit:
+        """The most probable fit of all offsets, with and without runs that were disturbed."""
+        first = first.thinned(_MOST_POINTS_FROM_SCRATCH)
+        key = first.digest(f"{kind.name} from scratch")
+        known = self._recall(key)
+        if known is not None:
+            return known
+        found = []
+        for offset in kind.offsets(first):
+            scale, jacobian = kind.scale(first, offset)
+            # Of what was measured alone: which bounds say something depends on the hyper-parameters.
+            points = first.points(scale.apply(first.values), np.zeros(len(first)))
+            theta, value = self._evidence(points, kind).fit(kind.prior.starts(self._layout), _ITERATIONS_FROM_SCRATCH)
+            found.append((value + jacobian, _Fit(tuple(theta.tolist()), offset)))
+            if kind.robust:
+                value, fit = self._robust(first, kind, scale, found[-1][1])
+                found.append((value + jacobian, fit))
+        scratch = max(found, key=lambda one: one[0])[1]
+        if first.bounded.any():
+            scratch = self._settled(first, kind, scratch)
+        self._remember(key, scratch)
+        return scratch
+
+    def _settled(self, runs: Runs, kind: Kind, fit: _Fit) -> _Fit:
+        """The fit with the bounds, whose effect and the hyper-parameters follow each other."""
+        theta, added = np.array(fit.theta), fit.added(runs)
+        scale, _ = kind.scale(runs, fit.offset)
+        for _ in range(_ROUNDS_WITH_BOUNDS):
+            theta, _ = self._evidence(self._points(runs, scale, added, theta), kind).fit([theta], _ITERATIONS)
+        return _made(runs, theta, fit.offset, added)
+
+    def _robust(self, runs: Runs, kind: Kind, scale: Scale, fit: _Fit) -> tuple[float, _Fit]:
+        """The fit with disturbed runs set aside, and its evidence, of which each costs its price."""
+        outcomes = scale.apply(runs.values)
+        theta, value = np.array(fit.theta), -math.inf
+        added = np.zeros(len(runs))
+        price = 0.0
+        for leniency in _LENIENCY:
+            before = added
+            added, price = noise.pursue(runs, outcomes, self._layout, theta, before, leniency=leniency)
+            if not added.any():
+                break
+            points = runs.points(outcomes, added)
+            theta, value = self._evidence(points, kind).fit([theta], _ITERATIONS)
+        return value - price, _made(runs, theta, fit.offset, added)
+
+    def _onward(self, runs: Runs, kind: Kind, scratch: _Fit) -> _Fit:
+        """The fit for all runs, from the one for the first of them."""
+        theta, added = np.array(scratch.theta), scratch.added(runs)
+        scale, _ = kind.scale(runs, scratch.offset)
+        if kind.robust:
+            added, _ = noise.pursue(runs, scale.apply(runs.values), self._layout, theta, added)
+        points = self._points(runs, scale, added, theta)
+        theta, _ = self._evidence(points, kind).fit([theta], _ITERATIONS)
+        return _made(runs, theta, scratch.offset, added)
+
+    def _points(self, runs: Runs, scale: Scale, added: FloatArray, theta: FloatArray) -> Points:
+        outcomes = scale.apply(runs.values)
+        points = runs.points(outcomes, added)
+        if runs.bounded.any():
+            points = with_bounds(points, runs.rows[runs.bounded], outcomes[runs.bounded], self._layout, theta)
+        return points
+
+    def _evidence(self, points: Points, kind: Kind) -> Evidence:
+        return Evidence(points, self._layout, kind.prior)
+
+    def _recall(self, key: str) -> _Fit | None:
+        if key in self._known:
+            self._known.move_to_end(key)
+        return self._known.get(key)
+
+    def _remember(self, key: str, fit: _Fit) -> None:
+        self._known[key] = fit
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def _made(runs: Runs, theta: FloatArray, offset: float | None, added: FloatArray) -> _Fit:
+    own = tuple((int(runs.numbers[place]), float(added[place])) for place in np.flatnonzero(added))
+    return _Fit(tuple(theta.tolist()), offset, own)
+
+
+def _checkpoint(count: int) -> int:
+    """The largest of 1, 3, 5, 7, 10, 13 ... that is at most `count`: where fits from scratch are made."""
+    checkpoint = 1
+    while (following := math.ceil(checkpoint * _GROWTH) + 1) <= count:
+        checkpoint = following
+    return checkpoint

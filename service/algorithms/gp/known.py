@@ -1,0 +1,90 @@
+"""What a study's trials say, as runs that processes are fitted to.
+
+By a trial's state:
+
+- COMPLETED: its metrics. One whose metric is missing or not finite tells only that the configuration works.
+- PRUNED: a bound. Its run was stopped for being no better than others, so it counts as no better than the best before
+  it either; without a finite value of its own, no better than the median; before anything was completed, without one,
+  it tells only that the configuration works.
+- INFEASIBLE: the configuration cannot work.
+- FAILED: nothing, for it was the machine's fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from service.algorithms.gp.runs import BoolArray, Runs
+from service.core.encoding import FloatArray
+from service.core.lifecycle import TrialState
+from service.core.problem import Problem
+from service.core.trial import Trial
+
+
+class Known:
+    """The trials of a study, in the order in which they finished, with their encoded `rows`."""
+
+    def __init__(self, problem: Problem, trials: Sequence[Trial], rows: FloatArray) -> None:
+        self._problem, self._trials, self._rows = problem, trials, rows
+
+    def objectives(self) -> list[Runs]:
+        """The runs that were measured or pruned, for each objective; those of all have the same rows."""
+        signs = self._problem.signs()
+        places: list[int] = []
+        values: list[FloatArray] = []
+        bounded: list[bool] = []
+        completed: list[FloatArray] = []
+        for place, trial in enumerate(self._trials):
+            if trial.state not in (TrialState.COMPLETED, TrialState.PRUNED):
+                continue
+            found = _values(trial, self._problem.metrics) * signs
+            if trial.state == TrialState.PRUNED:
+                if completed:
+                    best, median = np.min(completed, axis=0), np.median(completed, axis=0)
+                    found = np.where(np.isfinite(found), np.maximum(found, best), median)
+            elif np.isfinite(found).all():
+                completed.append(found)
+            if np.isfinite(found).all():
+                places.append(place)
+                values.append(found)
+                bounded.append(trial.state == TrialState.PRUNED)
+        if not completed:
+            return []
+        table = np.array(values)
+        return [Runs.of(self._rows[places], column, bounded) for column in table.T]
+
+    def margins(self) -> list[Runs]:
+        """By how much each outcome constraint was broken."""
+        found = []
+        for constraint in self._problem.outcome_constraints:
+            margins = [
+                constraint.margin(trial.metrics) if trial.state == TrialState.COMPLETED else math.nan
+                for trial in self._trials
+            ]
+            places = [place for place, margin in enumerate(margins) if math.isfinite(margin)]
+            found.append(Runs.of(self._rows[places], np.array([margins[place] for place in places])))
+        return found
+
+    def works(self) -> Runs:
+        """The runs that tell whether a configuration works: -1 where it did, else 1."""
+        known = [place for place, trial in enumerate(self._trials) if trial.state != TrialState.FAILED]
+        labels = [1.0 if self._trials[place].state == TrialState.INFEASIBLE else -1.0 for place in known]
+        return Runs.of(self._rows[known], np.array(labels))
+
+    def acceptable(self, rows: FloatArray) -> BoolArray:
+        """[b]: which rows are of configurations that kept the outcome constraints in more than half of their runs."""
+        if not self._problem.outcome_constraints:
+            return np.ones(len(rows), dtype=np.bool_)
+        votes: dict[bytes, int] = {}
+        for row, trial in zip(self._rows, self._trials, strict=True):
+            if trial.state == TrialState.COMPLETED:
+                vote = 1 if self._problem.acceptable(trial.metrics) else -1
+                votes[row.tobytes()] = votes.get(row.tobytes(), 0) + vote
+        return np.array([votes.get(row.tobytes(), 0) > 0 for row in rows], dtype=np.bool_)
+
+
+def _values(trial: Trial, metrics: Sequence[str]) -> FloatArray:
+    return np.array([trial.metrics.get(metric, math.nan) for metric in metrics], dtype=np.float64)

@@ -1,0 +1,97 @@
+"""What was measured, run by run, and the points that a process is fitted to: replicates joined, bounds apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.algorithms.gp.models import Points
+from service.core.encoding import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """n runs in the order in which they finished: encoded `rows`, [n, d], and one value each, smaller being better.
+
+    Where `bounded`, [n], the value is a bound: that of the run would have been at least as large. `numbers`, [n], name
+    runs in a part as in the whole.
+    """
+
+    rows: FloatArray
+    values: FloatArray
+    bounded: BoolArray
+    numbers: IntArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, values: FloatArray, bounded: Sequence[bool] | BoolArray | None = None) -> Runs:
+        """Runs that are numbered from 0."""
+        flags = np.zeros(len(rows), dtype=np.bool_) if bounded is None else np.array(bounded, dtype=np.bool_)
+        return cls(rows, values, flags, np.arange(len(rows)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """[n]: the same number for runs of the same configuration, counted by their first run."""
+        _, first, inverse = np.unique(self.rows, axis=0, return_index=True, return_inverse=True)
+        place = np.empty(len(first), dtype=np.intp)
+        place[np.argsort(first)] = np.arange(len(first))
+        return place[inverse.ravel()]
+
+    @cached_property
+    def measured(self) -> FloatArray:
+        """The values that are no bounds."""
+        return self.values[~self.bounded]
+
+    def part(self, chosen: Any) -> Runs:
+        """Some of the runs, by places or flags."""
+        return Runs(self.rows[chosen], self.values[chosen], self.bounded[chosen], self.numbers[chosen])
+
+    def thinned(self, most: int) -> Runs:
+        """Runs of at most so many configurations: half of them the best, and of the others the latest."""
+        groups = self.groups
+        count = int(groups.max(initial=-1)) + 1
+        if count <= most:
+            return self
+        best = np.full(count, np.inf)
+        np.minimum.at(best, groups[~self.bounded], self.measured)
+        kept = np.argsort(best, kind="stable")[: most // 2]
+        others = np.setdiff1d(np.arange(count), kept)
+        return self.part(np.isin(groups, np.concatenate([kept, others[-(most - len(kept)) :]])))
+
+    def points(self, outcomes: FloatArray, added: FloatArray) -> Points:
+        """The measured values as points, bounds left out.
+
+        Args:
+            outcomes: [n], what the values are on a process' scale.
+            added: [n], further variance of single runs. Those without any are joined with their replicates.
+        """
+        alone = ~self.bounded & (added > 0.0)
+        plain = ~self.bounded & ~alone
+        groups, place = np.unique(self.groups[plain], return_inverse=True)
+        counts = np.bincount(place, minlength=len(groups)).astype(np.float64)
+        sums = np.bincount(place, weights=outcomes[plain], minlength=len(groups))
+        means = sums / np.maximum(counts, 1.0)
+        first = np.flatnonzero(plain)[np.unique(place, return_index=True)[1]] if len(groups) else np.zeros(0, np.intp)
+        squares = float(((outcomes[plain] - means[place]) ** 2).sum())
+        joined = Points(
+            self.rows[first], means, 1.0 / counts, np.zeros(len(groups)), int(plain.sum()) - len(groups), squares
+        )
+        return joined if not alone.any() else joined.joined(self.rows[alone], outcomes[alone], added[alone], share=1.0)
+
+    def digest(self, what: str) -> str:
+        """A text that differs where a fit could."""
+        text = hashlib.sha256(f"{what} {self.rows.shape}".encode())
+        for array in (self.rows, self.values, self.bounded):
+            text.update(np.ascontiguousarray(array).tobytes())
+        return text.hexdigest()[:32]

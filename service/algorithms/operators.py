@@ -1,0 +1,175 @@
+"""What the heuristics do to configurations: neighbours, crossover, mutation, repair, selection (thesis 3.3.1, 3.3.3).
+
+A genome is the configuration itself, a gene the value of an active parameter, as in the thesis (3.3.1, "Genotype
+encoding"). A parameter's neighbouring values are
+
+- on a grid of at most 20 levels: one level up or down;
+- on a finer grid and in a continuum, where a single level would lead nowhere: those a tenth of the range away or
+  so, along the parameter's own scale, and at least one level;
+- of a boolean and of a categorical parameter: every other value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from service.core.encoding import Encoding, FloatArray
+from service.core.parameters import CategoricalParameter, Parameter
+from service.core.space import Configuration, Scalar, Space
+
+_MOST_SINGLE_LEVELS = 20
+_STEP = 0.1
+# A neighbour's parameters each go up, down or stay with equal chances (thesis 3.3.3, figure 3.7). Among many
+# parameters that would move so many that little is left of the old configuration: then it is two on average.
+_MOVING, _MOVED = 2.0 / 3.0, 2.0
+
+
+class Genetics:
+    """The operators on the configurations with certain fixed values.
+
+    Results have exact and fixed values and exactly the active parameters. Constraints may be broken, but for `repair`.
+    """
+
+    def __init__(self, space: Space, fixed: Mapping[str, Scalar]) -> None:
+        """Raises InvalidInput (field `fixed.<name>`) for what no configuration can have."""
+        self.space = space.restrict(fixed)
+        self._narrowed = {one.name for one in self.space.parameters if one is not space[one.name]}
+        self._scales: dict[str, Encoding] = {}
+
+    def complete(self, values: Mapping[str, Scalar], random: np.random.Generator) -> Configuration:
+        """The configuration with these values as far as they are allowed and active; what is missing is drawn."""
+        kept = dict(values)
+        for name in self._narrowed & kept.keys():
+            if self.space[name].contains(kept[name]):
+                kept[name] = self.space[name].cast(kept[name])
+            else:
+                del kept[name]
+        while missing := [name for name in self.space.active(kept) if name not in kept]:
+            for name in missing:
+                kept[name] = self._draw(name, float(random.random()))
+        active = set(self.space.active(kept))
+        return {name: kept[name] for name in self.space.names() if name in active}
+
+    def crossover(
+        self, first: Configuration, second: Configuration, random: np.random.Generator, points: int | None
+    ) -> Configuration:
+        """A child of two parents (thesis 3.3.1, definition 11).
+
+        Args:
+            points: the parents are cut at so many places, the parts taken in turns; fewer where there are not so many
+                places. None: uniform, each gene from either parent with equal chances.
+
+        A gene that only one parent has, because it is inactive in the other, is taken from that one.
+        """
+        names = self.space.names()
+        if points is None:
+            from_first = random.random(len(names)) < 0.5
+        else:
+            places = len(names) - 1
+            turns = np.zeros(len(names), dtype=np.intp)
+            turns[1 + random.permutation(places)[: min(points, places)]] = 1
+            from_first = turns.cumsum() % 2 == 0
+        child: Configuration = {}
+        for name, mine in zip(names, from_first.tolist(), strict=True):
+            parent, other = (first, second) if mine else (second, first)
+            value = parent.get(name, other.get(name))
+            if value is not None:
+                child[name] = value
+        return self.complete(child, random)
+
+    def mutate(self, configuration: Configuration, rate: float, random: np.random.Generator) -> Configuration:
+        """Each gene moves to a neighbouring value with the chance `rate`, and at least one does."""
+        free = [name for name in configuration if self.space[name].size() != 1]
+        if not free:
+            return self.complete(configuration, random)
+        chosen = random.random(len(free)) < rate
+        if not chosen.any():
+            chosen[random.integers(len(free))] = True
+        moving = [name for name, moves in zip(free, chosen.tolist(), strict=True) if moves]
+        moved = {name: self._step(name, configuration[name], random) for name in moving}
+        return self.complete({**configuration, **moved}, random)
+
+    def neighbour(self, configuration: Configuration, random: np.random.Generator) -> Configuration:
+        """A step of a random walk on the grid, in any direction (thesis 3.3.3, definition 19 and figure 3.7)."""
+        free = sum(self.space[name].size() != 1 for name in configuration)
+        return self.mutate(configuration, min(_MOVING, _MOVED / max(free, 1)), random)
+
+    def repair(self, child: Configuration, parent: Configuration, random: np.random.Generator) -> Configuration | None:
+        """The child, where constraints hold; else with ever more genes of the parent's. None where nothing helped."""
+        if self.space.feasible(child):
+            return child
+        differing = [
+            name for name in parent if repr(child.get(name)) != repr(parent[name]) and self.space[name].size() != 1
+        ]
+        order = [differing[place] for place in random.permutation(len(differing))]
+        count = 1
+        while count < 2 * len(order):
+            returned = {name: parent[name] for name in order[:count]}
+            repaired = self.complete({**child, **returned}, random)
+            if self.space.feasible(repaired):
+                return repaired
+            count *= 2
+        return None
+
+    def _draw(self, name: str, number: float) -> Scalar:
+        """The value for a number that is uniform in [0, 1)."""
+        return self._scale(name).spread([[number]])[0][name]
+
+    def _step(self, name: str, value: Scalar, random: np.random.Generator) -> Scalar:
+        parameter = self.space[name]
+        size = parameter.size()
+        if size is None:
+            return self._far(name, value, random)
+        rank = parameter.rank(value)
+        if isinstance(parameter, CategoricalParameter):
+            return parameter.value_at((rank + 1 + int(random.integers(size - 1))) % size)
+        if size > _MOST_SINGLE_LEVELS:
+            far = self._far(name, value, random)
+            if parameter.rank(far) != rank:
+                return far
+        up = rank == 0 or (rank < size - 1 and random.random() < 0.5)
+        return parameter.value_at(rank + 1 if up else rank - 1)
+
+    def _far(self, name: str, value: Scalar, random: np.random.Generator) -> Scalar:
+        """A value about a step away on the parameter's scale, reflected at its ends."""
+        scale = self._scale(name)
+        code = abs(float(scale.encode([{name: value}])[0, 0]) + random.normal(0.0, _STEP))
+        return scale.decode([[min(code, 2.0 - code)]])[0][name]
+
+    def _scale(self, name: str) -> Encoding:
+        if name not in self._scales:
+            alone: Parameter = replace(self.space[name], condition=None)
+            self._scales[name] = Encoding(Space((alone,)))
+        return self._scales[name]
+
+
+def tournament(count: int, size: int, random: np.random.Generator) -> tuple[int, int]:
+    """Two of `count` individuals, which are in order, the best first: the best of each of two random subsets.
+
+    The subsets have `size` members and none in common (thesis 3.3.1, "Tournament pick"), or half of the population
+    where it is too small for that.
+    """
+    size = min(size, count // 2)
+    if size == 0:
+        return 0, 0
+    drawn = random.choice(count, 2 * size, replace=False)
+    return int(drawn[:size].min()), int(drawn[size:].min())
+
+
+def roulette(values: Sequence[float] | FloatArray, random: np.random.Generator) -> tuple[int, int]:
+    """Two different individuals, drawn with chances proportional to their fitness (thesis 3.3.1, "Roulette wheel").
+
+    `values`: [n], better when smaller. The fitness is by how much an individual is better than the worst, whose own is
+    one n-th of the best's: nobody is without a chance.
+    """
+    scores = np.asarray(values, dtype=np.float64)
+    if len(scores) < 2:
+        return 0, 0
+    span = float(scores.max() - scores.min())
+    told_apart = 0.0 < span < np.inf
+    fitness = (scores.max() - scores) / span + 1.0 / (len(scores) - 1) if told_apart else np.ones(len(scores))
+    first, second = random.choice(len(scores), 2, replace=False, p=fitness / fitness.sum())
+    return int(first), int(second)

@@ -1,0 +1,337 @@
+"""`smbo`: sequential model-based optimisation as in section 3.3.2 of the thesis, algorithm 3; for comparison with `gp`.
+
+After a start design (10 configurations of a Latin hypercube, as in section 4.2.2) a Gaussian process with a
+radial-basis kernel is fitted to what was measured, and the acquisition function is scored over the whole grid: expected
+improvement (formula 2) or the maximum probability of improvement (formula 1, equation 3.2). Where the grid has more
+than 50,000 configurations or is a continuum, it is scored over a sample.
+
+Corrections of the text: the kernel is exp(-d^2 / (2 l^2)), for exp(d) as printed grows with the distance; the mean is
+k_*^T K^-1 y of centred values, since as printed it tends to zero far from the data. What the text leaves open: the
+lengthscale l, one for all parameters, and with noise its variance are those of maximum likelihood (by L-BFGS); the
+kernel's scale follows from them in closed form.
+
+From a trial is learned, by its state: COMPLETED: its metric; replicates count as their mean, with the noise of a mean.
+PRUNED: the value is taken to be the bound, or the median of what was completed where that is worse. INFEASIBLE, or an
+outcome constraint broken: as bad as the worst that was completed. FAILED: nothing. A pending trial counts as measured,
+with its expected value (kriging believer; Ginsbourger, Le Riche and Carraro, 2010). A configuration is suggested once:
+to measure it again is a resampling policy's decision. Only when all are measured, a noisy study goes on among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+from scipy.special import ndtr
+
+from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.part import FixedKey, Part, coordinates, fixed_key, fixed_of, seeded
+from service.algorithms.start import start_design
+from service.core.encoding import Encoding, FloatArray
+from service.core.errors import JsonValue
+from service.core.lifecycle import TrialState
+from service.core.prediction import Prediction
+from service.core.problem import Problem
+from service.core.space import Configuration, Scalar
+from service.core.trial import Trial
+
+_REMEMBERED = 8
+# Configurations that are scored where the grid is too large.
+_SAMPLED = 4096
+_CHUNK = 4096
+# Beyond so many configurations the best half stays, and the latest.
+_MOST_POINTS = 500
+_MOST_FAILURES = 2
+# Bounds of the lengthscale, where each parameter's range is 1, and of the noise variance relative to the kernel's.
+_LENGTHSCALES = (0.05, 20.0)
+_STARTS = (0.2, 0.6, 2.0)
+_NOISES = (1e-6, 10.0)
+_JITTER = 1e-7
+_FAILED = 1e25
+
+
+@dataclass
+class _Process:
+    """A zero-mean process with its hyper-parameters, fitted to n standardised values."""
+
+    points: FloatArray
+    values: FloatArray
+    counts: FloatArray
+    """[n]: of how many measurements each value is the mean."""
+    lengthscale: float
+    noise: float
+    """The variance of one measurement, relative to the kernel's scale."""
+
+    def __post_init__(self) -> None:
+        covariance = _kernel(self.points, self.points, self.lengthscale)
+        covariance[np.diag_indices(len(covariance))] += self.noise / self.counts + _JITTER
+        self._factor = cholesky(covariance, lower=True)
+        self._weights = cho_solve((self._factor, True), self.values)
+        self.scale = max(float(self.values @ self._weights) / len(self.values), 1e-12)
+
+    def predict(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """[m] each: means and standard deviations of the latent values."""
+        means, deviations = np.empty(len(points)), np.empty(len(points))
+        for first in range(0, len(points), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            cross = _kernel(self.points, points[part], self.lengthscale)
+            means[part] = self._weights @ cross
+            known = (solve_triangular(self._factor, cross, lower=True) ** 2).sum(0)
+            deviations[part] = np.sqrt(self.scale * (1.0 - known).clip(1e-12))
+        return means, deviations
+
+    def believing(self, points: FloatArray) -> _Process:
+        """The process as if pending points had been measured as expected, each once."""
+        means, _ = self.predict(points)
+        return _Process(
+            np.vstack([self.points, points]),
+            np.concatenate([self.values, means]),
+            np.concatenate([self.counts, np.ones(len(points))]),
+            self.lengthscale,
+            self.noise,
+        )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What finished trials say of n configurations: keys, rows of the encoding, values (smaller is better), counts."""
+
+    keys: list[str]
+    configurations: list[Configuration]
+    values: FloatArray
+    counts: FloatArray
+
+
+class Smbo(Designer):
+    """See the module. Options: `initial`, `start_design`, `acquisition` ("ei" or "mpi")."""
+
+    cost = Cost.COSTLY
+    uses_history = True
+
+    def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
+        super().__init__(problem, seed=seed, options=options)
+        initial, design, acquisition = options["initial"], options["start_design"], options["acquisition"]
+        assert isinstance(initial, int)
+        assert isinstance(design, str)
+        self._initial, self._design = initial, design
+        self._score = {"ei": expected_improvement, "mpi": probability_of_improvement}[str(acquisition)]
+        self._encoding = Encoding(problem.space)
+        self._part_of = lru_cache(_REMEMBERED)(self._make_part)
+        self._start_of = lru_cache(_REMEMBERED)(self._make_start)
+        self._points_of = lru_cache(2)(self._make_points)
+        self._trials: list[Trial] = []
+        self._fitted: tuple[_Process, float, float] | None = None
+
+    def update(self, finished: Sequence[Trial]) -> None:
+        if finished:
+            self._trials = sorted([*self._trials, *finished], key=lambda trial: (trial.revision, trial.number))
+            self._fitted = None
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[Trial] = (),
+        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
+    ) -> Batch:
+        key, place = self.problem.space.key, fixed_key(fixed)
+        part = self._part_of(place)
+        finished, bad = self._known()
+        running = {key(trial.configuration): trial.configuration for trial in pending}
+        found: list[Configuration] = []
+        while len(found) < count:
+            taken = finished | running.keys()
+            configuration = None
+            if len(taken) < self._initial:
+                configuration = next((one for one in self._start_of(place) if key(one) not in taken), None)
+            if configuration is None:
+                configuration = self._best(part, place, taken, running)
+            if configuration is None and self.problem.noisy:
+                configuration = self._best(part, place, bad | running.keys(), running) or self._best(
+                    part, place, bad, running
+                )
+            if configuration is None:
+                return Batch(tuple(found), cursor, True)
+            found.append(dict(configuration))
+            running[key(configuration)] = configuration
+        return Batch(tuple(found), cursor, False)
+
+    def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        fitted = self._process()
+        if fitted is None or not configurations:
+            return None
+        process, centre, width = fitted
+        means, deviations = process.predict(self._coordinates(configurations))
+        return Prediction(centre + width * means, width * deviations, width * math.sqrt(process.noise * process.scale))
+
+    def _make_part(self, place: FixedKey) -> Part:
+        return Part(self.problem, fixed_of(place))
+
+    def _make_start(self, place: FixedKey) -> list[Configuration]:
+        return start_design(self._design, self.problem, self._initial, self.seed, fixed_of(place))
+
+    def _make_points(self, place: FixedKey) -> FloatArray:
+        part = self._part_of(place)
+        return part.coordinates(part.listed_rows)
+
+    def _coordinates(self, configurations: Sequence[Configuration]) -> FloatArray:
+        return coordinates(self._encoding, self._encoding.encode(configurations))
+
+    def _known(self) -> tuple[set[str], set[str]]:
+        """The keys that were tried, and those of them not to be tried again even where nothing else is left.
+
+        A configuration whose trial failed may be suggested once more, but not a third time.
+        """
+        tried: set[str] = set()
+        bad: set[str] = set()
+        failures: dict[str, int] = {}
+        for trial in self._trials:
+            key = self.problem.space.key(trial.configuration)
+            if trial.state == TrialState.FAILED:
+                failures[key] = failures.get(key, 0) + 1
+            else:
+                tried.add(key)
+            if trial.state == TrialState.INFEASIBLE:
+                bad.add(key)
+        bad |= {key for key, failed in failures.items() if failed >= _MOST_FAILURES}
+        return tried | bad, bad
+
+    def _measured(self) -> _Measured:
+        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
+        values: dict[str, list[float]] = {}
+        bounds: dict[str, float] = {}
+        configurations: dict[str, Configuration] = {}
+        for trial in self._trials:
+            value = sign * trial.metrics.get(metric, math.nan)
+            key = self.problem.space.key(trial.configuration)
+            worked = trial.state == TrialState.COMPLETED and self.problem.acceptable(trial.metrics)
+            if worked and math.isfinite(value):
+                values.setdefault(key, []).append(value)
+            elif trial.state == TrialState.PRUNED:
+                bounds[key] = max(bounds.get(key, -math.inf), value if math.isfinite(value) else -math.inf)
+            elif trial.state == TrialState.INFEASIBLE or (trial.state == TrialState.COMPLETED and not worked):
+                bounds[key] = math.inf
+            configurations.setdefault(key, trial.configuration)
+        if not values:
+            return _Measured([], [], np.zeros(0), np.zeros(0))
+        means = {key: float(np.mean(several)) for key, several in values.items()}
+        middle, worst = float(np.median(list(means.values()))), max(means.values())
+        for key, bound in bounds.items():
+            if key not in means:
+                means[key] = worst if bound == math.inf else max(bound, middle)
+        keys = [key for key in configurations if key in means]
+        return _Measured(
+            keys,
+            [configurations[key] for key in keys],
+            np.array([means[key] for key in keys]),
+            np.array([float(len(values.get(key, [0.0]))) for key in keys]),
+        )
+
+    def _process(self) -> tuple[_Process, float, float] | None:
+        """The fitted process, and the centre and width of the values it was fitted to. None where nothing is known."""
+        if self._fitted is None:
+            measured = self._measured()
+            if not measured.keys:
+                return None
+            kept = _thinned(measured.values)
+            values = measured.values[kept]
+            centre, width = float(values.mean()), float(values.std()) or 1.0
+            points = self._coordinates([measured.configurations[place] for place in kept])
+            process = fitted(points, (values - centre) / width, measured.counts[kept], noisy=self.problem.noisy)
+            self._fitted = process, centre, width
+        return self._fitted
+
+    def _best(
+        self, part: Part, place: FixedKey, taken: Set[str], running: Mapping[str, Configuration]
+    ) -> Configuration | None:
+        """The configuration with the largest acquisition among those not taken. None where there are none."""
+        random = seeded(self.seed, len(self._trials), len(running))
+        fitted = self._process()
+        if fitted is None:
+            return part.unseen(taken, random)
+        process, _, _ = fitted
+        best = float(process.values.min())
+        if running:
+            process = process.believing(self._coordinates(list(running.values())))
+        if part.listed is None:
+            candidates = part.sample(_SAMPLED, random, taken)
+            points = part.coordinates(part.rows(candidates)) if candidates else np.zeros((0, 0))
+        else:
+            candidates, points = part.listed, self._points_of(place)
+        if candidates:
+            scores = self._score(best, *process.predict(points))
+            key = self.problem.space.key
+            for index in np.argsort(-scores, kind="stable"):
+                if key(candidates[index]) not in taken:
+                    found: Configuration = candidates[index]
+                    return found
+        return part.unseen(taken, random)
+
+
+def expected_improvement(best: float, means: FloatArray, deviations: FloatArray) -> FloatArray:
+    """[m]: formula 2 of the thesis (Jones, Schonlau and Welch, 1998), for minimisation."""
+    gain = (best - means) / deviations
+    density = np.exp(-0.5 * gain**2) / math.sqrt(2.0 * math.pi)
+    return np.asarray(deviations * (gain * ndtr(gain) + density))
+
+
+def probability_of_improvement(best: float, means: FloatArray, deviations: FloatArray) -> FloatArray:
+    """[m]: equation 3.2 of the thesis, for minimisation. The argument of the monotonous distribution function."""
+    return np.asarray((best - means) / deviations)
+
+
+def fitted(points: FloatArray, values: FloatArray, counts: FloatArray, *, noisy: bool) -> _Process:
+    """The process whose lengthscale and noise maximise the likelihood of n standardised values."""
+    squares = cdist(points, points, "sqeuclidean")
+    low, high = np.log(_LENGTHSCALES), np.log(_NOISES)
+    bounds = [tuple(low), tuple(high)] if noisy else [tuple(low)]
+
+    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the log-likelihood, the kernel's scale being at its maximum, and its gradient."""
+        lengthscale, noise = math.exp(theta[0]), math.exp(theta[1]) if noisy else 0.0
+        kernel = np.exp(-0.5 * squares / lengthscale**2)
+        covariance = kernel.copy()
+        covariance[np.diag_indices(len(covariance))] += noise / counts + _JITTER
+        try:
+            factor = cholesky(covariance, lower=True)
+        except LinAlgError:
+            return _FAILED, np.zeros(len(theta))
+        inverse = cho_solve((factor, True), np.eye(len(values)))
+        weights = inverse @ values
+        scale = max(float(values @ weights) / len(values), 1e-12)
+        value = 0.5 * len(values) * math.log(scale) + float(np.log(np.diag(factor)).sum())
+        change = kernel * squares / lengthscale**2
+        slopes = [0.5 * (float((inverse * change).sum()) - float(weights @ change @ weights) / scale)]
+        if noisy:
+            slopes.append(0.5 * float((noise / counts * (np.diag(inverse) - weights**2 / scale)).sum()))
+        return value, np.array(slopes)
+
+    best: tuple[float, FloatArray] | None = None
+    for start in _STARTS:
+        first = np.array([math.log(start), math.log(0.1)] if noisy else [math.log(start)])
+        found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50})
+        if best is None or found.fun < best[0]:
+            best = float(found.fun), found.x
+    assert best is not None
+    theta = best[1]
+    return _Process(points, values, counts, math.exp(theta[0]), math.exp(theta[1]) if noisy else 0.0)
+
+
+def _kernel(first: FloatArray, second: FloatArray, lengthscale: float) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * cdist(first, second, "sqeuclidean") / lengthscale**2))
+
+
+def _thinned(values: FloatArray) -> list[int]:
+    """The places of at most 500 values: half of them the best, and of the others the latest."""
+    if len(values) <= _MOST_POINTS:
+        return list(range(len(values)))
+    best = set(np.argsort(values, kind="stable")[: _MOST_POINTS // 2].tolist())
+    others = [place for place in range(len(values)) if place not in best]
+    return sorted([*best, *others[-(_MOST_POINTS - len(best)) :]])
