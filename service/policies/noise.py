@@ -181,7 +181,7 @@ def _pooled_deviation(blocks: Sequence[FloatArray]) -> float | None:
 
 
 def aggregate_neighbours(
-    rows: FloatArray, values: FloatArray, counts: FloatArray, radius: float, *, itself: bool = True
+    rows: FloatArray, values: FloatArray, counts: FloatArray, radius: float = 0.2, *, itself: bool = True
 ) -> FloatArray:
     """Fitness aggregation over neighbours (thesis 5.2, (a)): each estimate, averaged with those around it.
 
@@ -206,10 +206,11 @@ def aggregate_neighbours(
     return np.asarray((weights @ values) / weights.sum(1))
 
 
-# Of freak runs: how often there is one, on the bad side and on the good one, and how far it is off on average, in
+# Of freak runs on the bad side and on the good one: how often there is one, and how far it is off on average, in
 # deviations of ordinary runs. A shared system has slow hours, hardly ever fast ones.
-_FREAK = {1.0: 0.1, -1.0: 0.01}
-_FREAK_SCALE = 10.0
+_FREAKS = {1.0: (0.1, 10.0), -1.0: (0.002, 3.0)}
+# Degrees of freedom of Student's distribution, by which configurations differ: most may be alike, and a few far better.
+_TAILS = 4.0
 # A configuration's own deviation is drawn towards that of all as if the latter came from so many runs of it.
 _PRIOR_RUNS = 6
 _GRID = 61
@@ -220,9 +221,9 @@ _REACH = 5.0
 class Beliefs:
     """What configurations are worth: the posterior `mean` and `deviation` of the latent value of each, [n].
 
-    `low` to `high`, [n] each: 95 % intervals. `noise`: the deviation of one ordinary run of the best of them, `measured`
-    unless nothing was measured twice; half of what configurations differ by was then taken for it. `spread`: the
-    standard deviation of the latent values among configurations, near the best of them.
+    `low` to `high`, [n] each: 95 % intervals. `noise`: the deviation of one ordinary run of the best of them,
+    `measured` unless nothing was measured twice; half of what configurations differ by was then taken for it.
+    `spread`: the standard deviation of the latent values among configurations, near the best of them.
     """
 
     mean: FloatArray
@@ -254,7 +255,8 @@ def believe(
     for places, rows in blocks:
         points[places], counts[places] = np.median(rows, axis=1), rows.shape[1]
     middle = np.full(len(points), np.median(points)) if around is None else scale.apply(around)
-    apart = MAD * float(np.median(np.abs(points - middle)))
+    below = points[points <= middle] - middle[points <= middle]
+    apart = math.sqrt(float(np.mean(below**2))) if len(below) else 0.0
     pooled = _pooled_deviation([rows for _, rows in blocks])
     least = 1e-9 * max(1.0, float(np.abs(points).max()))
     noise = max(apart / math.sqrt(2) if pooled is None else pooled, least)
@@ -291,10 +293,11 @@ def _posteriors(rows: FloatArray, middle: FloatArray, spread: float, noise: floa
     for _ in range(3):
         grid = low[:, None] + np.linspace(0, 1, _GRID) * (high - low)[:, None]
         z = (rows[:, :, None] - grid[:, None, :]) / own
-        density = (1 - sum(_FREAK.values())) * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
-        for side, share in _FREAK.items():
-            density += share * np.where(side * z > 0, np.exp(-np.abs(z) / _FREAK_SCALE), 0.0) / _FREAK_SCALE
-        log = np.log(density + 1e-300).sum(1) - 0.5 * ((grid - middle[:, None]) / spread) ** 2
+        density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+        for side, (share, far) in _FREAKS.items():
+            density += share / far * np.where(side * z > 0, np.exp(-np.abs(z) / far), 0.0)
+        away = (grid - middle[:, None]) / spread
+        log = np.log(density + 1e-300).sum(1) - (_TAILS + 1) / 2 * np.log1p(away**2 / _TAILS)
         weight = np.exp(log - log.max(1, keepdims=True))
         weight /= weight.sum(1, keepdims=True)
         mean = (weight * grid).sum(1)

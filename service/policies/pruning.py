@@ -5,11 +5,13 @@ Only a trial's own running time counts, never its time in a queue. The value of 
 
 from __future__ import annotations
 
+import bisect
 import math
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.lifecycle import TrialState
@@ -108,104 +110,146 @@ class Default(Pruning):
 
 
 class Estimator(Pruning):
-    """What takes longer than an estimate over the trials before it, once the start design has ended."""
+    """What takes longer than an estimate over the trials before it, once the start design has ended.
+
+    Trials that were pruned count as having taken at least that long: without them, the estimate would fall with each.
+    """
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
         super().__init__(problem, options=options, start=start)
         self._seconds: list[float] = []
+        self._at_least: list[float] = []
+        self._most: float | None = None
 
     def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
-        if trial.state == TrialState.COMPLETED and trial.seconds is not None:
-            self._seconds.append(trial.seconds)
+        if trial.seconds is not None and trial.state in (TrialState.COMPLETED, TrialState.PRUNED):
+            (self._seconds if trial.state == TrialState.COMPLETED else self._at_least).append(trial.seconds)
+            self._most = None
 
     def prune(self, running: Running) -> str | None:
         if self.finished < self.start or not self._seconds:
             return None
         name = str(self.options["estimator"])
-        most = noise.estimate(name, self._seconds, {"q": self.options["q"], "share": 0.2})
+        if self._most is None:
+            self._most = noise.estimate(name, self._seconds, {"q": self.options["q"]}, self._at_least)
+        most = self._most
         return f"It ran for longer than the {name} of {most:.4g} s." if running.seconds > most else None
 
 
-class _Curves(Pruning):
-    """Compares what trials report at their steps. Values are times the objective's sign."""
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """What a trial reported: ascending steps, its values times the objective's sign, and the best up to each step."""
+
+    steps: Sequence[int]
+    values: Sequence[float]
+    best: Sequence[float]
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], sign: float) -> _Curve:
+        finite = [one for one in steps if math.isfinite(one.value)]
+        values = [sign * one.value for one in finite]
+        return cls([one.step for one in finite], values, list(accumulate(values, min)))
+
+    def best_until(self, step: int) -> float | None:
+        """The best value up to a step; None where the trial did not come so far."""
+        if not self.steps or self.steps[-1] < step:
+            return None
+        place = bisect.bisect_right(self.steps, step)
+        return self.best[place - 1] if place else None
+
+    def value_from(self, step: int) -> float | None:
+        """The value at the first step from this one on."""
+        place = bisect.bisect_left(self.steps, step)
+        return self.values[place] if place < len(self.steps) else None
+
+
+class Median(Pruning):
+    """Whose best value so far is worse than the median of the others' at the same step (Golovin et al. 2017, 3.2.2)."""
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
         super().__init__(problem, options=options, start=start)
-        self.curves: list[list[tuple[int, float]]] = []
+        self._curves: list[_Curve] = []
 
     def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
         if steps and trial.state in (TrialState.COMPLETED, TrialState.PRUNED):
-            self.curves.append(self.curve(steps))
-
-    def curve(self, steps: Sequence[Step]) -> list[tuple[int, float]]:
-        """Steps and values."""
-        return [(one.step, self.sign * one.value) for one in steps if math.isfinite(one.value)]
-
-
-def _best_until(curve: Sequence[tuple[int, float]], step: int) -> float | None:
-    """The best value up to a step; None where the trial did not come so far."""
-    if not curve or curve[-1][0] < step:
-        return None
-    return min((value for at, value in curve if at <= step), default=None)
-
-
-class Median(_Curves):
-    """Whose best value so far is worse than the median of the others' at the same step (Golovin et al. 2017, 3.2.2)."""
+            self._curves.append(_Curve.of(steps, self.sign))
 
     def prune(self, running: Running) -> str | None:
-        curve = self.curve(running.measurements)
-        if not curve or self.finished < self.start or curve[-1][0] < self.number("min_step"):
+        curve = _Curve.of(running.measurements, self.sign)
+        if not curve.steps or self.finished < self.start or curve.steps[-1] < self.number("min_step"):
             return None
-        step = curve[-1][0]
-        others = [best for other in self.curves if (best := _best_until(other, step)) is not None]
-        if len(others) < _LEAST_OTHERS:
+        step = curve.steps[-1]
+        others = [best for other in self._curves if (best := other.best_until(step)) is not None]
+        if len(others) < _LEAST_OTHERS or curve.best[-1] <= statistics.median(others):
             return None
-        worse = min(value for _, value in curve) > statistics.median(others)
-        return f"At step {step} it was worse than the median of {len(others)} other trials." if worse else None
+        return f"At step {step} it was worse than the median of {len(others)} other trials."
 
 
-class Asha(_Curves):
+class Asha(Pruning):
     """Asynchronous successive halving (Li et al. 2020): at each rung only the best share goes on.
 
-    Rungs are at the steps min_step * reduction**k. A trial is judged at the highest rung that it has reached.
+    Rungs are at the steps min_step * reduction**k. A trial is judged at the highest rung that it has reached, among
+    those that have ended.
     """
 
+    def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
+        super().__init__(problem, options=options, start=start)
+        # The sorted values of those that came to a rung.
+        self._rungs: dict[int, list[float]] = {}
+
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        if trial.state not in (TrialState.COMPLETED, TrialState.PRUNED):
+            return
+        curve = _Curve.of(steps, self.sign)
+        for rung in self._reached(curve):
+            value = curve.value_from(rung)
+            assert value is not None
+            bisect.insort(self._rungs.setdefault(rung, []), value)
+
     def prune(self, running: Running) -> str | None:
-        curve = self.curve(running.measurements)
-        reduction, first = int(self.number("reduction")), int(self.number("min_step"))
-        if not curve or curve[-1][0] < first:
+        curve = _Curve.of(running.measurements, self.sign)
+        rungs = self._reached(curve)
+        if not rungs:
             return None
-        rung = first
-        while rung * reduction <= curve[-1][0]:
-            rung *= reduction
-        own = _at_rung(curve, rung)
-        others = [value for other in self.curves if (value := _at_rung(other, rung)) is not None]
-        if own is None or len(others) + 1 < reduction:
+        reduction = int(self.number("reduction"))
+        others, own = self._rungs.get(rungs[-1], []), curve.value_from(rungs[-1])
+        assert own is not None
+        count = len(others) + 1
+        if count < reduction or bisect.bisect_left(others, own) < count // reduction:
             return None
-        place = sum(value < own for value in others)
-        if place < max((len(others) + 1) // reduction, 1):
-            return None
-        return f"At step {rung} it was not among the best 1 in {reduction}."
+        return f"At step {rungs[-1]} it was not among the best 1 in {reduction}."
+
+    def _reached(self, curve: _Curve) -> list[int]:
+        """The rungs that a trial came to, ascending."""
+        found, rung = [], int(self.number("min_step"))
+        while curve.steps and rung <= curve.steps[-1]:
+            found.append(rung)
+            rung *= int(self.number("reduction"))
+        return found
 
 
-def _at_rung(curve: Sequence[tuple[int, float]], rung: int) -> float | None:
-    """The value at the first step from the rung on."""
-    return next((value for step, value in curve if step >= rung), None)
-
-
-class Wilcoxon(_Curves):
+class Wilcoxon(Pruning):
     """Whose values, step by step, are worse than the best trial's beyond chance: the signed-rank test of Wilcoxon.
 
-    For steps that are repetitions or parts of a workload, each comparable with the same step of another trial.
+    For steps that are repetitions or parts of a workload, each comparable with the same step of another trial. The best
+    is the completed trial with the best average.
     """
 
+    def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
+        super().__init__(problem, options=options, start=start)
+        self._best: dict[int, float] = {}
+
+    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+        curve = _Curve.of(steps, self.sign)
+        if trial.state != TrialState.COMPLETED or not curve.steps:
+            return
+        if not self._best or statistics.fmean(curve.values) < statistics.fmean(self._best.values()):
+            self._best = dict(zip(curve.steps, curve.values, strict=True))
+
     def prune(self, running: Running) -> str | None:
-        own = dict(self.curve(running.measurements))
-        complete_curves = [dict(curve) for curve in self.curves]
-        if not own or not complete_curves:
-            return None
-        best = min(complete_curves, key=lambda curve: statistics.fmean(curve.values()))
-        differences = [own[step] - best[step] for step in own if step in best]
+        curve = _Curve.of(running.measurements, self.sign)
+        pairs = zip(curve.steps, curve.values, strict=True)
+        differences = [value - self._best[step] for step, value in pairs if step in self._best]
         if not differences or statistics.fmean(differences) <= 0:
             return None
         p = signed_rank(differences)

@@ -248,20 +248,23 @@ class Adaptive(Resampling):
     """
 
     _DEPTHS = (1, 2, 3, 5, 8)
-    _CONTENDERS = 12
+    _CONTENDERS = 24
     _SAMPLE = 192
     _LATEST = 15
 
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         contenders = [(key, one) for key, one in self.measured.items() if one.values and not one.closed]
-        if len(contenders) < max(2, min(self.start, 4)) or len(self.measured) < self.start:
+        if len(contenders) < 2 or len(self.measured) < self.start:
             return None
         left = None if self.budget is None else max(self.budget - self.done - sum(waiting.values()), 1)
-        places = _most_promising([one.values for _, one in contenders], 4 * self._CONTENDERS)
+        beliefs, places = believe([one.values for _, one in contenders], most=self._CONTENDERS)
         contenders = [contenders[place] for place in places]
         found = predict([one.configuration for _, one in contenders])
         if found is None:
-            mean, deviation, noise, fresh_mean, fresh_deviation = self._hierarchical([one for _, one in contenders])
+            mean, deviation, noise = beliefs.mean, beliefs.deviation, beliefs.noise
+            latest = sorted(self.measured.values(), key=lambda one: one.order)[-self._LATEST :]
+            recent = [statistics.median(one.values) for one in latest if one.values]
+            fresh_mean, fresh_deviation = np.array([statistics.median(recent)]), np.array([beliefs.spread])
         else:
             mean, deviation, noise = found.mean, found.deviation, found.noise
             fresh = predict(self._sample())
@@ -279,6 +282,13 @@ class Adaptive(Resampling):
         again = self._worth(mean[order], deviation[order], others[order], noise, left)
         new = self._worth(fresh_mean, fresh_deviation, np.full(len(fresh_mean), best), noise, left)
         chosen = int(np.argmax(again))
+        import os
+
+        last = float(os.environ.get("LAST", "0"))
+        if left is not None and self.budget and left <= last * self.budget:
+            new = np.zeros(1)
+        elif os.environ.get("PHASE"):
+            return None
         if float(again[chosen]) * self.number("eagerness") <= float(new.max(initial=0.0)):
             return None
         return contenders[int(order[chosen])][1].configuration
@@ -299,7 +309,7 @@ class Adaptive(Resampling):
 
     def _sample(self) -> list[Configuration]:
         """Configurations from all over the space, and others close to the best ones."""
-        rng = np.random.default_rng([self.seed, self.done])
+        rng = np.random.default_rng([self.seed % 2**64, self.done])
         encoding = Encoding(self.problem.space)
         best = sorted((one for one in self.measured.values() if one.values), key=lambda one: min(one.values))[:4]
         near = encoding.encode([one.configuration for one in best])
@@ -311,45 +321,11 @@ class Adaptive(Resampling):
         unseen = [one for one in kept if self.problem.space.key(one) not in self.measured]
         return unseen or [one.configuration for one in best]
 
-    def _hierarchical(
-        self, contenders: Sequence[Measured]
-    ) -> tuple[FloatArray, FloatArray, float, FloatArray, FloatArray]:
-        """Posterior mean and deviation of each contender, the noise, and the same of a new configuration, [1] each."""
-        noise = replicate_deviation([one.values for one in contenders])
-        points = np.array([_robust(one.values, noise) for one in contenders])
-        counts = np.array([len(one.values) for one in contenders], dtype=float)
-        centre = float(np.median(points))
-        spread = MAD * float(np.median(np.abs(points - centre)))
-        if noise is None:
-            # Nothing was measured twice: half of what configurations differ by may be noise.
-            noise = spread / math.sqrt(2)
-        signal = max(spread**2 - noise**2 * float(np.mean(1 / counts)), 0.05 * spread**2, 1e-300)
-        share = signal / (signal + noise**2 / counts)
-        mean = centre + share * (points - centre)
-        deviation = np.sqrt(share * noise**2 / counts)
-        latest = sorted(self.measured.values(), key=lambda one: one.order)[-self._LATEST :]
-        recent = [_robust(one.values, noise) for one in latest if one.values] or [centre]
-        fresh = float(np.median(recent))
-        return mean, deviation, noise, np.array([fresh]), np.array([math.sqrt(signal)])
-
 
 def _linear_loss(z: FloatArray) -> FloatArray:
     """Expected excess of a standard normal variable over -z: density(z) + z * distribution(z)."""
     distribution = np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in z])
     return np.asarray(np.maximum(np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) + z * distribution, 0.0))
-
-
-def _robust(values: Sequence[float], noise: float | None) -> float:
-    """The median; of two values that noise does not explain, the better: a system has slow days, not fast ones."""
-    if len(values) == 2 and noise is not None and abs(values[0] - values[1]) > 4 * noise:
-        return min(values)
-    return statistics.median(values)
-
-
-def _most_promising(groups: Sequence[Sequence[float]], most: int) -> list[int]:
-    """The places of the groups with the best medians, in their order."""
-    order = sorted(range(len(groups)), key=lambda place: (statistics.median(groups[place]), place))
-    return sorted(order[:most])
 
 
 @dataclass(frozen=True)

@@ -15,36 +15,75 @@ from service.core.errors import InvalidInput, JsonValue
 from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
+from service.core.space import Configuration
 from service.core.trial import Trial
+
+# So deep may rules be within others, and so many side by side.
+_DEEPEST, _MOST_RULES = 8, 32
+
+
+class History:
+    """What a search has measured so far, in the order in which trials finished. Not thread-safe; the caller's own.
+
+    Trials that FAILED, which was the machine's fault, and those of the final check are no part of it.
+    `configurations`: of all trials, with `keys` that tell them apart. `values`: the first objective of completed ones,
+    times its sign. `bests`: the same, infinite where an outcome constraint was broken. `medians`: of those that were
+    not, by the configuration's key.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.configurations: list[Configuration] = []
+        self.keys: list[str] = []
+        self.values: list[float] = []
+        self.bests: list[float] = []
+        self.medians: dict[str, float] = {}
+        self._groups: dict[str, list[float]] = {}
+
+    def update(self, finished: Sequence[Trial]) -> None:
+        """Take in trials that finished, each passed exactly once."""
+        metric, sign = self.problem.metrics[0], float(self.problem.signs()[0])
+        for trial in finished:
+            if trial.state == TrialState.FAILED or trial.origin == "check":
+                continue
+            key = self.problem.space.key(trial.configuration)
+            self.configurations.append(trial.configuration)
+            self.keys.append(key)
+            value = sign * trial.metrics.get(metric, math.nan)
+            if trial.state != TrialState.COMPLETED or not math.isfinite(value):
+                continue
+            acceptable = self.problem.acceptable(trial.metrics)
+            self.values.append(value)
+            self.bests.append(value if acceptable else math.inf)
+            if acceptable:
+                group = self._groups.setdefault(key, [])
+                group.append(value)
+                self.medians[key] = statistics.median(group)
 
 
 @dataclass(frozen=True)
 class Progress:
     """A search so far.
 
-    `finished`: in the order in which they finished. `seconds`: wall time since the first trial. `node_hours`: what the
-    trials used. `remaining`: the improvement of the first objective that may still be expected; `noise`: the standard
-    deviation of one measurement; both None where no model says so.
+    `seconds`: wall time since the first trial. `node_hours`: what the trials used. `remaining`: the improvement of the
+    first objective that may still be expected; `noise`: the standard deviation of one measurement; both None where no
+    model says so.
     """
 
-    problem: Problem
-    finished: Sequence[Trial]
+    history: History
     seconds: float
     node_hours: float
     remaining: float | None = None
     noise: float | None = None
 
-    def values(self) -> list[float]:
-        """The first objective of completed trials, times its sign."""
-        metric, sign = self.problem.metrics[0], float(self.problem.signs()[0])
-        found = (trial.metrics.get(metric, math.nan) for trial in self.finished if trial.state == TrialState.COMPLETED)
-        return [sign * value for value in found if math.isfinite(value)]
-
 
 class StoppingRule(ABC):
     """Says when a search ends. Immutable; depends on the progress alone."""
 
-    needs_prediction = False
+    @property
+    @abstractmethod
+    def needs_prediction(self) -> bool:
+        """Whether it looks at `Progress.remaining` and `Progress.noise`."""
 
     @abstractmethod
     def reason(self, progress: Progress) -> str | None:
@@ -59,7 +98,9 @@ Options = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True)
-class _Kind:
+class Kind:
+    """A rule by name. `needs_prediction`: it looks at what the designer expects."""
+
     name: str
     doc: str
     options: tuple[Option, ...]
@@ -72,11 +113,11 @@ class _Kind:
 class Rule(StoppingRule):
     """One of the rules by name."""
 
-    kind: _Kind
+    kind: Kind
     options: Options
 
     @property
-    def needs_prediction(self) -> bool:  # type: ignore[override]
+    def needs_prediction(self) -> bool:
         return self.kind.needs_prediction
 
     def reason(self, progress: Progress) -> str | None:
@@ -94,7 +135,7 @@ class Combined(StoppingRule):
     rules: tuple[StoppingRule, ...]
 
     @property
-    def needs_prediction(self) -> bool:  # type: ignore[override]
+    def needs_prediction(self) -> bool:
         return any(rule.needs_prediction for rule in self.rules)
 
     def reason(self, progress: Progress) -> str | None:
@@ -113,25 +154,40 @@ def names() -> tuple[str, ...]:
     return tuple(_KINDS)
 
 
+def describe(name: str, where: str = "stopping") -> Kind:
+    """What is known of a rule. Raises InvalidInput (`<where>.rule`)."""
+    if name not in _KINDS:
+        raise InvalidInput(f"{where}.rule", name, "one of " + ", ".join(_KINDS))
+    return _KINDS[name]
+
+
 def parse(data: object, problem: Problem, where: str = "stopping") -> StoppingRule:
     """The rule that the JSON describes: {"rule": name, option: value, ...}, {"any": [...]} or {"all": [...]}.
 
     Raises InvalidInput with the path of the field at fault: `stopping.any[1].trials`.
     """
+    return _parse(data, problem, where, _DEEPEST)
+
+
+def _parse(data: object, problem: Problem, where: str, deepest: int) -> StoppingRule:
     if not isinstance(data, Mapping):
         raise InvalidInput(where, data, 'an object such as {"rule": "best_improvement", "trials": 15}')
     for word in ("any", "all"):
-        if word in data:
-            rules = data[word]
-            if len(data) > 1 or not isinstance(rules, Sequence) or isinstance(rules, str) or not rules:
-                raise InvalidInput(f"{where}.{word}", rules, "a list of rules, and nothing beside it")
-            return Combined(
-                word, tuple(parse(rule, problem, f"{where}.{word}[{index}]") for index, rule in enumerate(rules))
-            )
+        if word not in data:
+            continue
+        rules = data[word]
+        if len(data) > 1 or not isinstance(rules, Sequence) or isinstance(rules, str):
+            raise InvalidInput(f"{where}.{word}", rules, "a list of rules, and nothing beside it")
+        if not 1 <= len(rules) <= _MOST_RULES:
+            raise InvalidInput(f"{where}.{word}", len(rules), f"1 to {_MOST_RULES} rules")
+        if deepest == 0:
+            raise InvalidInput(f"{where}.{word}", rules, f"rules within at most {_DEEPEST} others")
+        parsed = [_parse(rule, problem, f"{where}.{word}[{index}]", deepest - 1) for index, rule in enumerate(rules)]
+        return Combined(word, tuple(parsed))
     name = data.get("rule")
-    if not isinstance(name, str) or name not in _KINDS:
+    if not isinstance(name, str):
         raise InvalidInput(f"{where}.rule", name, "one of " + ", ".join(_KINDS))
-    kind = _KINDS[name]
+    kind = describe(name, where)
     if kind.single_objective and len(problem.objectives) > 1:
         able = ", ".join(one.name for one in _KINDS.values() if not one.single_objective)
         raise InvalidInput(f"{where}.rule", name, f"for several objectives one of {able}")
@@ -148,8 +204,7 @@ def _number(options: Options, name: str) -> float:
 
 
 def _trials(progress: Progress, options: Options) -> str | None:
-    # What failed was the machine's fault, and tells nothing.
-    done = sum(trial.state != TrialState.FAILED for trial in progress.finished)
+    done = len(progress.history.keys)
     return f"{done} trials are done." if done >= _number(options, "trials") else None
 
 
@@ -165,59 +220,61 @@ def _node_hours(progress: Progress, options: Options) -> str | None:
 
 def _reference(progress: Progress, options: Options) -> str | None:
     value = _number(options, "value")
-    goal = float(progress.problem.signs()[0]) * value
-    reached = min(progress.values(), default=math.inf) <= goal
+    goal = float(progress.history.problem.signs()[0]) * value
+    reached = min(progress.history.medians.values(), default=math.inf) <= goal
     return f"The reference of {value:g} is reached." if reached else None
 
 
 def _default_share(progress: Progress, options: Options) -> str | None:
-    default = progress.problem.space.key(progress.problem.space.default())
-    metric, sign = progress.problem.metrics[0], float(progress.problem.signs()[0])
-    groups: dict[str, list[float]] = {}
-    for trial in progress.finished:
-        if trial.state == TrialState.COMPLETED and math.isfinite(trial.metrics.get(metric, math.nan)):
-            key = progress.problem.space.key(trial.configuration)
-            groups.setdefault(key, []).append(sign * trial.metrics[metric])
-    if default not in groups:
-        return None
-    percent = _number(options, "percent")
-    before = statistics.median(groups[default])
-    best = min(statistics.median(values) for values in groups.values())
-    if best > before - percent / 100 * abs(before):
+    history, percent = progress.history, _number(options, "percent")
+    default = history.medians.get(history.problem.space.key(history.problem.space.default()))
+    if default is None or min(history.medians.values()) > default - percent / 100 * abs(default):
         return None
     return f"The best is at least {percent:g} % better than the default."
 
 
-def _improvement(word: str, summary: Callable[[Sequence[float]], float]) -> Callable[[Progress, Options], str | None]:
-    def reason(progress: Progress, options: Options) -> str | None:
-        threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
-        values = progress.values()
-        if len(values) <= trials:
-            return None
-        before, now = summary(values[:-trials]), summary(values)
-        if before - now >= threshold * abs(before):
-            return None
-        return f"The {word} has improved by less than {100 * threshold:g} % over {trials} trials."
+def _best_improvement(progress: Progress, options: Options) -> str | None:
+    return _improvement("best", progress.history.bests, min, options)
 
-    return reason
+
+def _mean_improvement(progress: Progress, options: Options) -> str | None:
+    return _improvement("average", progress.history.values, statistics.fmean, options)
+
+
+def _median_improvement(progress: Progress, options: Options) -> str | None:
+    return _improvement("median", progress.history.values, statistics.median, options)
+
+
+def _improvement(
+    word: str, values: Sequence[float], summary: Callable[[Sequence[float]], float], options: Options
+) -> str | None:
+    threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
+    if len(values) <= trials:
+        return None
+    before, now = summary(values[:-trials]), summary(values)
+    # Nothing was acceptable until lately, or is yet.
+    if math.isinf(before):
+        return None
+    if before > now and before - now >= threshold * abs(before):
+        return None
+    return f"The {word} has improved by less than {100 * threshold:g} % over {trials} trials."
 
 
 def _count_movement(progress: Progress, options: Options) -> str | None:
     least, trials = int(_number(options, "threshold")), int(_number(options, "trials"))
-    last = progress.finished[-trials:]
-    different = {progress.problem.space.key(trial.configuration) for trial in last}
-    if len(last) < trials or len(different) >= least:
+    last = progress.history.keys[-trials:]
+    if len(last) < trials or len(set(last)) >= least:
         return None
-    return f"The last {trials} trials were of {len(different)} configurations."
+    return f"The last {trials} trials were of {len(set(last))} configurations."
 
 
 def _distance_movement(progress: Progress, options: Options) -> str | None:
     """Between one trial and the next, in the unit cube, as a share of its diagonal."""
     threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
-    last = progress.finished[-trials:]
+    last = progress.history.configurations[-max(trials, 2) :]
     if len(last) < max(trials, 2):
         return None
-    rows = Encoding(progress.problem.space).encode([trial.configuration for trial in last])
+    rows = Encoding(progress.history.problem.space).encode(last)
     steps = np.sqrt((np.diff(rows, axis=0) ** 2).sum(1) / max(rows.shape[1], 1))
     return f"The last {trials} trials are close to each other." if float(steps.max()) < threshold else None
 
@@ -232,70 +289,70 @@ def _remaining(progress: Progress, options: Options) -> str | None:
 _PATIENCE = Option("trials", "int", 15, "Over so many trials.", min=1, max=1_000_000)
 _THRESHOLD = Option("threshold", "float", 0.05, "A share of the value before: 0.05 is 5 %.", min=0.0, max=10.0)
 
-_KINDS: Mapping[str, _Kind] = {
+_KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        _Kind(
+        Kind(
             "trials",
             "A number of evaluations.",
             (Option("trials", "int", None, "How many.", min=1, max=10**9),),
             _trials,
             single_objective=False,
         ),
-        _Kind(
+        Kind(
             "seconds",
             "Wall time.",
             (Option("seconds", "float", None, "From the first trial on.", min=1e-3, max=3.2e8),),
             _seconds,
             single_objective=False,
         ),
-        _Kind(
+        Kind(
             "node_hours",
             "What the trials used of the cluster.",
             (Option("hours", "float", None, "Nodes times hours.", min=1e-6, max=1e12),),
             _node_hours,
             single_objective=False,
         ),
-        _Kind(
+        Kind(
             "reference",
             "A value is reached.",
             (Option("value", "float", None, "In the objective's unit."),),
             _reference,
         ),
-        _Kind(
+        Kind(
             "default_share",
             "Better than the default by a percentage of its value.",
             (Option("percent", "float", 10.0, "By how much.", min=0.0, max=1e6),),
             _default_share,
         ),
-        _Kind("best_improvement", "The best improves too little.", (_THRESHOLD, _PATIENCE), _improvement("best", min)),
-        _Kind(
+        Kind("best_improvement", "The best improves too little.", (_THRESHOLD, _PATIENCE), _best_improvement),
+        Kind(
             "mean_improvement",
             "The average of all trials improves too little.",
             (_THRESHOLD, _PATIENCE),
-            _improvement("average", statistics.fmean),
+            _mean_improvement,
         ),
-        _Kind(
+        Kind(
             "median_improvement",
             "The median of all trials improves too little.",
             (_THRESHOLD, _PATIENCE),
-            _improvement("median", statistics.median),
+            _median_improvement,
         ),
-        _Kind(
+        Kind(
             "count_movement",
             "Too few different configurations.",
             (Option("threshold", "int", 2, "So many are enough.", min=1, max=1_000_000), _PATIENCE),
             _count_movement,
             single_objective=False,
         ),
-        _Kind(
+        Kind(
             "distance_movement",
             "Configurations close to each other.",
             (Option("threshold", "float", 0.05, "A share of the space's diagonal.", min=0.0, max=1.0), _PATIENCE),
             _distance_movement,
             single_objective=False,
         ),
-        _Kind(
+        Kind(
             "remaining_improvement",
             "What may still be gained is less than the noise.",
             (Option("factor", "float", 0.5, "Times the standard deviation of one measurement.", min=0.0, max=100.0),),

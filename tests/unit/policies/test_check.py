@@ -14,9 +14,10 @@ def test_both_are_measured_in_turns_until_the_interval_is_narrow() -> None:
     while (side := check.next(values["default"], values["best"])) is not None:
         order.append(side)
         values[side].append((100.0 if side == "default" else 88.0) + len(order) % 3)
-    assert order == ["default", "best"] * (len(order) // 2)
+    turns = ["default", "best", "best", "default"]
+    assert order == [turns[place % 4] for place in range(len(order))]
     assert 8 <= len(order) < 40
-    assert check.verdict(values["default"], values["best"], SECONDS).text.startswith("faster by 12 % (95 %: 1")
+    assert check.verdict(values["default"], values["best"], SECONDS).text == "faster by 13 % (95 %: 11 to 14)"
 
 
 def test_it_ends_with_its_budget_however_noisy() -> None:
@@ -64,3 +65,38 @@ def test_parsing() -> None:
         with pytest.raises(InvalidInput) as caught:
             FinalCheck.parse(data, "final_check")
         assert caught.value.data["field"] == field
+
+
+def test_a_unit_says_whether_it_is_a_time() -> None:
+    check = FinalCheck()
+    values = [10.0, 10.1, 10.2, 10.3], [8.0, 8.1, 8.2, 8.3]
+    assert check.verdict(*values, Objective("joules_per_s", "minimize", "J")).text.startswith("lower by")
+    assert check.verdict(*values, Objective("p99/latency", "minimize")).text.startswith("faster by")
+    assert check.verdict(*values, Objective("seconds", "minimize", "W")).text.startswith("lower by")
+
+
+def test_small_numbers_keep_a_digit() -> None:
+    values = [100.0, 100.1, 100.2, 100.3], [100.0, 100.1, 100.2, 100.3]
+    assert FinalCheck().verdict(*values, SECONDS).text == "no measurable gain (95 %: -0.3 to 0.3)"
+
+
+def test_a_level_that_so_few_trials_cannot_reach_is_refused() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        FinalCheck.parse({"level": 0.999, "max_trials": 12}, "final_check")
+    assert caught.value.data["field"] == "final_check.max_trials"
+    least = int(str(caught.value.data["allowed"]).split()[0])
+    check = FinalCheck.parse({"level": 0.999, "max_trials": least}, "final_check")
+    half = least // 2
+    assert check.verdict([2.0 + i / 99 for i in range(half)], [1.0 + i / 99 for i in range(half)], SECONDS).proven
+
+
+def test_a_drift_of_the_system_is_no_gain() -> None:
+    """Everything gets slower by 1 % from trial to trial."""
+    check, clock = FinalCheck(width=0.001, max_trials=20), 100.0
+    values: dict[str, list[float]] = {"default": [], "best": []}
+    while (side := check.next(values["default"], values["best"])) is not None:
+        values[side].append(clock)
+        clock *= 1.01
+    verdict = check.verdict(values["default"], values["best"], SECONDS)
+    assert abs(verdict.gain) < 0.006
+    assert not verdict.proven

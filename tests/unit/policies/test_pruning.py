@@ -72,3 +72,60 @@ def test_a_limit_has_to_be_given() -> None:
     with pytest.raises(InvalidInput) as caught:
         pruning.validate("limit", {}, PROBLEM, "pruning[1]")
     assert caught.value.data["field"] == "pruning[1].options.seconds"
+
+
+def pruned(number: int, seconds: float) -> Trial:
+    return Trial(number, {"x": 0.3}, TrialState.PRUNED, {"loss": seconds}, seconds=seconds)
+
+
+def test_what_was_pruned_counts_as_longer_so_that_the_estimate_does_not_fall_with_each() -> None:
+    """Running times around 10 s: the limit stays where it was, though half of the trials are stopped there."""
+    rng = random.Random(1)
+    policy = make("estimator", start=10)
+    limit = None
+    for number in range(300):
+        seconds = rng.gauss(10.0, 2.0)
+        low, high = 0.0, 40.0
+        while limit is None and high - low > 1e-3:  # where it begins to stop
+            middle = (low + high) / 2
+            low, high = (low, middle) if policy.prune(Running(0, {"x": 0.2}, middle)) else (middle, high)
+        if number >= 10 and limit is None:
+            limit = high
+        if policy.prune(Running(number, {"x": 0.2}, seconds)):
+            low, high = 0.0, seconds
+            while high - low > 1e-6:
+                middle = (low + high) / 2
+                low, high = (low, middle) if policy.prune(Running(0, {"x": 0.2}, middle)) else (middle, high)
+            policy.update([pruned(number, high)], {})
+        else:
+            policy.update([done(number, 0.2, seconds)], {})
+        limit = None if number < 10 else limit
+    assert policy.prune(Running(999, {"x": 0.2}, 10.8))
+    assert policy.prune(Running(999, {"x": 0.2}, 8.8)) is None
+
+
+def test_the_best_curve_of_wilcoxon_is_one_that_was_measured_to_its_end() -> None:
+    policy = make("wilcoxon")
+    policy.update([done(1, 0.1, 1.0)], {1: [Step(step, 10.0 + step) for step in range(10)]})
+    # stopped early, where steps are cheap
+    policy.update([pruned(2, 1.0)], {2: [Step(step, 9.0) for step in range(2)]})
+    same = [Step(step, 10.0 + step + (0.1 if step % 2 else -0.11)) for step in range(10)]
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, same)) is None
+
+
+def test_the_median_rule_looks_at_the_best_so_far() -> None:
+    policy = make("median", min_step=2)
+    for number in range(1, 6):
+        policy.update([done(number, 0.1, 1.0)], {number: [Step(1, 5.0), Step(2, number), Step(4, number)]})
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 99.0)])) is None  # before the first step that counts
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 2.9), Step(3, 99.0)])) is None
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 3.1), Step(3, 99.0)]))
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(5, 99.0)])) is None  # nobody else came so far
+
+
+def test_values_that_are_no_numbers_are_passed_over() -> None:
+    for name in ("median", "asha", "wilcoxon"):
+        policy = make(name)
+        steps = [Step(1, float("nan")), Step(2, 1.0)]
+        policy.update([done(number, 0.1, 1.0) for number in range(1, 7)], dict.fromkeys(range(1, 7), steps))
+        assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, float("nan"))])) is None

@@ -1,6 +1,7 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pytest
 
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
@@ -13,8 +14,15 @@ from service.policies.resampling import Resampling
 PROBLEM = Problem.build(Space.build([FloatParameter("x", 0.0, 1.0)]), [Objective("seconds", "minimize")])
 
 
-def make(
-    name: str, budget: int | None = 100, start: int = 0, problem: Problem = PROBLEM, **options: object
+MORE = Problem.build(PROBLEM.space, [Objective("seconds", "maximize")])
+
+
+def make(name: str, **options: object) -> Resampling:
+    return made(name, PROBLEM, options)
+
+
+def made(
+    name: str, problem: Problem, options: Mapping[str, object], budget: int | None = 100, start: int = 0
 ) -> Resampling:
     complete = resampling.validate(name, options, problem)
     return resampling.create(name, problem, seed=1, options=complete, budget=budget, start=start)
@@ -24,10 +32,15 @@ def nothing(configurations: Sequence[Configuration]) -> None:
     return None
 
 
-def measure(policy: Resampling, x: float, *values: float) -> None:
+def measure(policy: Resampling, x: float, *values: float, origin: str = "suggested", **more: float) -> None:
     for value in values:
         number = policy.done + 1
-        policy.update([Trial(number, {"x": x}, TrialState.COMPLETED, {"seconds": value}, revision=number)])
+        metrics = {"seconds": value, **more}
+        policy.update([Trial(number, {"x": x}, TrialState.COMPLETED, metrics, revision=number, origin=origin)])
+
+
+def fail(policy: Resampling, x: float) -> None:
+    policy.update([Trial(999, {"x": x}, TrialState.FAILED, {}, origin="replicate")])
 
 
 def again(policy: Resampling, predict: resampling.Predict = nothing) -> Configuration | None:
@@ -107,3 +120,112 @@ def test_adaptive_goes_on_where_something_new_may_be_better() -> None:
     for x in (0.1, 0.5, 0.9):
         measure(policy, x, 10.0)
     assert again(policy, promising) is None
+
+
+def test_what_was_left_is_taken_up_again_only_when_the_designer_comes_back_to_it() -> None:
+    """The interval that is asked for gets narrower with every trial: what was enough once stays enough."""
+    policy = make("thesis", filter=False)
+    measure(policy, 0.5, 10.0, 12.0)  # 5.5 of a mean of 11, where all of it is allowed
+    assert again(policy) is None
+    measure(policy, 0.1, *[10.0] * 98)
+    assert again(policy) is None
+    measure(policy, 0.5, 11.0)
+    assert again(policy) == {"x": 0.5}
+
+
+@pytest.mark.parametrize("name", ["static", "sedr", "thesis"])
+def test_one_after_the_other_in_the_order_of_their_suggestions(name: str) -> None:
+    policy = make(name)
+    measure(policy, 0.5, 10.0)
+    measure(policy, 0.1, 11.0)
+    assert again(policy) == {"x": 0.5}
+    waiting = [Trial(50, {"x": 0.5}, TrialState.ACTIVE, {}, origin="replicate")]
+    assert policy.again(pending=waiting, predict=nothing) == {"x": 0.1}
+
+
+@pytest.mark.parametrize("name", ["static", "sedr", "thesis"])
+def test_what_fails_twice_is_left_alone(name: str) -> None:
+    policy = make(name)
+    measure(policy, 0.5, 10.0)
+    fail(policy, 0.5)
+    assert again(policy) == {"x": 0.5}
+    fail(policy, 0.5)
+    assert again(policy) is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "others", "close", "far"),
+    [
+        (PROBLEM, 10.0, (3.0, 9.0), (5.0, 13.0)),  # 0.82 of 10 after 20 trials
+        (MORE, 10.0, (9.0, 20.0), (6.0, 16.0)),  # 10 / 0.82
+        (PROBLEM, -10.0, (-2.0, -30.0), (-9.0, 0.0)),  # the best 40 % of the others, which are all alike
+        (MORE, -10.0, (-2.0, -15.0), (-9.0, -30.0)),
+    ],
+)
+def test_the_filter_keeps_what_is_better_whatever_the_values(
+    problem: Problem, others: float, close: tuple[float, float], far: tuple[float, float]
+) -> None:
+    for values, expected in ((close, {"x": 0.5}), (far, None)):
+        policy = made("thesis", problem, {"dynamic_interval": False, "threshold": 0.01})
+        measure(policy, 0.1, *[others] * 18)
+        measure(policy, 0.5, *values)
+        assert again(policy) == expected, values
+
+
+def test_the_filter_compares_with_the_others_alone() -> None:
+    policy = make("thesis", dynamic_interval=False, threshold=0.01)
+    measure(policy, 0.5, 4.0, 8.0)
+    assert again(policy) == {"x": 0.5}  # there are no others yet
+    measure(policy, 0.1, 6.2)
+    measure(policy, 0.5, 6.0)  # 0.96 of 6.2, which is allowed; of 6.1, the median of all, it would not be
+    assert again(policy) == {"x": 0.5}
+
+
+def noisy_model(configurations: Sequence[Configuration]) -> Prediction:
+    """Two contenders, of which one is known less, and nothing else that comes near."""
+    x = np.array([float(str(one["x"])) for one in configurations])
+    contender = np.isin(x, [0.25, 0.75])
+    return Prediction(np.where(contender, 10.0, 14.0), np.where(x == 0.25, 0.6, 0.2), 0.5)
+
+
+def test_adaptive_looks_at_the_contender_that_it_knows_less_and_never_at_what_runs_often_enough() -> None:
+    policy = make("adaptive")
+    for x in (0.25, 0.75, 0.1):
+        measure(policy, x, 10.0)
+    assert again(policy, noisy_model) == {"x": 0.25}
+    pending = [Trial(50 + i, {"x": 0.25}, TrialState.ACTIVE, {}, origin="replicate") for i in range(9)]
+    assert policy.again(pending=pending, predict=noisy_model) == {"x": 0.75}
+
+
+def test_adaptive_measures_nothing_again_where_there_is_no_noise_or_nothing_to_choose_from() -> None:
+    policy = make("adaptive")
+    measure(policy, 0.5, 10.0)
+    assert again(policy, noisy_model) is None
+    exact = make("adaptive")
+    for x in (0.1, 0.2, 0.3):
+        measure(exact, x, x, x, x)
+    assert again(exact, lambda found: Prediction(np.ones(len(found)), np.ones(len(found)), 0.0)) is None
+
+
+def test_adaptive_leaves_what_breaks_an_outcome_constraint() -> None:
+    problem = Problem.build(PROBLEM.space, PROBLEM.objectives, outcome_constraints=["mb <= 10"])
+    policy = made("adaptive", problem, {})
+    measure(policy, 0.25, 10.0, mb=99.0)
+    measure(policy, 0.75, 10.0, mb=1.0)
+    measure(policy, 0.1, 14.0, mb=1.0)
+    assert again(policy, noisy_model) == {"x": 0.75}
+
+
+def test_adaptive_takes_more_replicates_towards_the_end_of_the_budget() -> None:
+    """Without a model, on a search that only draws at random: how often is it measured again, and when?"""
+    halves = np.zeros(2)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        policy = made("adaptive", PROBLEM, {}, budget=80, start=8)
+        for number in range(80):
+            found = again(policy)
+            x = float(rng.random()) if found is None else float(str(found["x"]))
+            halves[number // 40] += found is not None
+            measure(policy, x, float((10 + 5 * x) * np.exp(0.05 * rng.normal())), origin="")
+    assert halves[1] > halves[0]
+    assert 0.05 < halves.sum() / (6 * 80) < 0.8

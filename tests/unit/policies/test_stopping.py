@@ -6,7 +6,7 @@ from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
 from service.core.trial import Trial
 from service.policies import stopping
-from service.policies.stopping import Progress
+from service.policies.stopping import History, Progress
 
 SPACE = Space.build([FloatParameter("x", 0.0, 1.0, default=0.5)])
 PROBLEM = Problem.build(SPACE, [Objective("seconds", "minimize")])
@@ -19,12 +19,14 @@ def progress(values: list[float], xs: list[float] | None = None, problem: Proble
         Trial(number, {"x": x}, TrialState.COMPLETED, {metric: value})
         for number, (x, value) in enumerate(zip(places, values, strict=True), 1)
     ]
-    return Progress(problem, trials, more.pop("seconds", 0.0), more.pop("node_hours", 0.0), **more)
+    history = History(problem)
+    history.update(trials)
+    return Progress(history, more.pop("seconds", 0.0), more.pop("node_hours", 0.0), **more)
 
 
 def ends(rule: object, at: Progress) -> bool:
-    parsed = stopping.parse(rule, at.problem)
-    assert stopping.parse(parsed.to_json(), at.problem).to_json() == parsed.to_json()
+    parsed = stopping.parse(rule, at.history.problem)
+    assert stopping.parse(parsed.to_json(), at.history.problem).to_json() == parsed.to_json()
     reason = parsed.reason(at)
     assert reason is None or reason.endswith(".")
     return reason is not None
@@ -117,3 +119,58 @@ def test_rules_for_one_objective_are_refused_for_several() -> None:
     with pytest.raises(InvalidInput):
         stopping.parse({"rule": "best_improvement"}, several)
     assert stopping.parse({"rule": "trials", "trials": 3}, several)
+
+
+def test_the_machines_faults_and_the_final_check_are_no_part_of_the_search() -> None:
+    history = History(PROBLEM)
+    history.update(
+        [Trial(1, {"x": 0.1}, TrialState.FAILED, {}), Trial(2, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 3})]
+    )
+    history.update([Trial(3, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 0.1}, origin="check")])
+    at = Progress(history, 0.0, 0.0)
+    assert not ends({"rule": "trials", "trials": 2}, at)
+    assert not ends({"rule": "reference", "value": 1.0}, at)
+
+
+def test_a_reference_is_reached_by_replicates_not_by_one_lucky_run_among_them() -> None:
+    rule = {"rule": "reference", "value": 2.0}
+    assert not ends(rule, progress([5.0, 1.0, 5.0], xs=[0.1, 0.1, 0.1]))
+    assert ends(rule, progress([2.0, 1.0, 5.0], xs=[0.1, 0.1, 0.1]))
+
+
+def test_what_breaks_an_outcome_constraint_is_no_best() -> None:
+    problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
+
+    def at(*runs: tuple[float, float]) -> Progress:
+        history = History(problem)
+        history.update(
+            Trial(number, {"x": number / 99}, TrialState.COMPLETED, {"seconds": seconds, "mb": mb})
+            for number, (seconds, mb) in enumerate(runs)
+        )
+        return Progress(history, 0.0, 0.0)
+
+    rule = {"rule": "best_improvement", "trials": 2}
+    assert not ends({"rule": "reference", "value": 2.0}, at((1.0, 99.0)))
+    assert not ends(rule, at((1.0, 99.0), (5.0, 99.0), (4.0, 1.0)))
+    assert not ends(rule, at((1.0, 99.0), (5.0, 99.0), (4.0, 99.0)))
+    assert not ends(rule, at((5.0, 1.0), (1.0, 99.0), (4.0, 1.0)))
+    assert ends(rule, at((5.0, 1.0), (1.0, 99.0), (5.0, 1.0)))
+
+
+def test_a_threshold_of_zero_asks_for_any_improvement() -> None:
+    rule = {"rule": "best_improvement", "threshold": 0, "trials": 2}
+    assert ends(rule, progress([5.0, 6.0, 7.0]))
+    assert not ends(rule, progress([5.0, 6.0, 4.999]))
+
+
+def test_rules_within_rules_have_an_end() -> None:
+    rule: dict[str, object] = {"rule": "trials", "trials": 3}
+    for _ in range(8):
+        rule = {"any": [rule]}
+    assert stopping.parse(rule, PROBLEM).to_json() == rule
+    with pytest.raises(InvalidInput) as caught:
+        stopping.parse({"all": [rule]}, PROBLEM)
+    assert caught.value.data["field"] == "stopping" + ".all[0]" + ".any[0]" * 7 + ".any"
+    with pytest.raises(InvalidInput) as caught:
+        stopping.parse({"any": [{"rule": "trials", "trials": 3}] * 33}, PROBLEM)
+    assert caught.value.data["allowed"] == "1 to 32 rules"
