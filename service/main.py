@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from service.replay.cli import replay
+
 app = typer.Typer(
     name="trimtab-service",
     help="Runs the Trimtab tuning service.",
@@ -219,6 +221,8 @@ def _consume(queue: str) -> None:
         quiet=True,
     ).start()
 
+
+app.command()(replay)
 
 if __name__ == "__main__":
     app()

@@ -25,6 +25,7 @@ BENCHMARKS = {
     "ask_tell": "Ask and tell",
     "gp_cost": "Cost of a gp suggestion",
     "gp_quality": "Quality of gp",
+    "method": "Quality of the method",
 }
 PACKAGES = ("grpcio", "protobuf", "django", "psycopg", "torch", "botorch", "optuna", "ax-platform")
 

@@ -1,0 +1,125 @@
+"""The arguments of `trimtab-service replay`. Imports what they are for only when it runs."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def replay(
+    subject: Annotated[
+        str,
+        typer.Argument(help="A table of measurements (CSV, Parquet) or the name of a simulator; `list` shows those."),
+    ],
+    parameters: Annotated[str, typer.Option(help="Of a table: the columns to search, as a,b,c.")] = "",
+    metric: Annotated[
+        str, typer.Option(help="Of a table: the columns to judge by; a,b:max for several, each with its direction.")
+    ] = "",
+    maximize: Annotated[bool, typer.Option("--maximize", help="Larger metrics are better.")] = False,
+    categorical: Annotated[str, typer.Option(help="Parameters whose numbers have no order.")] = "",
+    conditional: Annotated[str, typer.Option(help="Parameters that are empty where another's value says so.")] = "",
+    where: Annotated[
+        list[str] | None, typer.Option(help="COLUMN=VALUE: take these rows only; may be repeated.")
+    ] = None,
+    seconds: Annotated[str | None, typer.Option(help="Of a table: the column with a run's own time.")] = None,
+    default: Annotated[str, typer.Option(help="The untuned configuration, as a=1,b=2.")] = "",
+    truth: Annotated[str, typer.Option(help="What replicates are worth: mean or median.")] = "mean",
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a simulator, in place of its own: none, lognormal, shared-cluster, sbb, bursts-60, -120 or -300."
+        ),
+    ] = None,
+    designers: Annotated[
+        str, typer.Option(help="Names as in studies, and optuna-tpe, optuna-gp, optuna-cmaes, ax.")
+    ] = "auto",
+    resampling: Annotated[str, typer.Option(help="Policies, such as none,sedr,thesis,adaptive.")] = "default",
+    seeds: Annotated[
+        str, typer.Option(help="0-29 or 1,4,7: each is one search with each designer and policy.")
+    ] = "0-29",
+    budget: Annotated[int, typer.Option(help="Trials of a search.")] = 100,
+    start: Annotated[int, typer.Option(help="Trials of the start design, among them.")] = 10,
+    stopping: Annotated[str | None, typer.Option(help="A rule that ends a search earlier, as JSON.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME.KEY=VALUE: of a designer or a policy; may be repeated.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Searches at a time.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder of the results; one that has some is gone on with.")] = Path(
+        "replay"
+    ),
+) -> None:
+    """Compare designers and policies on a table of measurements or a simulator; no service has to run.
+
+    Writes summary.csv, trajectories.csv and plots. Ctrl-C keeps what is finished; the same command goes on.
+
+    Examples:
+
+      trimtab-service replay list
+
+      trimtab-service replay sbb-noisy --designers auto,ga,random --resampling none,thesis,adaptive --seeds 0-9 -j 2
+
+      trimtab-service replay runs.csv --parameters algorithm,segment --categorical algorithm --metric seconds
+      --where host=a --designers auto,optuna-tpe --out comparison
+    """
+    from rich.console import Console
+
+    from service.core.errors import TrimtabError
+    from service.replay import command, simulators, table
+
+    # a file or a pipe has room for the whole table
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    if subject == "list":
+        for name in simulators.names():
+            print(f"{name:<12} {simulators.describe(name).doc}")
+        return
+    try:
+        selection = table.Selection(
+            parameters=_names(parameters),
+            metrics=_names(metric),
+            maximize=maximize,
+            categorical=_names(categorical),
+            conditional=_names(conditional),
+            where=_pairs("where", where or ()),
+            seconds=seconds,
+            default=_pairs("default", _names(default)),
+            truth=truth,
+        )
+        request = command.Request(
+            subject=subject,
+            columns=selection,
+            noise=noise,
+            designers=_names(designers),
+            resampling=_names(resampling),
+            seeds=seeds,
+            budget=budget,
+            start=start,
+            stopping=stopping,
+            options=option or (),
+            jobs=jobs,
+            out=out,
+        )
+        code = command.run(request, console)
+    except (TrimtabError, RuntimeError, OSError) as error:
+        print(f"trimtab-service: {error}", file=sys.stderr)
+        raise typer.Exit(2 if isinstance(error, TrimtabError) else 1) from None
+    if code:
+        raise typer.Exit(code)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """COLUMN=VALUE texts. Raises InvalidInput."""
+    from service.core.errors import InvalidInput
+
+    found = {}
+    for text in texts:
+        column, equals, value = text.partition("=")
+        if not column.strip() or not equals:
+            raise InvalidInput(option, text, "COLUMN=VALUE")
+        found[column.strip()] = value.strip()
+    return found

@@ -1,0 +1,142 @@
+"""How good a search was: the metrics of the thesis' tables 3.1 and 5.10, and hypervolume.
+
+Distances are relative to the optimum, in per cent. What a configuration is worth is its true value, not what a run of
+it showed by luck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from service.core.encoding import FloatArray
+from service.core.pareto import non_dominated
+from service.replay.record import Run
+from service.replay.subject import Subject
+
+# name -> what it means
+METRICS: Mapping[str, str] = {
+    "S": "share of the searches that recommended the optimum",
+    "5%Opt": "trials until a configuration within 5 % of the optimum was measured",
+    "DistOpt": "distance of the best configuration that was measured",
+    "AvgDist": "mean distance of the measured values",
+    "EC": "sum of what each trial was worse than the best before it, in optima",
+    "ET": "CPU seconds for one suggestion",
+    "AvgDistOpt": "distance of the recommended configuration",
+    "ImprovementDefault": "what the recommended configuration takes off the default, in per cent",
+    "Convergence": "trials until the search ended",
+    "Duration": "seconds of all trials together",
+    "Triggers": "configurations that were measured more than twice",
+    "Uniques": "configurations that were measured",
+    "Hypervolume": "volume of what was found, as a share of the true front's",
+}
+WITHIN = 0.05
+
+
+def measure(subject: Subject, run: Run) -> dict[str, float]:
+    """All metrics of one run; NaN for those that mean nothing here.
+
+    Without noise, what is recommended is the best that was measured, and DistOpt (table 3.1) equals AvgDistOpt (table
+    5.10). With noise DistOpt says what the search could have known, AvgDistOpt what it did know. EC adds up regressions
+    against the best trial before; table 3.1 leaves open against what.
+    """
+    known = [row for row in run.rows if row >= 0]
+    counts = Counter(known)
+    found = dict.fromkeys(METRICS, math.nan)
+    found["ET"] = run.computing / max(len(run.rows), 1)
+    found["Convergence"] = float(len(run.rows))
+    if all(seconds is not None for row, seconds in zip(run.rows, run.seconds, strict=True) if row >= 0):
+        found["Duration"] = float(sum(seconds for seconds in run.seconds if seconds is not None))
+    found["Triggers"] = float(sum(count > 2 for count in counts.values()))
+    found["Uniques"] = float(len(counts))
+    if not known:
+        return found
+    if len(subject.problem.objectives) > 1:
+        found["Hypervolume"] = float(volumes(subject, run)[-1])
+        return found
+    distances = subject.distances()
+    best = best_so_far(subject, run)
+    found["DistOpt"] = 100 * float(best[-1])
+    within = np.flatnonzero(best <= WITHIN)
+    found["5%Opt"] = float(within[0] + 1) if len(within) else math.inf
+    scale = abs(subject.optimum) or 1.0
+    sign = float(subject.problem.signs()[0])
+    values = sign * np.array([value[0] for value in run.values if value])
+    found["AvgDist"] = 100 * float(((values - subject.optimum) / scale).mean())
+    found["EC"] = float(np.maximum(values[1:] - np.minimum.accumulate(values)[:-1], 0).sum() / scale)
+    if run.final:
+        final = run.final[0]
+        found["S"] = float(distances[final] <= 0)
+        found["AvgDistOpt"] = 100 * float(distances[final])
+        if subject.default is not None:
+            default = sign * float(subject.default[0])
+            found["ImprovementDefault"] = 100 * (default - float(subject.losses[final, 0])) / abs(default)
+    return found
+
+
+def best_so_far(subject: Subject, run: Run) -> FloatArray:
+    """[trials]: after each trial, the distance of the best configuration measured; inf before there is one."""
+    distances = subject.distances()
+    each = np.array([distances[row] if row >= 0 else math.inf for row in run.rows])
+    return np.minimum.accumulate(each)
+
+
+def volumes(subject: Subject, run: Run) -> FloatArray:
+    """[trials]: after each trial, the hypervolume of what was measured as a share of that of the true front.
+
+    The reference point lies a tenth of the front's range beyond its worst values.
+    """
+    front = subject.losses[subject.front]
+    low, high = front.min(axis=0), front.max(axis=0)
+    size = np.where(high > low, high - low, 1.0)
+    reference = np.full(front.shape[1], 1.1)
+    whole = hypervolume((front - low) / size, reference)
+    shares: list[float] = []
+    kept = np.empty((0, front.shape[1]))
+    share = 0.0
+    for row in run.rows:
+        if row >= 0:
+            point = (subject.losses[row] - low) / size
+            if (point < reference).all() and not (kept <= point).all(axis=1).any():
+                kept = np.vstack([kept, point])
+                kept = kept[non_dominated(kept)]
+                share = hypervolume(kept, reference) / whole
+        shares.append(share)
+    return np.array(shares)
+
+
+def hypervolume(points: FloatArray, reference: FloatArray) -> float:
+    """What the points [n, m] dominate up to the reference [m], smaller being better: slice by slice."""
+    inside = points[(points < reference).all(axis=1)]
+    if not len(inside):
+        return 0.0
+    if inside.shape[1] == 1:
+        return float(reference[0] - inside.min())
+    ordered = inside[np.argsort(inside[:, -1], kind="stable")]
+    edges = np.append(ordered[:, -1], reference[-1])
+    return float(
+        sum(
+            depth * hypervolume(ordered[: place + 1, :-1], reference[:-1])
+            for place, depth in enumerate(np.diff(edges))
+            if depth > 0
+        )
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    """Of those that are there; inf counts, NaN does not."""
+    there = [value for value in values if not math.isnan(value)]
+    return float(np.mean(there)) if there else math.nan
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Of those that are there, one of them: so a value that was never reached (inf) does no harm to the others."""
+    there = sorted(value for value in values if not math.isnan(value))
+    if not there:
+        return math.nan
+    place = share * (len(there) - 1)
+    low, high = there[math.floor(place)], there[math.ceil(place)]
+    return low if low == high else low + (high - low) * (place - math.floor(place))

@@ -1,0 +1,89 @@
+"""What a tuner is to do: the designer, the policies and their options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from service.algorithms import registry
+from service.algorithms.auto import Choice
+from service.core.errors import InvalidInput, JsonValue
+from service.core.problem import Problem
+from service.policies import noise, pruning, resampling
+from service.policies.check import FinalCheck
+from service.policies.stopping import StoppingRule
+
+# Designers with a posterior, from which `adaptive` takes the value of one more measurement.
+_PREDICTING = ("gp", "smbo")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Method:
+    """A designer and its policies, each by name and with the options that the user gave.
+
+    `resampling` None: "adaptive" where the problem is noisy and the designer has a posterior, otherwise "none". A trial
+    is stopped as soon as one of `pruning` says so. `budget`: trials of the search, without those of the final check;
+    None: no limit. `parallelism`: how many trials run at once, as far as that is known. `has_measurements`: whether
+    trials can report on their way, which some policies need.
+    """
+
+    algorithm: str = "auto"
+    algorithm_options: Mapping[str, object] = field(default_factory=dict)
+    seed: int = 0
+    resampling: str | None = None
+    resampling_options: Mapping[str, object] = field(default_factory=dict)
+    estimator: str = "median"
+    estimator_options: Mapping[str, object] = field(default_factory=dict)
+    pruning: Sequence[tuple[str, Mapping[str, object]]] = ()
+    stopping: StoppingRule | None = None
+    final_check: FinalCheck | None = None
+    budget: int | None = None
+    parallelism: int = 1
+    has_measurements: bool = True
+
+    def completed(self, problem: Problem) -> Method:
+        """The same method with all options, exact, and defaults for those not given.
+
+        Raises InvalidInput: `algorithm...`, `resampling...`, `estimator...`, `pruning[0]...` for an unknown name, an
+        unknown option, a value out of range, or what the problem does not allow; `stopping` for a rule that needs a
+        model where the designer has none.
+        """
+        options = registry.validate(self.algorithm, self.algorithm_options, problem)
+        predicts = self.choice(problem).name in _PREDICTING
+        if self.stopping is not None and self.stopping.needs_prediction and not predicts:
+            allowed = f"rules that need no model, or one of the algorithms that have one: {', '.join(_PREDICTING)}"
+            raise InvalidInput("stopping", json.dumps(self.stopping.to_json()), allowed)
+        resampled = self.resampling
+        if resampled is None:
+            resampled = "adaptive" if problem.noisy and predicts and len(problem.objectives) == 1 else "none"
+        return replace(
+            self,
+            algorithm_options=options,
+            resampling=resampled,
+            resampling_options=resampling.validate(resampled, self.resampling_options, problem, "resampling"),
+            estimator_options=noise.validate(self.estimator, self.estimator_options, "estimator"),
+            pruning=tuple(
+                (
+                    name,
+                    pruning.validate(name, given, problem, f"pruning[{index}]", has_measurements=self.has_measurements),
+                )
+                for index, (name, given) in enumerate(self.pruning)
+            ),
+        )
+
+    def choice(self, problem: Problem) -> Choice:
+        """The designer and its options, which for `auto` depend on the problem, the budget and the parallelism."""
+        return registry.resolve(
+            self.algorithm, problem, self.algorithm_options, budget=self.budget, parallelism=self.parallelism
+        )
+
+    def designer_options(self, problem: Problem) -> Mapping[str, JsonValue]:
+        """All options of the designer: those given, or those of the one that `auto` chose."""
+        return self.choice(problem).options
+
+    def start(self, problem: Problem) -> int:
+        """How many trials the start design has, before the designer learns; 0 where it has none."""
+        options = self.designer_options(problem)
+        given = options.get("initial", options.get("start", 0))
+        return given if isinstance(given, int) else min(2 * (len(problem.space.parameters) + 1), 6)

@@ -1,0 +1,145 @@
+"""Which configuration to take: by a posterior or by estimates over replicates, never by a single lucky run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.encoding import Encoding, FloatArray
+from service.core.lifecycle import TrialState
+from service.core.prediction import Prediction
+from service.core.problem import Problem
+from service.core.space import Configuration
+from service.core.trial import Trial
+from service.policies.noise import aggregate_neighbours, believe
+
+_NEIGHBOURS = 5
+# Beyond so many configurations only the best are looked at: distances are quadratic in their number.
+_MOST = 500
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The configuration to take, what its first objective is expected to be, and the interval that holds it with 95 %.
+
+    Of the objective itself, without the noise of one measurement; `low` and `high` are None where nothing is known of
+    the noise.
+    """
+
+    configuration: Configuration
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A configuration and the first objective's values that were measured of it, times the objective's sign.
+
+    `bounds`: of its trials that were PRUNED, whose values would have been as large or larger.
+    """
+
+    configuration: Configuration
+    values: tuple[float, ...]
+    bounds: tuple[float, ...] = ()
+
+
+def measured(problem: Problem, trials: Sequence[Trial]) -> list[Measured]:
+    """The configurations with a finite value for every objective, in the order of their first trial.
+
+    Those that broke an outcome constraint in half of their trials or more are left out, if any did not.
+    """
+    sign, metric = float(problem.signs()[0]), problem.metrics[0]
+    groups: dict[str, list[Trial]] = {}
+    bounds: dict[str, list[float]] = {}
+    for trial in trials:
+        key = problem.space.key(trial.configuration)
+        finite = all(math.isfinite(trial.metrics.get(metric, math.nan)) for metric in problem.metrics)
+        if trial.state == TrialState.COMPLETED and finite:
+            groups.setdefault(key, []).append(trial)
+        elif trial.state == TrialState.PRUNED and math.isfinite(trial.metrics.get(metric, math.nan)):
+            bounds.setdefault(key, []).append(sign * trial.metrics[metric])
+    feasible = {
+        key: group
+        for key, group in groups.items()
+        if 2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group)
+    }
+    return [
+        Measured(
+            group[0].configuration, tuple(sign * trial.metrics[metric] for trial in group), tuple(bounds.get(key, ()))
+        )
+        for key, group in (feasible or groups).items()
+    ]
+
+
+def by_posterior(problem: Problem, found: Sequence[Measured], prediction: Prediction) -> Recommendation:
+    """The measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
+    best = int(np.argmin(prediction.mean))
+    return _recommendation(
+        problem, found[best].configuration, float(prediction.mean[best]), float(prediction.deviation[best])
+    )
+
+
+def expected_improvement(prediction: Prediction, measured: int) -> float:
+    """The largest over all, of the latent value over the best mean of the first `measured` of them."""
+    best = float(prediction.mean[:measured].min())
+    deviation = np.maximum(prediction.deviation, 1e-12 * max(abs(best), 1.0))
+    ahead = (best - prediction.mean) / deviation
+    density = np.exp(-0.5 * ahead**2) / math.sqrt(2 * math.pi)
+    below = 0.5 * np.array([math.erfc(-one / math.sqrt(2)) for one in ahead])
+    return float((deviation * (ahead * below + density)).max())
+
+
+def by_estimate(
+    problem: Problem,
+    found: Sequence[Measured],
+    estimate: Callable[[Sequence[float], Sequence[float]], float],
+    neighbours: float = 0.0,
+) -> Recommendation:
+    """The configuration with the best estimate, after each was drawn towards those of its neighbours.
+
+    `estimate` is given values and bounds. By how much a configuration is drawn, and how sure it is then, says the model
+    of `noise.believe`; what the estimate differs by from the median, a cautious quantile for example, is added to it.
+    `neighbours`: above 0, averages over neighbours up to about that distance decide (`noise.aggregate_neighbours`).
+    """
+    raw = np.array([estimate(one.values, one.bounds) for one in found])
+    if not problem.noisy or len(found) == 1:
+        best = int(np.argmin(raw))
+        return _recommendation(problem, found[best].configuration, float(raw[best]), None if problem.noisy else 0.0)
+    kept = np.argsort(raw, kind="stable")[:_MOST]
+    middles = np.array([statistics.median(found[place].values) for place in kept])
+    counts = np.array([len(found[place].values) for place in kept], dtype=float)
+    rows = Encoding(problem.space).encode([found[place].configuration for place in kept])
+    beliefs, _ = believe([found[place].values for place in kept], _around(rows, middles))
+    values = beliefs.mean + raw[kept] - middles
+    if neighbours > 0.0:
+        values = aggregate_neighbours(rows, values, counts, neighbours)
+    best = int(np.lexsort((raw[kept], -counts, values))[0])
+    deviation = float(beliefs.deviation[best]) if beliefs.measured else None
+    return _recommendation(problem, found[kept[best]].configuration, float(values[best]), deviation)
+
+
+def _recommendation(
+    problem: Problem, configuration: Configuration, value: float, deviation: float | None
+) -> Recommendation:
+    """In the objective's own unit."""
+    sign = float(problem.signs()[0])
+    if deviation is None:
+        return Recommendation(configuration, sign * value, None, None)
+    ends = sorted(sign * (value + side * _NORMAL_95 * deviation) for side in (-1, 1))
+    return Recommendation(configuration, sign * value, ends[0], ends[1])
+
+
+def _around(rows: FloatArray, values: FloatArray) -> FloatArray:
+    """[n]: the median of each row's nearest others; that of all where there are too few for any to be near."""
+    if len(rows) <= 2 * _NEIGHBOURS:
+        return np.full(len(rows), np.median(values))
+    squares = (rows**2).sum(1)
+    distance = squares[:, None] + squares[None, :] - 2 * rows @ rows.T
+    np.fill_diagonal(distance, np.inf)
+    return np.median(values[np.argpartition(distance, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS]], axis=1)

@@ -1,0 +1,290 @@
+"""The whole method for one study: what to measure next, when to stop a trial, when to end, what to recommend.
+
+The designer is made when it is first asked, so that a process which only asks whether to go on never imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from service.algorithms import registry
+from service.algorithms.base import NOTHING_FIXED, Cost, Designer
+from service.core.errors import JsonValue
+from service.core.lifecycle import TrialState
+from service.core.parameters import identity
+from service.core.prediction import Prediction
+from service.core.problem import Problem
+from service.core.space import Configuration, Scalar
+from service.core.trial import Trial
+from service.policies import noise, pruning, resampling
+from service.policies.check import Verdict
+from service.policies.pruning import Running, Step
+from service.policies.stopping import History, Progress
+from service.tuner.method import Method
+from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, expected_improvement, measured
+
+# Configurations at which it is asked what may still be gained.
+_SAMPLE = 256
+# From so many trials it is told whether the objective is the running time: their shares differ by this factor at most.
+_ENOUGH_SHARES, _MOST_UNLIKE = 3, 1.5
+_SECONDS = ("s", "sec", "second", "seconds")
+NO_STEPS: Mapping[int, Sequence[Step]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A configuration to measure. `origin`: "suggested" by the designer, or "replicate": a policy wants it again."""
+
+    configuration: Configuration
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """An answer to an ask. `cursor` and `exhausted` as in `algorithms.base.Batch`."""
+
+    items: tuple[Suggestion, ...]
+    cursor: int
+    exhausted: bool
+
+
+class Tuner:
+    """The method at work on one study. Not thread-safe; it is the caller's own.
+
+    The same method, history, pending trials and cursor give the same answers, in any process.
+    """
+
+    def __init__(self, problem: Problem, method: Method) -> None:
+        """Raises InvalidInput as `Method.completed` does."""
+        self.problem = problem
+        self.method = method.completed(problem)
+        self.choice = method.choice(problem)
+        entry = registry.describe(self.choice.name)
+        start = self.method.start(problem)
+        self.cost: Cost = entry.cost
+        assert self.method.resampling is not None
+        self._resampling = resampling.create(
+            self.method.resampling,
+            problem,
+            seed=method.seed,
+            options=self.method.resampling_options,
+            budget=method.budget,
+            start=start,
+        )
+        self._resamples = self.method.resampling != "none"
+        self.uses_history = entry.uses_history or self._resamples
+        self._pruning = [
+            pruning.create(name, problem, options=options, start=start) for name, options in self.method.pruning
+        ]
+        self.uses_measurements = any(pruning.describe(name).needs_measurements for name, _ in self.method.pruning)
+        self._finished: list[Trial] = []
+        self._history = History(problem)
+        self._designer: Designer | None = None
+        self._state: JsonValue = None
+
+    @property
+    def finished(self) -> Sequence[Trial]:
+        """What `update` was given, in its order."""
+        return self._finished
+
+    def update(self, finished: Sequence[Trial], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
+        """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
+        if not finished:
+            return
+        self._finished += finished
+        self._history.update(finished)
+        self._resampling.update(finished)
+        for policy in self._pruning:
+            policy.update(finished, steps)
+        if self._designer is not None:
+            self._designer.update(finished)
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[Trial] = (),
+        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
+    ) -> Suggestions:
+        """What to measure next, as `Designer.suggest` does; the resampling policy is asked before the designer."""
+        waiting = list(pending)
+        items: list[Suggestion] = []
+        while self._resamples and len(items) < count:
+            again = self._resampling.again(pending=waiting, predict=self._predict)
+            if again is None or not _fits(again, fixed):
+                break
+            items.append(Suggestion(again, "replicate"))
+            waiting.append(_requested(again, "replicate"))
+        if len(items) == count:
+            return Suggestions(tuple(items), cursor, False)
+        batch = self._made().suggest(count - len(items), cursor=cursor, pending=waiting, fixed=fixed)
+        items += [Suggestion(configuration, "suggested") for configuration in batch.configurations]
+        return Suggestions(tuple(items), batch.cursor, batch.exhausted)
+
+    def recommend(self, *, costly: bool = True) -> Recommendation | None:
+        """The configuration to take; None with several objectives, and while nothing was measured.
+
+        By the posterior of the designer, where it has one (a costly designer is asked only with `costly`); otherwise by
+        the estimator over replicates, drawn towards the neighbours of each.
+        """
+        found = measured(self.problem, self._finished)
+        if not found or len(self.problem.objectives) > 1:
+            return None
+        prediction = None
+        if self.problem.noisy and (costly or self.cost == Cost.CHEAP):
+            prediction = self._predict([one.configuration for one in found])
+        if prediction is not None:
+            return by_posterior(self.problem, found, prediction)
+        neighbours = float(str(self.method.estimator_options["neighbours"]))
+        return by_estimate(self.problem, found, self._estimate, neighbours)
+
+    def check(self, best: Configuration, count: int, pending: Sequence[Trial] = ()) -> list[Configuration]:
+        """Up to `count` configurations for the final check, in which `best` and the default are measured in turns.
+
+        None: those that are finished and pending are enough. Only trials of origin "check" count: the others had a part
+        in choosing `best`, which makes the best of them look better than it is.
+        """
+        policy = self.method.final_check
+        assert policy is not None
+        defaults, bests = self._check_values(best)
+        begun = sum(trial.origin == "check" for trial in [*self._finished, *pending])
+        side = policy.next(defaults, bests)
+        found: list[Configuration] = []
+        waiting = [self._is(best, trial) for trial in pending if trial.origin == "check"]
+        while side is not None and len(found) < min(count, policy.max_trials - begun):
+            if waiting:
+                # Whatever has fewer values, those that are on their way included.
+                ahead = len(bests) + sum(waiting) - (len(defaults) + waiting.count(False))
+                side = "default" if ahead >= 0 else "best"
+            found.append(best if side == "best" else self.problem.space.default())
+            waiting.append(side == "best")
+        return found
+
+    def verdict(self, best: Configuration) -> Verdict:
+        """What the final check has found out about `best`."""
+        assert self.method.final_check is not None
+        return self.method.final_check.verdict(*self._check_values(best), self.problem.objectives[0])
+
+    def stop(self, seconds: float, node_hours: float) -> str | None:
+        """Why the search is to end now; None: it goes on.
+
+        `seconds`: wall time since the first trial. A rule that needs a posterior says nothing where the designer has
+        not been asked.
+        """
+        rule = self.method.stopping
+        if rule is None:
+            return None
+        remaining, spread = (None, None) if self._designer is None or not rule.needs_prediction else self._outlook()
+        return rule.reason(
+            Progress(
+                history=self._history,
+                seconds=seconds,
+                node_hours=node_hours,
+                remaining=remaining,
+                noise=spread,
+            )
+        )
+
+    def prune(self, running: Running) -> str | None:
+        """Why a running trial is to be stopped; None: it goes on."""
+        return next((reason for policy in self._pruning if (reason := policy.prune(running)) is not None), None)
+
+    def bound(self, running: Running) -> dict[str, float]:
+        """What is known of the first objective of a trial that is stopped now: it is at least this bad.
+
+        Where the objective is a time to be minimised, its running time so far; otherwise the last that it reported.
+        """
+        metric = self.problem.metrics[0]
+        share = self._share_of_running_time()
+        if share is not None:
+            return {metric: share * running.seconds}
+        return {metric: running.measurements[-1].value} if running.measurements else {}
+
+    def _share_of_running_time(self) -> float | None:
+        """The least that a second of running time adds to the first objective; None where that is something else.
+
+        Trials tell it: their values are then nearly proportional to how long they ran. Before there are some, the unit.
+        """
+        objective = self.problem.objectives[0]
+        if objective.goal != "minimize":
+            return None
+        shares = [
+            trial.metrics[objective.metric] / trial.seconds
+            for trial in self._finished
+            if trial.state == TrialState.COMPLETED and trial.seconds and objective.metric in trial.metrics
+        ]
+        if len(shares) < _ENOUGH_SHARES:
+            return 1.0 if (objective.unit or objective.metric) in _SECONDS else None
+        return min(shares) if 0 < max(shares) <= _MOST_UNLIKE * min(shares) else None
+
+    def dump(self) -> JsonValue:
+        """What would be costly to find again, to be stored."""
+        return self._state if self._designer is None else self._designer.dump()
+
+    def load(self, state: JsonValue) -> None:
+        """Take over what `dump` gave; a state that is of no use is ignored."""
+        self._state = state
+        if self._designer is not None:
+            self._designer.load(state)
+
+    def _outlook(self) -> tuple[float | None, float | None]:
+        """The improvement that may still be expected, and the standard deviation of one measurement.
+
+        The former is the largest expected improvement of the latent value over the best posterior mean, among the
+        measured configurations and a sample of the others.
+        """
+        found = measured(self.problem, self._finished)
+        if not found:
+            return None, None
+        sample = registry.create("random", self.problem, seed=self.method.seed, options={}).suggest(_SAMPLE, cursor=0)
+        prediction = self._predict([*(one.configuration for one in found), *sample.configurations])
+        if prediction is None:
+            return None, None
+        return expected_improvement(prediction, len(found)), prediction.noise
+
+    def _check_values(self, best: Configuration) -> tuple[list[float], list[float]]:
+        """Of the first objective, times its sign, of the default and of `best`."""
+        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
+        defaults: list[float] = []
+        bests: list[float] = []
+        for trial in self._finished:
+            if trial.origin == "check" and trial.state == TrialState.COMPLETED:
+                (bests if self._is(best, trial) else defaults).append(sign * trial.metrics[metric])
+        return defaults, bests
+
+    def _is(self, configuration: Configuration, trial: Trial) -> bool:
+        key = self.problem.space.key
+        return key(trial.configuration) == key(configuration)
+
+    def _made(self) -> Designer:
+        if self._designer is None:
+            designer = registry.create(
+                self.choice.name,
+                self.problem,
+                seed=self.method.seed,
+                options=self.method.designer_options(self.problem),
+            )
+            if self._state is not None:
+                designer.load(self._state)
+            if self._finished:
+                designer.update(self._finished)
+            self._designer = designer
+        return self._designer
+
+    def _predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        return self._made().predict(configurations)
+
+    def _estimate(self, values: Sequence[float], bounds: Sequence[float]) -> float:
+        return noise.estimate(self.method.estimator, values, self.method.estimator_options, bounds)
+
+
+def _requested(configuration: Configuration, origin: str) -> Trial:
+    return Trial(0, configuration, TrialState.REQUESTED, {}, origin=origin)
+
+
+def _fits(configuration: Configuration, fixed: Mapping[str, Scalar]) -> bool:
+    return all(
+        name in configuration and identity(configuration[name]) == identity(value) for name, value in fixed.items()
+    )

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from service.core.lifecycle import TrialState
+from service.core.prediction import Prediction
+from service.core.problem import Objective, Problem
+from service.core.space import FloatParameter, IntParameter, Space
+from service.core.trial import Trial
+from service.policies import noise
+from service.tuner.recommendation import by_estimate, by_posterior, measured
+
+SPACE = Space.build([IntParameter("n", 1, 100)])
+SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize")])
+RATE = Problem.build(SPACE, [Objective("rate", "maximize")])
+
+
+def by(name: str) -> Callable[[Sequence[float], Sequence[float]], float]:
+    options = noise.validate(name, {})
+    return lambda values, bounds: noise.estimate(name, values, options, bounds)
+
+
+MEDIAN, MEAN, MINIMUM = by("median"), by("mean"), by("minimum")
+
+
+def trials(problem: Problem, *values: tuple[int, float]) -> list[Trial]:
+    metric = problem.metrics[0]
+    return [
+        Trial(number, {"n": n}, TrialState.COMPLETED, {metric: value})
+        for number, (n, value) in enumerate(values, start=1)
+    ]
+
+
+def test_without_noise_the_best_run_is_the_best() -> None:
+    problem = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=False)
+    found = by_estimate(problem, measured(problem, trials(problem, (1, 3.0), (2, 1.0), (3, 2.0))), MEDIAN)
+    assert (found.configuration, found.value, found.low, found.high) == ({"n": 2}, 1.0, 1.0, 1.0)
+
+
+def test_a_single_lucky_run_does_not_beat_replicates_that_agree() -> None:
+    random = np.random.default_rng(5)
+    runs = [(n, random.normal(12, 1)) for n in range(1, 40) for _ in range(2)]
+    replicates = [(60, value) for value in (8.9, 9.2, 9.5, 9.7, 9.8, 10.1, 10.4)]
+    found = by_estimate(SECONDS, measured(SECONDS, trials(SECONDS, *runs, *replicates, (70, 9.0))), MEDIAN)
+    assert found.configuration == {"n": 60}, "a single 9.0 looks better than a median of 9.7"
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.value < found.high
+
+
+def test_a_single_run_is_drawn_towards_its_neighbours() -> None:
+    found = by_estimate(
+        SECONDS, measured(SECONDS, trials(SECONDS, *[(n, 10.0 + n % 2) for n in range(1, 20)], (20, 5.0))), MINIMUM
+    )
+    assert found.configuration == {"n": 20}
+    assert 5.0 < found.value < 11.0
+    assert (found.low, found.high) == (None, None), "nothing was measured twice: nothing is known of the noise"
+
+
+def test_more_is_better_where_the_goal_says_so() -> None:
+    runs = trials(RATE, (1, 5.0), (1, 5.2), (50, 9.0), (50, 9.3), (99, 7.0), (99, 7.1))
+    found = by_estimate(RATE, measured(RATE, runs), MEAN)
+    assert found.configuration == {"n": 50}
+    assert found.low is not None
+    assert found.high is not None
+    assert 7.0 < found.low < found.value < found.high < 10.0
+
+
+def test_robust_against_a_slow_run_in_ten() -> None:
+    """The recommended configuration is good on average, though a tenth of all runs is twice as slow."""
+    random = np.random.default_rng(1)
+    losses = []
+    for _ in range(20):
+        runs = []
+        for n in random.permutation(100)[:40] + 1:
+            truth = 10.0 + abs(int(n) - 37) / 10
+            for _ in range(int(random.integers(1, 4))):
+                slow = 2.0 if random.random() < 0.1 else 1.0
+                runs.append((int(n), truth * slow * float(np.exp(random.normal(0, 0.05)))))
+        found = by_estimate(SECONDS, measured(SECONDS, trials(SECONDS, *runs)), MEDIAN)
+        losses.append(abs(int(found.configuration["n"]) - 37) / 10 / 10)
+    assert statistics.fmean(losses) < 0.08
+
+
+def test_the_posterior_mean_decides_and_its_interval_is_told() -> None:
+    found = measured(RATE, trials(RATE, (1, 5.0), (2, 9.0), (3, 7.0)))
+    prediction = Prediction(mean=np.array([-5.0, -6.0, -7.0]), deviation=np.array([1.0, 1.0, 0.5]), noise=1.0)
+    recommended = by_posterior(RATE, found, prediction)
+    assert (recommended.configuration, recommended.value) == ({"n": 3}, 7.0)
+    assert recommended.low == pytest.approx(7 - 0.98)
+    assert recommended.high == pytest.approx(7 + 0.98)
+
+
+def test_what_breaks_an_outcome_constraint_is_taken_only_if_all_do() -> None:
+    problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
+
+    def trial(number: int, n: int, seconds: float, mb: float) -> Trial:
+        return Trial(number, {"n": n}, TrialState.COMPLETED, {"seconds": seconds, "mb": mb})
+
+    big, small = trial(1, 1, 1.0, 50.0), trial(2, 2, 2.0, 5.0)
+    assert [one.configuration for one in measured(problem, [big, small])] == [{"n": 2}]
+    assert [one.configuration for one in measured(problem, [big])] == [{"n": 1}]
+
+
+def test_only_completed_trials_with_a_finite_value_count() -> None:
+    problem = Problem.build(Space.build([FloatParameter("x", 0.0, 1.0)]), [Objective("seconds", "minimize")])
+    states = [TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE]
+    others = [Trial(number, {"x": 0.1}, state, {"seconds": 0.1}) for number, state in enumerate(states, start=1)]
+    broken = Trial(4, {"x": 0.2}, TrialState.COMPLETED, {"seconds": float("nan")})
+    assert measured(problem, [*others, broken]) == []
+
+
+def test_many_configurations_cost_little() -> None:
+    random = np.random.default_rng(0)
+    problem = Problem.build(
+        Space.build([FloatParameter(name, 0.0, 1.0) for name in "abcdef"]), [Objective("seconds", "minimize")]
+    )
+    runs = [
+        Trial(number, dict(zip("abcdef", map(float, row), strict=True)), TrialState.COMPLETED, {"seconds": row.sum()})
+        for number, row in enumerate(random.random((3000, 6)), start=1)
+    ]
+    found = by_estimate(problem, measured(problem, runs), MEDIAN)
+    assert sum(float(value) for value in found.configuration.values()) < 1.2

@@ -1,0 +1,264 @@
+"""The method as a whole, with real designers and policies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from service.algorithms import registry
+from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.core.errors import InvalidInput, JsonValue
+from service.core.lifecycle import TrialState
+from service.core.prediction import Prediction
+from service.core.problem import Objective, Problem
+from service.core.space import BoolParameter, Configuration, IntParameter, Scalar, Space
+from service.core.trial import Trial
+from service.policies.check import FinalCheck
+from service.policies.pruning import Running, Step
+from service.policies.stopping import parse
+from service.tuner.method import Method
+from service.tuner.tuner import Tuner
+
+PROBLEM = Problem.build(
+    Space.build([IntParameter("n", 1, 50, default=10), BoolParameter("huge", default=False)]),
+    [Objective("seconds", "minimize", "s")],
+)
+
+
+class Predicting(Designer):
+    """A costly designer with a posterior that knows best."""
+
+    cost = Cost.COSTLY
+    uses_history = True
+
+    def suggest(
+        self,
+        count: int,
+        *,
+        cursor: int,
+        pending: Sequence[Trial] = (),
+        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
+    ) -> Batch:
+        return Batch(tuple({"n": cursor + one + 1, "huge": False} for one in range(count)), cursor + count, False)
+
+    def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        mean = np.array([abs(float(one["n"]) - 2) for one in configurations])
+        return Prediction(mean, np.full(len(mean), 0.5), 1.0)
+
+    def dump(self) -> JsonValue:
+        return {"known": True}
+
+
+@pytest.fixture
+def predicting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "create", lambda name, problem, **more: Predicting(problem, **more))
+
+
+def finished(number: int, configuration: Configuration, seconds: float, origin: str = "suggested") -> Trial:
+    return Trial(number, configuration, TrialState.COMPLETED, {"seconds": seconds}, number, seconds, origin)
+
+
+def replay(tuner: Tuner, count: int) -> list[tuple[Configuration, str]]:
+    """Ask and tell one by one; what was given out."""
+    given: list[tuple[Configuration, str]] = []
+    cursor = 0
+    for number in range(1, count + 1):
+        answer = tuner.suggest(1, cursor=cursor)
+        (item,) = answer.items
+        cursor = answer.cursor
+        given.append((item.configuration, item.origin))
+        tuner.update([finished(number, item.configuration, float(item.configuration["n"]), item.origin)])
+    return given
+
+
+def test_without_policies_it_is_the_designer() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random", seed=3))
+    assert (tuner.cost, tuner.uses_history) == (Cost.CHEAP, False)
+    designer = registry.create("random", PROBLEM, seed=3, options={})
+    answer, batch = tuner.suggest(5, cursor=7), designer.suggest(5, cursor=7)
+    assert tuple(item.configuration for item in answer.items) == batch.configurations
+    assert (answer.cursor, answer.exhausted) == (batch.cursor, batch.exhausted)
+    assert {item.origin for item in answer.items} == {"suggested"}
+
+
+def test_static_resampling_measures_each_configuration_so_often() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random", resampling="static", resampling_options={"n": 3}))
+    assert tuner.uses_history
+    given = replay(tuner, 12)
+    keys = [PROBLEM.space.key(configuration) for configuration, _ in given]
+    assert {keys.count(key) for key in keys} == {3}
+    assert [origin for _, origin in given].count("replicate") == 8
+
+
+def test_replicates_on_their_way_are_not_asked_for_again() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random", resampling="static", resampling_options={"n": 3}))
+    answer = tuner.suggest(6, cursor=0)
+    keys = [PROBLEM.space.key(item.configuration) for item in answer.items]
+    assert all(keys.count(key) <= 3 for key in keys)
+
+
+def test_a_replicate_has_the_fixed_values_or_is_left_for_later() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random", resampling="static", resampling_options={"n": 2}))
+    first = tuner.suggest(1, cursor=0)
+    tuner.update([finished(1, {"n": 7, "huge": False}, 1.0)])
+    fixed = tuner.suggest(1, cursor=first.cursor, fixed={"huge": True})
+    assert (fixed.items[0].origin, fixed.items[0].configuration["huge"]) == ("suggested", True)
+
+
+def test_the_same_history_gives_the_same_answers_in_another_process() -> None:
+    method = Method(algorithm="random", seed=4, resampling="static")
+    one, other = Tuner(PROBLEM, method), Tuner(PROBLEM, method)
+    given = replay(one, 7)
+    for number, (configuration, origin) in enumerate(given, start=1):
+        other.update([finished(number, configuration, float(configuration["n"]), origin)])
+    assert one.suggest(4, cursor=5) == other.suggest(4, cursor=5)
+
+
+def test_adaptive_is_the_default_where_there_is_noise_and_a_posterior() -> None:
+    quiet = Problem.build(PROBLEM.space, PROBLEM.objectives, noisy=False)
+    assert Tuner(PROBLEM, Method(algorithm="gp")).method.resampling == "adaptive"
+    assert Tuner(quiet, Method(algorithm="gp")).method.resampling == "none"
+    assert Tuner(PROBLEM, Method(algorithm="random")).method.resampling == "none"
+
+
+@pytest.mark.parametrize(
+    ("method", "field"),
+    [
+        (Method(algorithm="annealer"), "algorithm.name"),
+        (Method(algorithm="random", algorithm_options={"speed": 1}), "algorithm.options.speed"),
+        (Method(algorithm="random", resampling="often"), "resampling.name"),
+        (Method(algorithm="random", estimator="mode"), "estimator.name"),
+        (Method(algorithm="random", pruning=[("limit", {"seconds": 5}), ("never", {})]), "pruning[1].name"),
+    ],
+)
+def test_what_is_unknown_is_refused_by_name(method: Method, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Tuner(PROBLEM, method)
+    assert caught.value.data["field"] == field
+    assert caught.value.data["allowed"]
+
+
+@pytest.mark.usefixtures("predicting")
+def test_the_recommendation_is_the_posteriors() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="gp", resampling="none"))
+    assert tuner.recommend() is None
+    tuner.update([finished(1, {"n": 30, "huge": False}, 0.1), finished(2, {"n": 3, "huge": False}, 5.0)])
+    by_posterior = tuner.recommend()
+    assert by_posterior is not None
+    assert (by_posterior.configuration["n"], by_posterior.value) == (3, 1.0)
+    cheap = Tuner(PROBLEM, Method(algorithm="gp", resampling="none"))
+    cheap.update(tuner.finished)
+    by_estimate = cheap.recommend(costly=False)
+    assert by_estimate is not None
+    assert by_estimate.configuration["n"] == 30
+
+
+def test_with_several_objectives_nothing_single_is_recommended() -> None:
+    problem = Problem.build(PROBLEM.space, [*PROBLEM.objectives, Objective("watts", "minimize")])
+    tuner = Tuner(problem, Method(algorithm="random"))
+    tuner.update([Trial(1, {"n": 1, "huge": False}, TrialState.COMPLETED, {"seconds": 1.0, "watts": 1.0})])
+    assert tuner.recommend() is None
+
+
+def test_a_stopping_rule_sees_the_search_alone() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random", stopping=parse({"rule": "trials", "trials": 3}, PROBLEM)))
+    tuner.update([finished(number, {"n": number, "huge": False}, 1.0) for number in (1, 2)])
+    tuner.update([finished(3, {"n": 1, "huge": False}, 1.0, origin="check")])
+    assert tuner.stop(10.0, 0.1) is None
+    tuner.update([finished(4, {"n": 4, "huge": False}, 1.0)])
+    assert tuner.stop(10.0, 0.1)
+
+
+def test_the_first_policy_that_says_so_prunes() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random", pruning=[("limit", {"seconds": 60}), ("limit", {"seconds": 5})]))
+    assert tuner.prune(Running(1, {"n": 1, "huge": False}, 4.0, ())) is None
+    assert tuner.prune(Running(1, {"n": 1, "huge": False}, 6.0, ()))
+
+
+@pytest.mark.parametrize(
+    ("values", "bound"),
+    [
+        # Milliseconds are a thousand for each second of running.
+        ([(1.0, 1010.0), (2.0, 2000.0), (3.0, 3050.0)], 5000.0),
+        # Part of the running time is something else.
+        ([(1.0, 0.9), (2.0, 0.1), (3.0, 0.4)], 7.0),
+        # Too few to tell: the unit says it.
+        ([(1.0, 0.2)], 5.0),
+    ],
+)
+def test_a_stopped_trial_is_at_least_as_bad_as_its_running_time(
+    values: list[tuple[float, float]], bound: float
+) -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random"))
+    tuner.update(
+        [
+            Trial(number, {"n": number, "huge": False}, TrialState.COMPLETED, {"seconds": value}, seconds=seconds)
+            for number, (seconds, value) in enumerate(values, start=1)
+        ]
+    )
+    running = Running(9, {"n": 9, "huge": False}, 5.0, [Step(1, 3.0), Step(2, 7.0)])
+    assert tuner.bound(running) == {"seconds": pytest.approx(bound)}
+
+
+def test_the_final_check_goes_in_turns_and_counts_its_own_trials_alone() -> None:
+    default: Configuration = PROBLEM.space.default()
+    best: Configuration = {"n": 3, "huge": True}
+    tuner = Tuner(PROBLEM, Method(algorithm="random", final_check=FinalCheck(max_trials=12)))
+    # A lucky run of the search, and an unlucky one.
+    tuner.update([finished(1, best, 0.001), finished(2, default, 1000.0)])
+    random = np.random.default_rng(0)
+    number, order = 3, []
+    while found := tuner.check(best, 1):
+        (configuration,) = found
+        order.append(configuration == best)
+        value = (8.0 if configuration == best else 10.0) + random.normal(0, 0.5)
+        tuner.update([finished(number, configuration, value, "check")])
+        number += 1
+    assert len(order) <= 12
+    assert abs(order.count(True) - order.count(False)) <= 1
+    assert order[:2] in ([True, False], [False, True])
+    verdict = tuner.verdict(best)
+    assert verdict.low <= verdict.gain <= verdict.high
+    assert verdict.gain == pytest.approx(0.2, abs=0.08)
+
+
+def test_several_checks_at_a_time_are_split_between_the_two() -> None:
+    default: Configuration = PROBLEM.space.default()
+    best: Configuration = {"n": 3, "huge": True}
+    tuner = Tuner(PROBLEM, Method(algorithm="random", final_check=FinalCheck(max_trials=6)))
+    found = tuner.check(best, 4)
+    assert (found.count(best), found.count(default)) == (2, 2)
+    pending = [
+        Trial(number, configuration, TrialState.ACTIVE, {}, origin="check")
+        for number, configuration in enumerate(found, start=1)
+    ]
+    assert len(tuner.check(best, 4, pending)) == 2
+
+
+def test_the_state_is_the_designers() -> None:
+    tuner = Tuner(PROBLEM, Method(algorithm="random"))
+    tuner.load({"of": "an earlier process"})
+    assert tuner.dump() == {"of": "an earlier process"}
+    tuner.suggest(1, cursor=0)
+    assert tuner.dump() is None
+
+
+def test_asking_for_the_cost_imports_neither_torch_nor_scipy() -> None:
+    script = (
+        "import sys\n"
+        "from service.tuner.method import Method\n"
+        "from service.tuner.tuner import Tuner\n"
+        "from tests.unit.tuner.test_tuner import PROBLEM\n"
+        "tuner = Tuner(PROBLEM, Method(algorithm='gp'))\n"
+        "assert tuner.cost == 'COSTLY'\n"
+        "tuner.recommend(costly=False)\n"
+        "print([name for name in ('torch', 'scipy', 'botorch') if name in sys.modules])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=sys.path[0] or "."
+    )
+    assert ran.stdout.strip() == "[]"
