@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import grpc
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
+NOTHING_RUNS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -157,9 +158,14 @@ class ControlPlane:
         answer = await self._call("AcquireLeases", request, extra=wait)
         return [_lease(message) for message in answer.leases]
 
-    async def renew(self, leases: Sequence[str]) -> Renewal:
-        """The heartbeat."""
-        answer = await self._call("RenewLeases", agent_pb2.RenewLeasesRequest(agent_id=self._agent_id, leases=leases))
+    async def renew(self, leases: Sequence[str], elapsed: Mapping[str, float] = NOTHING_RUNS) -> Renewal:
+        """The heartbeat. `elapsed`: how many seconds the applications of running trials have been running, by lease."""
+        request = agent_pb2.RenewLeasesRequest(
+            agent_id=self._agent_id,
+            leases=leases,
+            elapsed={lease: _duration(seconds) for lease, seconds in elapsed.items()},
+        )
+        answer = await self._call("RenewLeases", request)
         return Renewal({item.lease: item.reason for item in answer.cancel}, frozenset(answer.lost))
 
     async def report_started(self, lease: str, node: str) -> None:

@@ -16,7 +16,7 @@ async def beat(control: ControlPlane, trials: TrialRunner, interval: float) -> N
     while True:
         await asyncio.sleep(interval)
         try:
-            renewal = await control.renew(trials.held())
+            renewal = await control.renew(trials.held(), await trials.elapsed())
         except CallError as error:
             logger.warning("%s; trials go on", error)
             continue

@@ -70,6 +70,14 @@ class TrialRunner:
         """Every lease whose end the service has not acknowledged."""
         return list(self._trials)
 
+    async def elapsed(self) -> dict[str, float]:
+        """How long the applications of running trials have been running, in seconds, by lease."""
+        found: dict[str, float] = {}
+        for lease, trial in list(self._trials.items()):
+            if trial.running and (seconds := await self._runner.elapsed(trial.entry.folder)) is not None:
+                found[lease] = seconds
+        return found
+
     async def free_slots(self) -> int:
         """How many slots are free, as soon as one is."""
         while True:

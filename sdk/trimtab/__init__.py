@@ -18,6 +18,7 @@ from trimtab import errors
 from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, Component
+from trimtab.method import FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import StudyState
@@ -31,6 +32,7 @@ __all__ = [
     "Categorical",
     "Client",
     "Component",
+    "FinalCheck",
     "Float",
     "Infeasible",
     "Int",
@@ -41,10 +43,13 @@ __all__ = [
     "Ordinal",
     "Parameter",
     "Params",
+    "Policy",
+    "Recommendation",
     "StudyState",
     "Timeout",
     "Trial",
     "TrialState",
     "TrimtabError",
+    "Verdict",
     "errors",
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from trimtab import login
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, Component
+from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
 from trimtab.spec import Execution, StudySpec, StudyState
@@ -88,7 +89,7 @@ class Client:
         objectives: Sequence[Objective] = (),
         constraints: Sequence[str] = (),
         *,
-        algorithm: str = "gp",
+        algorithm: str = "auto",
         algorithm_options: Mapping[str, JsonValue] = _NO_OPTIONS,
         seed: int = 0,
         noisy: bool = True,
@@ -99,6 +100,13 @@ class Client:
         digest: str = "",
         parallelism: int = 1,
         trial_timeout: float | timedelta | None = None,
+        max_node_hours: float | None = None,
+        outcome_constraints: Sequence[str] = (),
+        resampling: Policy | str | None = None,
+        estimator: Policy | str | None = None,
+        pruning: Policy | str | Sequence[Policy | str] = (),
+        stopping: Mapping[str, JsonValue] | None = None,
+        final_check: FinalCheck | bool = False,
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
@@ -106,7 +114,7 @@ class Client:
 
             study = client.create_study(
                 "sort", space=[trimtab.Int("run", 4, 512, log=True)], objectives=[trimtab.Minimize("seconds")],
-                constraints=["run <= 256"], algorithm="gp", seed=0, max_trials=100)
+                constraints=["run <= 256"], seed=0, max_trials=100)
 
             client.create_study(
                 "flags", component="gcc-flags", application="kernels",
@@ -117,14 +125,26 @@ class Client:
             space: what may be varied. With a component it may be left out: then its own space is used.
             objectives: what is looked for; several give a Pareto front.
             constraints: expressions that every configuration has to satisfy, such as "n * 4 <= block".
-            algorithm: "gp" (Bayesian optimisation), "random", "sobol", "lhs" or "grid".
+            algorithm: "auto" chooses what suits the problem (`study.algorithm` says which); or "gp" (Bayesian
+                optimisation), "ga", "sa", "nsga2", "cmaes", "tpe", "smbo", "random", "sobol", "lhs", "grid", ...
             algorithm_options: what the algorithm's documentation lists.
             seed: the same seed and the same results give the same suggestions.
             noisy: two measurements of one configuration may differ.
-            max_trials, max_time: the budget; max_time in seconds, counted from the first trial.
+            max_trials, max_time, max_node_hours: the budget; max_time in seconds, counted from the first trial;
+                max_node_hours of the trials' own running time.
             component, application, digest: what agents run; digest pins a version of the component's file.
             parallelism: how many trials agents may run at once.
             trial_timeout: seconds after which an agent stops a trial.
+            outcome_constraints: what must hold of the metrics, such as "memory_mb <= 4096", for a configuration to be
+                taken.
+            resampling: whether a configuration is measured again: "adaptive", "none", "static", "sedr" or "thesis", or
+                `trimtab.Policy("static", n=3)`. Left out: what suits the algorithm.
+            estimator: how the values of one configuration become one: "median" if left out.
+            pruning: what stops running trials early: "default", "median", ..., or a list of them.
+            stopping: when the search ends besides its budget, such as {"rule": "best_improvement", "threshold": 0.01,
+                "trials": 20}, {"any": [...]} or {"all": [...]}.
+            final_check: True or `trimtab.FinalCheck(width=0.05)`: in the end the best configuration and the default are
+                measured in turns, and the study has a `verdict`.
             load_if_exists: go on with the study of this name, if there is one with the same space and objectives.
             client_id: as in `Client`, for this study only.
 
@@ -156,6 +176,13 @@ class Client:
             max_trials=max_trials,
             max_time=_seconds(max_time),
             execution=execution,
+            max_node_hours=max_node_hours,
+            outcome_constraints=tuple(outcome_constraints),
+            resampling=_policy(resampling),
+            estimator=_policy(estimator),
+            pruning=_policies(pruning),
+            stopping=stopping,
+            final_check=(FinalCheck() if final_check else None) if isinstance(final_check, bool) else final_check,
         )
         request = pb.CreateStudyRequest(
             name=name, spec=converters.to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
@@ -247,6 +274,15 @@ class Client:
             if key not in self._desks:
                 self._desks[key] = Desk(self._transport, *key)
             return Study(self._transport, self._desks[key], message)
+
+
+def _policy(policy: Policy | str | None) -> Policy | None:
+    return Policy(policy) if isinstance(policy, str) else policy
+
+
+def _policies(policies: Policy | str | Sequence[Policy | str]) -> tuple[Policy, ...]:
+    listed = [policies] if isinstance(policies, (Policy, str)) else policies
+    return tuple(Policy(policy) if isinstance(policy, str) else policy for policy in listed)
 
 
 def _seconds(time: float | timedelta | None) -> float | None:

@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, Component
+from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
 from trimtab.spec import Execution, StudySpec, StudyState, StudyStatus
@@ -219,7 +220,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         space=[to_parameter(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
         constraints=spec.constraints,
         objectives=[_to_objective(f"objectives[{index}]", item) for index, item in enumerate(spec.objectives)],
-        algorithm=pb.Algorithm(name=spec.algorithm, options=_to_options(spec.algorithm_options)),
+        algorithm=pb.Algorithm(name=spec.algorithm, options=_to_options("algorithm_options", spec.algorithm_options)),
         seed=to_int("seed", spec.seed),
         noisy=spec.noisy,
     )
@@ -227,6 +228,25 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         message.budget.max_trials = _to_int32("max_trials", spec.max_trials)
     if spec.max_time is not None:
         message.budget.max_time.CopyFrom(to_duration(to_float("max_time", spec.max_time)))
+    if spec.max_node_hours is not None:
+        message.budget.max_node_hours = to_float("max_node_hours", spec.max_node_hours)
+    message.outcome_constraints.extend(spec.outcome_constraints)
+    if spec.resampling is not None:
+        message.resampling.CopyFrom(_to_policy("resampling", spec.resampling))
+    if spec.estimator is not None:
+        message.estimator.CopyFrom(_to_policy("estimator", spec.estimator))
+    message.pruning.extend(_to_policy(f"pruning[{index}]", policy) for index, policy in enumerate(spec.pruning))
+    if spec.stopping is not None:
+        message.stopping.CopyFrom(_to_options("stopping", spec.stopping))
+    if spec.final_check is not None:
+        message.final_check.SetInParent()
+        check = spec.final_check
+        if check.width is not None:
+            message.final_check.width = to_float("final_check.width", check.width)
+        if check.max_trials is not None:
+            message.final_check.max_trials = _to_int32("final_check.max_trials", check.max_trials)
+        if check.level is not None:
+            message.final_check.level = to_float("final_check.level", check.level)
     if spec.execution is not None:
         message.execution.component = spec.execution.component
         message.execution.digest = spec.execution.digest
@@ -262,6 +282,13 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         max_trials=message.budget.max_trials if message.budget.HasField("max_trials") else None,
         max_time=_seconds(message.budget.max_time) if message.budget.HasField("max_time") else None,
         execution=execution,
+        max_node_hours=message.budget.max_node_hours if message.budget.HasField("max_node_hours") else None,
+        outcome_constraints=tuple(message.outcome_constraints),
+        resampling=_from_policy(message.resampling) if message.HasField("resampling") else None,
+        estimator=_from_policy(message.estimator) if message.HasField("estimator") else None,
+        pruning=tuple(_from_policy(policy) for policy in message.pruning),
+        stopping=from_struct(message.stopping) if message.HasField("stopping") else None,
+        final_check=_from_final_check(message.final_check) if message.HasField("final_check") else None,
     )
 
 
@@ -276,6 +303,27 @@ def from_status(message: pb.Study) -> StudyStatus:
         space_exhausted=message.space_exhausted,
         created_at=_time(message.created_at),
         updated_at=_time(message.updated_at),
+        algorithm_choice=Choice(message.algorithm_choice.name, message.algorithm_choice.reason)
+        if message.HasField("algorithm_choice")
+        else None,
+        search_end_reason=message.search_end_reason,
+        verdict=_from_verdict(message.verdict) if message.HasField("verdict") else None,
+    )
+
+
+def _from_verdict(message: pb.Verdict) -> Verdict:
+    return Verdict(message.text, message.gain, message.low, message.high, message.trials)
+
+
+def from_recommendation(space: Sequence[Parameter], message: pb.Recommendation) -> Recommendation:
+    """The configuration to take, its parameters in the order of the space."""
+    interval = message.HasField("low") and message.HasField("high")
+    return Recommendation(
+        params=_from_params(space, message.params),
+        value=message.value,
+        low=message.low if interval else None,
+        high=message.high if interval else None,
+        trials=tuple(message.trials),
     )
 
 
@@ -319,11 +367,29 @@ def _from_objective(message: pb.Objective) -> Objective:
     return kind(message.metric, message.unit)
 
 
-def _to_options(options: Mapping[str, JsonValue]) -> Struct:
+def _to_policy(field: str, policy: Policy) -> pb.Policy:
+    if not isinstance(policy, Policy):
+        raise InvalidInput.of(field, policy, "a policy's name or trimtab.Policy(NAME, OPTION=VALUE)")
+    return pb.Policy(name=policy.name, options=_to_options(f"{field}.options", policy.options))
+
+
+def _from_policy(message: pb.Policy) -> Policy:
+    return Policy(message.name, **from_struct(message.options))
+
+
+def _from_final_check(message: pb.FinalCheck) -> FinalCheck:
+    return FinalCheck(
+        width=message.width if message.HasField("width") else None,
+        max_trials=message.max_trials if message.HasField("max_trials") else None,
+        level=message.level if message.HasField("level") else None,
+    )
+
+
+def _to_options(field: str, options: Mapping[str, JsonValue]) -> Struct:
     try:
         return to_struct(options)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput.of("algorithm_options", options, "what JSON can say") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput.of(field, options, "what JSON can say") from error
 
 
 # --- trials
@@ -331,13 +397,11 @@ def _to_options(options: Mapping[str, JsonValue]) -> Struct:
 
 def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
     """A trial, its parameters in the order of the space."""
-    values = cast(space, {name: from_value(value) for name, value in message.params.items()})
-    params: Params = {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
     return Trial(
         study=message.study,
         number=message.number,
         state=_TRIAL_STATES_BACK[message.state],
-        params=params,
+        params=_from_params(space, message.params),
         metrics=dict(message.metrics),
         measurements=tuple(_from_measurement(measurement) for measurement in message.measurements),
         reason=message.reason,
@@ -349,7 +413,13 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
         started_at=_time(message.started_at),
         finished_at=_time(message.finished_at),
         log=message.log,
+        seconds=_seconds(message.elapsed) if message.HasField("elapsed") else None,
     )
+
+
+def _from_params(space: Sequence[Parameter], message: Mapping[str, pb.Value]) -> Params:
+    values = cast(space, {name: from_value(value) for name, value in message.items()})
+    return {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
 
 
 def _from_measurement(message: pb.Measurement) -> Measurement:

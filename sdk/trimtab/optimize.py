@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, TypeAlias
 
-from trimtab.errors import Conflict, Infeasible, InvalidInput, TrimtabError
+from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, TrimtabError
 from trimtab.progress import Progress
 from trimtab.space import Params
 from trimtab.trial import Trial
@@ -24,6 +24,9 @@ logger = logging.getLogger("trimtab")
 # A function that has failed this often in a row, whatever it was given, is broken: the rest of the budget is spared.
 FAILURES_IN_A_ROW = 10
 INTERRUPTED = "interrupted by the user"
+RESULTS_AWAITED = "results_awaited"
+# Seconds between asks of a study whose time is over and whose final check the service is about to begin.
+OVERDUE_PAUSES = (0.5, 1.0, 2.0, 4.0)
 # How long a second Ctrl-C waits for an ask under way, whose trials would be left open otherwise.
 ABANDON_SECONDS = 5.0
 
@@ -84,6 +87,8 @@ class Run:
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._asking = False
         self._no_more = False
+        # The final check has nothing to measure before one of the running trials has a result.
+        self._awaiting = False
         self._running: dict[int, Trial] = {}
         self._begun = 0
         self._failures_in_a_row = 0
@@ -135,18 +140,32 @@ class Run:
         count = self._parallel - len(self._running)
         if self._left is not None:
             count = min(count, self._left)
-        if count > 0 and not self._asking and not self._no_more:
+        if count > 0 and not self._asking and not self._awaiting and not self._no_more:
             self._asking = True
             threading.Thread(target=self._ask_for, args=(count,), name="trimtab-ask", daemon=True).start()
 
     def _ask_for(self, count: int) -> None:
         try:
-            self._events.put(_Asked(self._study.ask(count, fixed=self._fixed)))
+            self._events.put(_Asked(self._ask_once_more(count)))
         except BaseException as error:  # noqa: BLE001 - the directing thread raises it
             self._events.put(_Asked([], error))
 
+    def _ask_once_more(self, count: int) -> list[Trial]:
+        for pause in OVERDUE_PAUSES:
+            try:
+                return self._study.ask(count, fixed=self._fixed)
+            except Conflict as conflict:
+                # Nobody measures anything: the service is about to end the search.
+                if conflict.code != RESULTS_AWAITED or conflict.data.get("open") != 0:
+                    raise
+            time.sleep(pause)
+        return self._study.ask(count, fixed=self._fixed)
+
     def _take_trials(self, trials: list[Trial], error: BaseException | None) -> None:
         self._asking = False
+        if isinstance(error, TrimtabError) and error.code == RESULTS_AWAITED and self._running:
+            self._awaiting = True
+            return
         if error is not None and not self._is_an_end(error):
             self._stop(error)
         # Neither is an empty answer asked for again: the space is exhausted.
@@ -160,9 +179,9 @@ class Run:
 
     def _is_an_end(self, error: BaseException) -> bool:
         """Whether nothing could be got because the study has ended, as it should some time during a run."""
-        if not isinstance(error, Conflict) or self._begun == 0:
+        if not isinstance(error, (Conflict, OperationFailed)) or self._begun == 0:
             return False
-        return error.code == "budget_exhausted" or self._study.refresh().state.finished
+        return error.code in ("budget_exhausted", RESULTS_AWAITED) or self._study.refresh().state.finished
 
     # --- running
 
@@ -231,6 +250,7 @@ class Run:
 
     def _take_result(self, trial: Trial, told: Trial | None, error: BaseException | None) -> None:
         del self._running[trial.number]
+        self._awaiting = False
         if told is not None:
             self._progress.update(told)
         if error is None:

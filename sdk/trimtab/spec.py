@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from trimtab.errors import JsonValue
+from trimtab.method import Choice, FinalCheck, Policy, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Parameter
 
@@ -51,6 +52,13 @@ class StudySpec:
     max_trials: int | None
     max_time: float | None
     execution: Execution | None
+    max_node_hours: float | None = None
+    outcome_constraints: tuple[str, ...] = ()
+    resampling: Policy | None = None
+    estimator: Policy | None = None
+    pruning: tuple[Policy, ...] = ()
+    stopping: Mapping[str, JsonValue] | None = None
+    final_check: FinalCheck | None = None
 
 
 @dataclass(frozen=True)
@@ -67,3 +75,8 @@ class StudyStatus:
     space_exhausted: bool
     created_at: datetime | None
     updated_at: datetime | None
+    algorithm_choice: Choice | None = None
+    search_end_reason: str = ""
+    """Why the search is over; empty before, and without a final check."""
+    verdict: Verdict | None = None
+    """Of the final check, once it is over."""

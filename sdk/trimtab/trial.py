@@ -51,9 +51,24 @@ class Trial:
     agent: str
     attempt: int
     origin: str
-    """"suggested", "default" (the configuration of the defaults) or "added"."""
+    """"suggested", "replicate" (a policy had it measured again), "check" (of the final check), "default" (the
+    configuration of the defaults) or "added"."""
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     log: str = ""
     """The end of what it printed; only from `Study.trial(number)`."""
+    seconds: float | None = None
+    """Its own running time, where its agent has told it."""
+
+    def should_prune(self) -> bool:
+        """Whether it was stopped, by a pruning policy or a user, as of when it was read: no need to go on.
+
+        For example:
+
+            for step in range(100):
+                trial = study.report(trial, step=step, metrics=train(model))
+                if trial.should_prune():
+                    break
+        """
+        return self.state is TrialState.PRUNED

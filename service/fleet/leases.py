@@ -97,8 +97,14 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
     return grants
 
 
-def renew(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
-    """The heartbeat: extend the leases that an agent holds. Raises NotFound (`unknown_agent`)."""
+def renew(
+    principal: Principal, *, agent_id: str, leases: Sequence[str], elapsed: Mapping[str, float] | None = None
+) -> Renewal:
+    """The heartbeat: extend the leases that an agent holds. Raises NotFound (`unknown_agent`).
+
+    `elapsed`: how many seconds the trials of some of them have been running, without builds and queues. Pruning
+    policies that look at nothing else decide here.
+    """
     agent = agents.known(principal, agent_id)
     agents.seen(principal, agent)
     ids = {lease: _uuid(lease) for lease in leases}
@@ -108,7 +114,7 @@ def renew(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Rene
     held: dict[UUID, Lease] = {}
     if ids:
         mine.update(expires_at=Now() + _lease_time())
-        held = {lease.id: lease for lease in mine.select_related("trial")}
+        held = {lease.id: lease for lease in mine.select_related("trial", "study").defer("study__spec")}
     cancel: list[tuple[str, str]] = []
     lost: list[str] = []
     for text, lease_id in ids.items():
@@ -117,7 +123,27 @@ def renew(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Rene
             lost.append(text)
         elif lease.trial.state != TrialState.ACTIVE:
             cancel.append((text, lease.trial.reason))
+        elif elapsed and text in elapsed and spec_of(lease.study).pruning:
+            reason = _prune(principal, lease, elapsed[text])
+            if reason is not None:
+                cancel.append((text, reason))
     return Renewal(cancel, lost)
+
+
+def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:
+    """Why the leased trial is to be stopped now; None: it goes on."""
+    with access.work(principal):
+        try:
+            study = actions.lock_by_id(principal, lease.study_id)
+            trial = actions.get_trial(principal, study, lease.trial.number)
+        except NotFound:
+            return None
+        if trial.state != TrialState.ACTIVE or trial.attempt != lease.attempt:
+            return None
+        if not report.prune(principal, study, trial, seconds):
+            return None
+        actions.conclude(principal, study, "trial.prune", f"trial/{trial.number}", {"reason": trial.reason})
+        return trial.reason
 
 
 def report_started(principal: Principal, *, agent_id: str, lease: str, node: str = "") -> None:
@@ -163,9 +189,11 @@ def report_measurement(
         trial = held.trial
         if trial.state != TrialState.ACTIVE:
             return True
-        if report.measure(principal, study, trial, step, metrics, elapsed_seconds):
-            actions.conclude(principal, study, "trial.report", f"trial/{trial.number}", {"step": step})
-        return False
+        if not report.measure(principal, study, trial, step, metrics, elapsed_seconds):
+            return False
+        pruned = report.prune(principal, study, trial, elapsed_seconds)
+        actions.conclude(principal, study, "trial.report", f"trial/{trial.number}", {"step": step})
+        return pruned
 
 
 def settle(
@@ -210,6 +238,7 @@ def settle(
         held.settled_at = study.database_time
         _settle(principal, held)
         if trial.state == TrialState.ACTIVE:
+            trial.seconds = elapsed_seconds
             _apply(principal, study, trial, outcome, measured, reason)
         actions.conclude(
             principal,
@@ -403,7 +432,7 @@ def _describe(study: Study, lease: Lease) -> Grant:
         digest=study.digest,
         application=study.application,
         params=lease.trial.params,
-        metrics=tuple(objective.metric for objective in spec.problem.objectives),
+        metrics=spec.problem.needed_metrics,
         trial_timeout_seconds=spec.execution.trial_timeout_seconds,
         lease_seconds=settings.TRIMTAB_LEASE_SECONDS,
     )

@@ -1,6 +1,8 @@
-"""What a study has found out: the default configuration, the best one, and the gain of one over the other.
+"""What a study has found out: the default configuration, the one to take, and the gain of one over the other.
 
-Only trials that completed since the last look are read. Those before are remembered: a completed trial never changes.
+Which one to take is what the designer's posterior says, as the worker that asked it last has stored it; otherwise an
+estimate over replicates. Only trials that completed since the last look are read. Those before are remembered: a
+completed trial never changes.
 """
 
 from __future__ import annotations
@@ -14,13 +16,18 @@ from threading import Lock
 from service.core import estimates
 from service.core.estimates import Estimate
 from service.core.lifecycle import TrialState
-from service.core.problem import Goal, Objective, Problem
+from service.core.problem import Goal, Objective
 from service.core.space import Configuration
 from service.core.trial import Trial as MeasuredTrial
+from service.pipeline.method import method_of, runs_in_request
+from service.pipeline.models import DesignerState
+from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tuner.recommendation import Recommendation
+from service.tuner.tuner import Tuner
 
 _REMEMBERED = 200
 
@@ -51,13 +58,17 @@ class ObjectiveProgress:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A study's results as of a revision. `best` is one configuration, or the Pareto set."""
+    """A study's results as of a revision. `best` is one configuration, or the Pareto set.
+
+    `recommendation`: what is expected of the best, without the noise of single runs; None with several objectives.
+    """
 
     revision: int
     default_params: Configuration
     default: Measured | None
     best: Sequence[Measured]
     objectives: Sequence[ObjectiveProgress]
+    recommendation: Recommendation | None
 
 
 @dataclass(slots=True)
@@ -83,8 +94,27 @@ def analyse(principal: Principal, study: Study) -> Analysis:
     with memory.lock:
         if memory.analysis is None or memory.revision < study.revision:
             _read_on(principal, study, memory)
-            memory.analysis = _summarise(spec_of(study).problem, memory)
+            memory.analysis = _summarise(study, memory, _stored(principal, study))
         return memory.analysis
+
+
+def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[Trial]:
+    """Of the configuration to take, or of each of the Pareto set, its first trial. Empty while nothing was measured."""
+    numbers = [found.numbers[0] for found in analysis.best]
+    trials = access.rows(Trial, principal).filter(study_id=study.pk, number__in=numbers)
+    by_number = {trial.number: trial for trial in trials}
+    return [by_number[number] for number in numbers]
+
+
+def _stored(principal: Principal, study: Study) -> Recommendation | None:
+    """What the posterior recommended when a worker last looked."""
+    if runs_in_request(study) or not spec_of(study).problem.noisy:
+        return None
+    state = access.rows(DesignerState, principal).filter(study_id=study.pk).defer("state").first()
+    found = None if state is None else state.recommendation
+    if found is None:
+        return None
+    return Recommendation(found["configuration"], found["value"], found["low"], found["high"])
 
 
 def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
@@ -106,19 +136,34 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     memory.revision = study.revision
 
 
-def _summarise(problem: Problem, memory: _Memory) -> Analysis:
+def _summarise(study: Study, memory: _Memory, stored: Recommendation | None) -> Analysis:
+    problem = spec_of(study).problem
     default_params = problem.space.default()
     found = list(memory.estimates.values())
     default = next((estimate for estimate in found if estimate.configuration == default_params), None)
-    best = [_measured(estimate) for estimate in estimates.best_of(problem, found)]
     before = None if default is None else _measured(default)
+    # A worker may have looked at more than was read here.
+    known = stored is not None and actions.configuration_key(study, stored.configuration) in memory.estimates
+    recommended = stored if known else _estimated(study, memory)
+    if recommended is None:
+        best = [_measured(estimate) for estimate in estimates.best_of(problem, found)]
+    else:
+        best = [_measured(memory.estimates[actions.configuration_key(study, recommended.configuration)])]
     return Analysis(
         revision=memory.revision,
         default_params=default_params,
         default=before,
         best=best,
         objectives=[_progress(objective, before, best) for objective in problem.objectives],
+        recommendation=recommended,
     )
+
+
+def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
+    """The same without a posterior."""
+    tuner = Tuner(spec_of(study).problem, method_of(spec_of(study)))
+    tuner.update([trial for trials in memory.completed.values() for trial in trials])
+    return tuner.recommend(costly=False)
 
 
 def _progress(objective: Objective, default: Measured | None, best: Sequence[Measured]) -> ObjectiveProgress:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from service.core.errors import Conflict
-from service.core.lifecycle import StudyState, TrialState
-from service.studies import actions
+from service.core.lifecycle import StudyState
 from service.studies.models import Study
 from service.studies.specs import spec_of
-from service.tenancy.principal import Principal
 
 
 def allowed(study: Study, wanted: int) -> int:
-    """How many of `wanted` further trials a locked study may have: none unless it is ACTIVE and has budget left."""
-    return 0 if refusal(study) is not None else min(wanted, _left(study, wanted))
+    """How many of `wanted` further trials a locked study may have: none unless it is ACTIVE and has budget left.
+
+    Those of the final check are limited by its policy.
+    """
+    if refusal(study) is not None:
+        return 0
+    return wanted if study.final_check is not None else min(wanted, _left(study, wanted))
 
 
 def refusal(study: Study) -> Conflict | None:
@@ -24,7 +27,12 @@ def refusal(study: Study) -> Conflict | None:
             f"Study {study.name!r} is {study.state}{reason}: it suggests nothing. Only an ACTIVE study does.",
             state=str(study.state),
         )
-    if study.deadline is not None and study.deadline <= study.database_time:
+    if study.final_check is not None:
+        return awaiting(study) if study.final_check["best"] is None and study.open_count else None
+    late = study.deadline is not None and study.deadline <= study.database_time
+    if (late or _left(study, 1) <= 0) and spec_of(study).final_check is not None:
+        return awaiting(study)
+    if late:
         return Conflict("budget_exhausted", f"The time budget of study {study.name!r} is over.")
     if _left(study, 1) <= 0:
         return Conflict(
@@ -36,26 +44,29 @@ def refusal(study: Study) -> Conflict | None:
     return None
 
 
-def complete_when_spent(study: Study) -> None:
-    """Complete a locked study whose last trial of the budget has finished."""
+def spent(study: Study) -> str | None:
+    """Why the search of a locked study is over, where its last trial of the budget has finished."""
     most = spec_of(study).budget.max_trials
-    if most is None or study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
-        return
-    if study.finished_count - study.added_count >= most:
-        actions.step_study(study, StudyState.COMPLETED, f"All {most} trials of the budget are done.")
+    if most is None or study.finished_count - study.added_count < most:
+        return None
+    return f"All {most} trials of the budget are done."
 
 
-def complete_when_late(principal: Principal, study: Study) -> bool:
-    """Complete a locked study whose time is over: nothing new starts, what runs may still finish."""
+def over(study: Study) -> str | None:
+    """Why the search of a locked study is over, where its time is."""
     if study.deadline is None or study.deadline > study.database_time:
-        return False
-    if study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
-        return False
-    actions.step_study(
-        study, StudyState.COMPLETED, f"The time budget of {spec_of(study).budget.max_seconds:g} s is over."
+        return None
+    return f"The time budget of {spec_of(study).budget.max_seconds:g} s is over."
+
+
+def awaiting(study: Study) -> Conflict:
+    """The refusal while the final check has to wait for trials that are being measured."""
+    return Conflict(
+        "results_awaited",
+        f"The search of study {study.name!r} is over. Its final check goes on when the {study.open_count} trials that"
+        " are being measured have a result.",
+        open=study.open_count,
     )
-    actions.withdraw_trials(principal, study, [TrialState.REQUESTED], "The study's time was over before it ran.")
-    return True
 
 
 def _left(study: Study, unlimited: int) -> int:

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from types import TracebackType
 from uuid import UUID
@@ -23,21 +23,23 @@ from django.db import close_old_connections, connection
 from django.db.models.functions import Now
 
 from service.algorithms import registry
-from service.algorithms.base import Cost
 from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
-from service.core.space import Configuration
-from service.pipeline import budget, queue, state, topup
+from service.pipeline import budget, ending, queue, state, topup
 from service.pipeline.models import DesignerState
-from service.pipeline.supply import note_exhausted
+from service.pipeline.supply import add, note_exhausted, supply
 from service.studies import actions
-from service.studies.models import Operation, Study
+from service.studies.models import Operation, Study, Trial
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tuner.recommendation import Recommendation
+from service.tuner.tuner import Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+# The designer that `auto` mostly chooses.
+_MOSTLY = "gp"
 
 log = logging.getLogger(__name__)
 
@@ -54,19 +56,23 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a designer answered, and its state afterwards."""
+    """What a tuner answered, its state afterwards, what it recommends, and why the search is to end, if it is."""
 
-    configurations: tuple[Configuration, ...]
+    suggested: tuple[Suggestion, ...]
     cursor: int
     exhausted: bool
     dump: JsonValue
+    recommended: Recommendation | None = None
+    stop: str | None = None
+    # Whether every trial of the search had a result.
+    closing: bool = False
+    # Of the study, as of which it was computed.
+    revision: int = 0
 
 
 def warm_up() -> None:
-    """Import what costly designers need, seconds of it, before the first operation waits for it."""
-    for name in registry.names():
-        if registry.describe(name).cost == Cost.COSTLY:
-            import_module(registry.describe(name).implementation.partition(":")[0])
+    """Import what most studies need, seconds of it, before the first operation waits for it."""
+    import_module(registry.describe(_MOSTLY).implementation.partition(":")[0])
 
 
 def compute(operation_id: UUID) -> None:
@@ -125,7 +131,7 @@ def _claim(operation_id: UUID) -> Claim | None:
             if due is None or due.id != operation_id:
                 # Its turn comes when the one before is done, which enqueues it again.
                 return None
-            refusal = budget.refusal(study)
+            refusal = None if due.count == 0 else budget.refusal(study)
             if refusal is not None:
                 _end(principal, study, due, refusal.code, refusal.message)
                 return None
@@ -143,17 +149,33 @@ def _claim(operation_id: UUID) -> Claim | None:
 def _suggest(claim: Claim) -> Computed:
     study = actions.read_by_id(claim.principal, claim.study_id)
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
-    wanted = topup.deficit(study) if operation.for_agents else operation.count - len(operation.trial_numbers)
-    if wanted <= 0:
-        # Others filled the gap meanwhile, with a trial that an agent gave back for instance.
+    closing = ending.awaits_best(study)
+    searching = operation.count > 0 and study.final_check is None
+    wanted = _wanted(study, operation) if searching else 0
+    if operation.count > 0 and not closing and wanted <= 0:
+        # Others filled the gap meanwhile, with a trial that an agent gave back for instance; or the search is over.
         return Computed((), study.cursor, study.exhausted, None)
     learner, pending = state.borrow(claim.principal, study)
-    batch = learner.designer.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
-    if not batch.configurations and not batch.exhausted:
-        raise Internal("designer_failed", "The designer suggested nothing, yet says that the space is not exhausted.")
-    dump = learner.designer.dump()
+    tuner = learner.tuner
+    answer = Suggestions((), study.cursor, study.exhausted)
+    if wanted > 0:
+        answer = tuner.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
+        if not answer.items and not answer.exhausted:
+            raise Internal(
+                "designer_failed", "The designer suggested nothing, yet says that the space is not exhausted."
+            )
+    recommended = tuner.recommend()
+    stop = learner.stop(study.database_time) if searching else None
+    computed = Computed(
+        answer.items, answer.cursor, answer.exhausted, tuner.dump(), recommended, stop, closing, learner.seen
+    )
     state.give_back(study, learner)
-    return Computed(batch.configurations, batch.cursor, batch.exhausted, dump)
+    return computed
+
+
+def _wanted(study: Study, operation: Operation) -> int:
+    """How many trials an operation is still to give."""
+    return topup.deficit(study) if operation.for_agents else operation.count - len(operation.trial_numbers)
 
 
 def _write(claim: Claim, computed: Computed) -> None:
@@ -164,26 +186,47 @@ def _write(claim: Claim, computed: Computed) -> None:
             log.info("operation %s was given to another worker: its result is dropped", claim.operation_id)
             return
         study, operation = locked
+        _keep(principal, study, computed)
+        if computed.stop is not None and study.final_check is None and study.state in ending.OPEN_ENDED:
+            ending.end_search(principal, study, computed.stop, computed.recommended)
+        elif computed.exhausted and not computed.suggested and not operation.for_agents:
+            ending.end_exhausted(principal, study, operation.fixed, computed.recommended)
+        elif computed.closing and ending.awaits_best(study):
+            ending.take_best(principal, study, computed.recommended)
+        if operation.count == 0:
+            _end(principal, study, operation)
+            return
+        into = TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE
         refusal = budget.refusal(study)
-        if refusal is not None and computed.configurations:
+        trials: list[Trial] = []
+        if study.final_check is None and (refusal is None or not computed.suggested):
+            refusal = None
+            allowed = budget.allowed(study, len(computed.suggested))
+            trials = add(principal, study, computed.suggested[:allowed], into=into, client_id=operation.client_id)
+            study.cursor = computed.cursor
+            note_exhausted(study, computed.exhausted, operation.fixed)
+            operation.exhausted = computed.exhausted
+        elif refusal is None:
+            wanted = _wanted(study, operation)
+            trials = supply(principal, study, wanted, into=into, client_id=operation.client_id, fixed={}).trials
+            refusal = None if trials or operation.for_agents else budget.awaiting(study)
+        if refusal is not None:
             _end(principal, study, operation, refusal.code, refusal.message)
             return
-        configurations = computed.configurations[: budget.allowed(study, len(computed.configurations))]
-        trials = actions.add_trials(
-            principal,
-            study,
-            configurations,
-            state=TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE,
-            origin="suggested",
-            client_id=operation.client_id,
-        )
-        study.cursor = computed.cursor
-        note_exhausted(study, computed.exhausted, operation.fixed)
         operation.trial_numbers = [*operation.trial_numbers, *(trial.number for trial in trials)]
-        operation.exhausted = computed.exhausted
-        if computed.dump is not None:
-            access.put(principal, DesignerState(study=study, state=computed.dump, updated_at=study.database_time))
         _end(principal, study, operation)
+
+
+def _keep(principal: Principal, study: Study, computed: Computed) -> None:
+    """Store what the tuner would find costly to find again."""
+    if computed.dump is None:
+        return
+    found = computed.recommended
+    recommendation = None if found is None else {**asdict(found), "revision": computed.revision}
+    access.put(
+        principal,
+        DesignerState(study=study, state=computed.dump, recommendation=recommendation, updated_at=study.database_time),
+    )
 
 
 def _fail(claim: Claim, code: str, message: str) -> None:
@@ -194,7 +237,9 @@ def _fail(claim: Claim, code: str, message: str) -> None:
 
 
 def fail_locked(principal: Principal, study: Study, operation: Operation, code: str, message: str) -> None:
-    """Fail an operation of a locked study; a study on agents pauses."""
+    """Fail an operation of a locked study; a study on agents pauses. A final check goes on without the designer."""
+    if operation.count == 0 and ending.awaits_best(study):
+        ending.take_best(principal, study, ending.estimate(principal, study))
     if operation.for_agents and study.state == StudyState.ACTIVE:
         topup.pause_for(study, message)
     _end(principal, study, operation, code, message)

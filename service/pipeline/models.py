@@ -15,4 +15,7 @@ class DesignerState(TenantOwned):
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
     state = ExactJSONField()
+    # By its posterior: {"configuration", "value", "low", "high", "revision": of the study that it is true of}; null
+    # where it has none.
+    recommendation = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())

@@ -10,7 +10,7 @@ from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import StudyState, TrialState
-from service.pipeline import budget
+from service.pipeline import ending, state
 from service.pipeline.topup import top_up
 from service.studies import actions
 from service.studies.change import change
@@ -85,12 +85,15 @@ def report_measurement(
 ) -> Reported:
     """Report metric values at one step of an ACTIVE trial; they need not be all metrics of the study.
 
-    Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `step_already_reported`).
+    The trial that comes back is PRUNED where a pruning policy has stopped it. `elapsed_seconds`: its own running time;
+    left out, the time since it was given out. Raises InvalidInput, NotFound, Conflict (`trial_already_finished`,
+    `trial_not_active`, `step_already_reported`).
     """
     with access.work(principal):
         locked = actions.lock(principal, study)
         trial = actions.get_trial(principal, locked, number)
         if measure(principal, locked, trial, step, metrics, elapsed_seconds):
+            prune(principal, locked, trial, elapsed_seconds)
             actions.conclude(principal, locked, "trial.report", f"trial/{number}", {"step": step})
         return Reported(locked, trial)
 
@@ -159,10 +162,32 @@ def finish(
     metrics: Mapping[str, float] | None = None,
     reason: str = "",
 ) -> None:
-    """End a trial of a locked study, and go on: is the budget spent, do agents need more trials?"""
+    """End a trial of a locked study, and go on: was it the last of the search, do agents need more trials?"""
     actions.step_trial(principal, study, trial, state, metrics=metrics, reason=reason)
-    budget.complete_when_spent(study)
+    ending.after_result(principal, study)
     top_up(principal, study)
+
+
+def prune(principal: Principal, study: Study, trial: Trial, seconds: float | None) -> bool:
+    """Stop an ACTIVE trial of a locked study if one of its pruning policies says so; whether one did.
+
+    `seconds`: its own running time; None: the time since it began.
+    """
+    if not spec_of(study).pruning or trial.origin == "check":
+        return False
+    if seconds is None:
+        if trial.started_at is None:
+            return False
+        seconds = (study.database_time - trial.started_at).total_seconds()
+    learner, _ = state.borrow(principal, study)
+    running = state.as_running(principal, study, trial, seconds)
+    reason = learner.tuner.prune(running)
+    state.give_back(study, learner)
+    if reason is None:
+        return False
+    trial.seconds = seconds
+    finish(principal, study, trial, TrialState.PRUNED, metrics=learner.tuner.bound(running), reason=reason)
+    return True
 
 
 def try_again(principal: Principal, study: Study, trial: Trial, reason: str, *, counted: bool = True) -> None:
@@ -175,7 +200,7 @@ def try_again(principal: Principal, study: Study, trial: Trial, reason: str, *, 
         return
     # The next run reports its steps anew.
     access.rows(Measurement, principal).filter(trial_id=trial.pk).delete()
-    trial.agent = ""
+    trial.agent, trial.seconds = "", None
     trial.attempt += int(counted)
     actions.step_trial(principal, study, trial, TrialState.REQUESTED, reason=reason)
 
@@ -222,10 +247,12 @@ def measure(
 
 
 def check_metrics(study: Study, metrics: Mapping[str, object]) -> dict[str, float]:
-    """Final metrics: finite numbers, every objective among them, others welcome. Raises InvalidInput."""
-    for objective in spec_of(study).problem.objectives:
-        if objective.metric not in metrics:
-            raise InvalidInput(f"metrics.{objective.metric}", None, "a finite number: it is an objective of the study")
+    """Final metrics: finite numbers, all that the study needs among them, others welcome. Raises InvalidInput."""
+    problem = spec_of(study).problem
+    for name in problem.needed_metrics:
+        if name not in metrics:
+            role = "an objective" if name in problem.metrics else "named by an outcome constraint"
+            raise InvalidInput(f"metrics.{name}", None, f"a finite number: it is {role} of the study")
     return {name: _finite(name, value) for name, value in metrics.items()}
 
 

@@ -1,79 +1,75 @@
-"""Designers at work: which run where, and those that this process remembers.
+"""Tuners at work: those that this process remembers, and what they are fed.
 
-A designer that needs no history is pure in its cursor, so any process may make one at any time. One that learns is
-costly to feed: a process keeps it, with the revision it has seen, and feeds it only what finished since.
+A tuner that needs no history is pure in its cursor, so any process may make one at any time. One that learns is costly
+to feed: a process keeps it, with the revision it has seen, and feeds it only what finished since.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from django.db import transaction
 from django.db.models import Q
 
-from service.algorithms import registry
-from service.algorithms.base import Cost, Designer
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
-from service.core.trial import Trial as DesignerTrial
+from service.core.trial import Trial as TunerTrial
+from service.pipeline.method import method_of
 from service.pipeline.models import DesignerState
+from service.policies.pruning import Running, Step
 from service.studies.actions import OPEN_STATES
-from service.studies.models import Study, Trial
-from service.studies.specs import StudySpec, spec_of
+from service.studies.models import Measurement, Study, Trial
+from service.studies.specs import spec_of
 from service.tenancy import access, attempt
 from service.tenancy.principal import Principal
+from service.tuner.tuner import Tuner
 
 _REMEMBERED = 32
 
 # Creation time beside the key: a database that was emptied gives its keys again.
 _Key = tuple[int, datetime]
+# Where a study's object keeps, until its transaction ends, the tuner that was given back.
+_BORROWED = "_tuner"
 
 
 @dataclass(slots=True)
 class Learner:
-    """A designer that has been fed all trials that finished up to revision `seen`."""
+    """A tuner that has been fed all trials that finished up to revision `seen`; when the first trial was created."""
 
-    designer: Designer
+    tuner: Tuner
     seen: int
+    began: datetime | None = None
+
+    def stop(self, now: datetime) -> str | None:
+        """Why the search is to end; None: it goes on."""
+        seconds = 0.0 if self.began is None else (now - self.began).total_seconds()
+        hours = sum(trial.seconds or 0.0 for trial in self.tuner.finished) / 3600
+        return self.tuner.stop(seconds, hours)
 
 
 _learners: OrderedDict[_Key, Learner] = OrderedDict()
 _guard = threading.Lock()
 
 
-def runs_in_request(study: Study) -> bool:
-    """Whether the study's designer is cheap enough to be called while the study is locked."""
-    return registry.describe(spec_of(study).algorithm).cost == Cost.CHEAP
+def borrow(principal: Principal, study: Study) -> tuple[Learner, list[TunerTrial]]:
+    """The study's tuner, fed with all finished trials, and the trials that wait for a result.
 
-
-def uses_history(study: Study) -> bool:
-    """Whether the study's designer learns from trials, so that it is borrowed and given back."""
-    return registry.describe(spec_of(study).algorithm).uses_history
-
-
-def stateless_designer(study: Study) -> Designer:
-    """The designer of a locked study that needs no history. The study's lock keeps two threads from sharing it."""
-    return _stateless(spec_of(study))
-
-
-def borrow(principal: Principal, study: Study) -> tuple[Learner, list[DesignerTrial]]:
-    """The study's learning designer, fed with all finished trials, and the trials that wait for a result.
-
-    The designer is the caller's own until `give_back`.
+    It is the caller's own until `give_back`. Within one transaction the same comes again, fed with what finished since.
     """
     attempt.forbid()
-    with _guard:
-        learner = _learners.pop((study.pk, study.created_at), None)
+    learner = study.__dict__.pop(_BORROWED, None)
     if learner is None:
-        learner = Learner(_create(spec_of(study)), 0)
+        with _guard:
+            learner = _learners.pop((study.pk, study.created_at), None)
+    if learner is None:
+        learner = Learner(Tuner(spec_of(study).problem, method_of(spec_of(study))), 0)
         stored = access.rows(DesignerState, principal).filter(study_id=study.pk).first()
         if stored is not None:
-            learner.designer.load(stored.state)
+            learner.tuner.load(stored.state)
     # One statement, hence one snapshot: no trial is missed between "waits" and "finished". The study's lock orders
     # commits, so that a snapshot holds a study's revisions without gaps.
     trials = access.rows(Trial, principal).filter(
@@ -82,21 +78,58 @@ def borrow(principal: Principal, study: Study) -> tuple[Learner, list[DesignerTr
     seen = list(trials.order_by("revision", "number"))
     finished = [trial for trial in seen if trial.state not in OPEN_STATES]
     if finished:
-        learner.designer.update(as_seen(finished))
+        steps = _steps(principal, study, finished) if learner.tuner.uses_measurements else {}
+        learner.tuner.update(as_seen(finished), steps)
         learner.seen = finished[-1].revision
+    for trial in seen:
+        if trial.origin != "added" and (learner.began is None or trial.created_at < learner.began):
+            learner.began = trial.created_at
     waiting = [trial for trial in seen if trial.state in OPEN_STATES]
     return learner, as_seen(sorted(waiting, key=lambda trial: trial.number))
 
 
 def give_back(study: Study, learner: Learner) -> None:
-    """Remember a borrowed designer, once what it was fed is committed.
+    """Remember a borrowed tuner, once what it was fed is committed.
 
     One whose call failed or whose transaction is undone is not given back: it is built anew.
     """
-    transaction.on_commit(lambda: _remember((study.pk, study.created_at), learner))
+    study.__dict__[_BORROWED] = learner
+    transaction.on_commit(lambda: _remember(study, learner))
 
 
-def _remember(key: _Key, learner: Learner) -> None:
+def as_seen(trials: Sequence[Trial]) -> list[TunerTrial]:
+    """Rows as tuners see them."""
+    return [
+        TunerTrial(
+            number=trial.number,
+            configuration=trial.params,
+            state=TrialState(trial.state),
+            metrics=trial.metrics or {},
+            revision=trial.revision,
+            seconds=_seconds(trial),
+            origin=trial.origin,
+        )
+        for trial in trials
+    ]
+
+
+def as_running(principal: Principal, study: Study, trial: Trial, seconds: float) -> Running:
+    """A trial that runs, with its measurements, as pruning policies see it."""
+    steps = _steps(principal, study, [trial])
+    return Running(trial.number, trial.params, seconds, steps.get(trial.number, ()))
+
+
+def as_pending(configurations: Sequence[Configuration], first_number: int) -> list[TunerTrial]:
+    """Configurations that are about to become trials, as tuners see them."""
+    return [
+        TunerTrial(number=first_number + index, configuration=configuration, state=TrialState.REQUESTED, metrics={})
+        for index, configuration in enumerate(configurations)
+    ]
+
+
+def _remember(study: Study, learner: Learner) -> None:
+    study.__dict__.pop(_BORROWED, None)
+    key = (study.pk, study.created_at)
     with _guard:
         other = _learners.pop(key, None)
         _learners[key] = learner if other is None or other.seen <= learner.seen else other
@@ -104,32 +137,20 @@ def _remember(key: _Key, learner: Learner) -> None:
             _learners.popitem(last=False)
 
 
-def as_seen(trials: Sequence[Trial]) -> list[DesignerTrial]:
-    """Rows as designers see them."""
-    return [
-        DesignerTrial(
-            number=trial.number,
-            configuration=trial.params,
-            state=TrialState(trial.state),
-            metrics=trial.metrics or {},
-            revision=trial.revision,
-        )
-        for trial in trials
-    ]
+def _steps(principal: Principal, study: Study, trials: Sequence[Trial]) -> Mapping[int, Sequence[Step]]:
+    """The measurements of the first objective, in the order of their steps, by trial number."""
+    metric = spec_of(study).problem.metrics[0]
+    numbers = {trial.pk: trial.number for trial in trials}
+    steps: dict[int, list[Step]] = {}
+    rows = access.rows(Measurement, principal).filter(trial_id__in=numbers).order_by("step")
+    for trial_id, step, metrics, elapsed in rows.values_list("trial_id", "step", "metrics", "elapsed_seconds"):
+        if metric in metrics:
+            steps.setdefault(numbers[trial_id], []).append(Step(step, metrics[metric], elapsed))
+    return steps
 
 
-def as_pending(configurations: Sequence[Configuration], first_number: int) -> list[DesignerTrial]:
-    """Configurations that are about to become trials, as designers see them."""
-    return [
-        DesignerTrial(number=first_number + index, configuration=configuration, state=TrialState.REQUESTED, metrics={})
-        for index, configuration in enumerate(configurations)
-    ]
-
-
-def _create(spec: StudySpec) -> Designer:
-    return registry.create(spec.algorithm, spec.problem, seed=spec.seed, options=spec.options)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _stateless(spec: StudySpec) -> Designer:
-    return _create(spec)
+def _seconds(trial: Trial) -> float | None:
+    """The running time that an agent measured, else that between start and end."""
+    if trial.seconds is not None or trial.started_at is None or trial.finished_at is None:
+        return trial.seconds
+    return (trial.finished_at - trial.started_at).total_seconds()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from django.db import IntegrityError
 
-from service.algorithms import registry
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
+from service.pipeline import ending
+from service.pipeline.method import completed
 from service.pipeline.topup import top_up
 from service.studies import actions, selectors
 from service.studies.models import Study
@@ -32,8 +31,7 @@ def create_study(
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
-    parsed = parse(spec)
-    parsed = replace(parsed, options=registry.validate(parsed.algorithm, parsed.options, parsed.problem))
+    parsed = completed(parse(spec))
     existing = selectors.find_study(principal, name)
     if existing is None:
         try:
@@ -63,7 +61,7 @@ def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -
             principal,
             Study(
                 name=name,
-                spec=spec.to_json(),
+                spec=spec.stored(),
                 request_id=request_id or None,
                 component=execution.component if execution else "",
                 digest=execution.digest if execution else "",
@@ -95,6 +93,7 @@ def update_state(principal: Principal, name: str, state: str, *, reason: str = "
         actions.step_study(study, wanted, reason)
         if wanted in _WITHDRAWN:
             actions.withdraw_trials(principal, study, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
+            ending.recommend(principal, study)
         top_up(principal, study)
         actions.conclude(principal, study, "study.update_state", detail={"state": wanted, "reason": reason})
         return study

@@ -9,7 +9,7 @@ from django.db import Error as DatabaseError
 from django.db import IntegrityError
 
 from service.core.errors import Conflict, InvalidInput, TrimtabError
-from service.core.lifecycle import OperationState, TrialState
+from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
 from service.pipeline import budget, queue
 from service.pipeline.supply import supply
@@ -132,6 +132,15 @@ def _fill(
     operation.exhausted = new.exhausted
     if new.missing:
         operation.state = OperationState.PENDING
+    elif not trials and _awaits_results(study):
+        raise budget.awaiting(study)
+
+
+def _awaits_results(study: Study) -> bool:
+    """Whether the final check of a locked study cannot begin, or go on, before open trials have a result."""
+    if study.state != StudyState.ACTIVE or spec_of(study).final_check is None:
+        return False
+    return study.final_check is not None or study.open_count > 0
 
 
 def _own(principal: Principal, study: Study, client_id: str, held_trials: Sequence[int], count: int) -> list[Trial]:

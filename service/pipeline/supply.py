@@ -1,20 +1,23 @@
-"""Where trials come from: the default first, then the study's designer."""
+"""Where trials come from: the default first, then the study's tuner; in the end the final check."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
-from service.algorithms.base import Batch
 from service.algorithms.start import default_first
 from service.core.errors import Internal
-from service.core.lifecycle import TrialState
-from service.core.space import Configuration, Scalar
-from service.pipeline import state
+from service.core.lifecycle import StudyState, TrialState
+from service.core.space import Scalar
+from service.pipeline import ending, state
+from service.pipeline.method import bare_tuner, runs_in_request, uses_history
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy.principal import Principal
+from service.tuner.tuner import Suggestion, Suggestions
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +38,43 @@ def supply(
     client_id: str = "",
     fixed: Mapping[str, Scalar],
 ) -> Supply:
-    """Make up to `count` new trials of a locked study, as far as that needs no costly designer."""
+    """Make up to `count` new trials of a locked study, as far as that needs no costly designer.
+
+    In the final check there may be fewer, none at all while those being measured are enough.
+    """
+    if study.state != StudyState.ACTIVE:
+        # The search has just ended, and there was nothing to check.
+        return Supply([], 0, study.exhausted)
+    if study.final_check is not None:
+        if ending.awaits_best(study):
+            return Supply([], count, False)
+        checks = [Suggestion(one, "check") for one in ending.next_checks(principal, study, count)]
+        return Supply(add(principal, study, checks, into=into, client_id=client_id), 0, False)
     default = None if study.default_done else default_first(spec_of(study).space, fixed)
-    first = [] if default is None else [default]
+    first = [] if default is None else [Suggestion(default, "default")]
     wanted = count - len(first)
-    drawn: list[Configuration] = []
+    drawn: Sequence[Suggestion] = ()
     exhausted = False
-    if state.runs_in_request(study):
+    if runs_in_request(study):
         drawn, exhausted = _draw(principal, study, wanted, first, fixed)
         wanted = 0
     study.default_done |= bool(first)
-    trials = actions.add_trials(principal, study, first, state=into, origin="default", client_id=client_id)
-    trials += actions.add_trials(principal, study, drawn, state=into, origin="suggested", client_id=client_id)
+    trials = add(principal, study, [*first, *drawn], into=into, client_id=client_id)
     note_exhausted(study, exhausted, fixed)
+    if exhausted and not trials and ending.end_exhausted(principal, study, fixed):
+        return supply(principal, study, count, into=into, client_id=client_id, fixed=fixed)
     return Supply(trials, wanted, exhausted)
+
+
+def add(
+    principal: Principal, study: Study, suggested: Sequence[Suggestion], *, into: TrialState, client_id: str
+) -> list[Trial]:
+    """Make trials of a locked study out of suggestions, in their order."""
+    trials: list[Trial] = []
+    for origin, items in groupby(suggested, attrgetter("origin")):
+        configurations = [item.configuration for item in items]
+        trials += actions.add_trials(principal, study, configurations, state=into, origin=origin, client_id=client_id)
+    return trials
 
 
 def note_exhausted(study: Study, exhausted: bool, fixed: Mapping[str, Scalar]) -> None:
@@ -62,39 +88,40 @@ def _draw(
     principal: Principal,
     study: Study,
     count: int,
-    first: Sequence[Configuration],
+    first: Sequence[Suggestion],
     fixed: Mapping[str, Scalar],
-) -> tuple[list[Configuration], bool]:
-    """Call the cheap designer of a locked study; `first` are given out beside what it suggests.
+) -> tuple[Sequence[Suggestion], bool]:
+    """Call the cheap tuner of a locked study; `first` are given out beside what it suggests.
 
-    The study changes only after the designer's last answer: one that fails leaves it as it was.
+    The study changes only after the tuner's last answer: one that fails leaves it as it was.
     """
     if count == 0:
         return [], False
-    if state.uses_history(study):
+    if uses_history(study):
         learner, pending = state.borrow(principal, study)
-        pending += state.as_pending(first, study.next_number)
-        batch = learner.designer.suggest(count, cursor=study.cursor, pending=pending, fixed=fixed)
+        pending += state.as_pending([one.configuration for one in first], study.next_number)
+        answer = learner.tuner.suggest(count, cursor=study.cursor, pending=pending, fixed=fixed)
         state.give_back(study, learner)
-        _expect_some(study, batch)
-        study.cursor = batch.cursor
-        return list(batch.configurations), batch.exhausted
+        _expect_some(study, answer)
+        study.cursor = answer.cursor
+        return answer.items, answer.exhausted
     spec = spec_of(study)
-    designer = state.stateless_designer(study)
+    # The study's lock keeps two threads from sharing it.
+    tuner = bare_tuner(spec)
     # It knows its own sequence alone: the default, measured first, would come a second time.
     skips = not spec.problem.noisy and (study.default_done or bool(first))
     skip = spec.space.key(spec.space.default()) if skips else None
-    found: list[Configuration] = []
+    found: list[Suggestion] = []
     cursor, exhausted = study.cursor, False
     while len(found) < count and not exhausted:
-        batch = designer.suggest(count - len(found), cursor=cursor, fixed=fixed)
-        _expect_some(study, batch)
-        found += [one for one in batch.configurations if skip is None or spec.space.key(one) != skip]
-        cursor, exhausted = batch.cursor, batch.exhausted
+        answer = tuner.suggest(count - len(found), cursor=cursor, fixed=fixed)
+        _expect_some(study, answer)
+        found += [one for one in answer.items if skip is None or spec.space.key(one.configuration) != skip]
+        cursor, exhausted = answer.cursor, answer.exhausted
     study.cursor = cursor
     return found, exhausted
 
 
-def _expect_some(study: Study, batch: Batch) -> None:
-    if not batch.configurations and not batch.exhausted:
+def _expect_some(study: Study, answer: Suggestions) -> None:
+    if not answer.items and not answer.exhausted:
         raise Internal("designer_failed", f"The designer {spec_of(study).algorithm!r} suggested nothing.")

@@ -11,7 +11,7 @@ from django.db.models.functions import Greatest, Least, Now
 
 from service.core.errors import NotFound
 from service.core.lifecycle import OperationState, StudyState, check_step
-from service.pipeline import budget, queue, topup
+from service.pipeline import budget, ending, queue, topup
 from service.pipeline.compute import fail_locked, next_due
 from service.studies import actions
 from service.studies.models import Operation, Study
@@ -90,7 +90,7 @@ def enqueue_forgotten() -> None:
 
 
 def end_late_studies() -> None:
-    """Complete studies whose time budget is over."""
+    """End the search of studies whose time budget is over: nothing new starts, what runs may still finish."""
     late = access.system_rows(Study).filter(deadline__lt=Now(), state__in=(StudyState.ACTIVE, StudyState.PAUSED))
     for tenant_id, study_id in late.values_list("tenant_id", "pk"):
         principal = Principal.system(tenant_id)
@@ -99,8 +99,11 @@ def end_late_studies() -> None:
                 study = actions.lock_by_id(principal, study_id)
             except NotFound:
                 continue
-            if budget.complete_when_late(principal, study):
-                actions.conclude(principal, study, "study.complete", detail={"reason": study.state_reason})
+            reason = budget.over(study)
+            if reason is not None and study.state in ending.OPEN_ENDED:
+                ending.end_search(principal, study, reason)
+                topup.top_up(principal, study)
+                actions.conclude(principal, study, "study.end_search", detail={"reason": reason})
 
 
 def top_up_hungry_studies() -> None:
@@ -121,4 +124,5 @@ def top_up_hungry_studies() -> None:
                 continue
             if topup.deficit(study) > 0:
                 topup.top_up(principal, study)
-                actions.conclude(principal, study, "study.top_up")
+                if study.changed:
+                    actions.conclude(principal, study, "study.top_up")

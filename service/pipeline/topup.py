@@ -8,7 +8,7 @@ from django.db import Error as DatabaseError
 
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
-from service.pipeline import budget, queue
+from service.pipeline import budget, ending, queue
 from service.pipeline.supply import supply
 from service.studies import actions
 from service.studies.models import Operation, Study
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 def top_up(principal: Principal, study: Study) -> None:
     """Bring a locked study to `parallelism` + 1 open trials, or start the operation that will.
 
-    Completes the study when its space holds no more and every trial is done. Does nothing for ask/tell studies.
+    Ends the search when its space holds no more and every trial is done. Does nothing for ask/tell studies.
     """
     count = deficit(study)
     if count > 0:
@@ -34,10 +34,14 @@ def top_up(principal: Principal, study: Study) -> None:
             log.exception("the designer of study %s failed", study.name)
             pause_for(study, error)
             return
-        if new.missing and not _is_computing(principal, study):
+        # The final check begins when the worker that determines the best configuration tops the study up.
+        if new.missing and study.final_check is None and not _is_computing(principal, study):
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
             queue.enqueue_on_commit(operation.id)
-    _complete_when_exhausted(study)
+    if _is_exhausted(study):
+        ending.end_search(principal, study, ending.EXHAUSTED)
+        # The final check's trials, if there is one.
+        top_up(principal, study)
 
 
 def pause_for(study: Study, error: Exception | str) -> None:
@@ -53,15 +57,15 @@ def describe(error: Exception) -> str:
 
 def deficit(study: Study) -> int:
     """How many open trials a locked study lacks and may have."""
-    if study.parallelism is None or study.exhausted:
+    if study.parallelism is None or (study.exhausted and study.final_check is None):
         return 0
     return budget.allowed(study, max(0, study.parallelism + 1 - study.open_count))
 
 
-def _complete_when_exhausted(study: Study) -> None:
-    """Complete a locked study on agents that has measured all there is."""
-    if study.component and study.exhausted and study.open_count == 0 and study.state == StudyState.ACTIVE:
-        actions.step_study(study, StudyState.COMPLETED, "Every configuration of the space has been measured.")
+def _is_exhausted(study: Study) -> bool:
+    """Whether a locked study on agents has measured all there is."""
+    searching = study.state == StudyState.ACTIVE and study.final_check is None
+    return bool(study.component) and searching and study.exhausted and study.open_count == 0
 
 
 def _is_computing(principal: Principal, study: Study) -> bool:

@@ -15,10 +15,11 @@ from service.core.errors import InvalidInput
 from service.core.space import Scalar
 from service.fleet.leases import Grant, Outcome
 from service.fleet.models import Agent
+from service.pipeline.analysis import Analysis
 from service.pipeline.report import Reported
 from service.studies.models import Measurement, Study, Trial
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
-from service.studies.specs import StudySpec, spec_of
+from service.studies.specs import Policy, StudySpec, spec_of
 
 Json = dict[str, Any]
 
@@ -80,12 +81,14 @@ def duration(seconds: float) -> Duration:
     return Duration(seconds=whole, nanos=round((seconds - whole) * 1e9))
 
 
+def seconds(message: Duration) -> float:
+    """A length of time in seconds."""
+    return message.seconds + message.nanos / 1e9
+
+
 def seconds_or_none(message: Message, field: str) -> float | None:
     """A field of type Duration in seconds, None where it is not set."""
-    if not message.HasField(field):
-        return None
-    value: Duration = getattr(message, field)
-    return value.seconds + value.nanos / 1e9
+    return seconds(getattr(message, field)) if message.HasField(field) else None
 
 
 def set_time(message: Timestamp, time: datetime) -> None:
@@ -148,6 +151,19 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         data["budget"] = {
             "max_trials": spec.budget.max_trials if spec.budget.HasField("max_trials") else None,
             "max_seconds": seconds_or_none(spec.budget, "max_time"),
+            "max_node_hours": spec.budget.max_node_hours if spec.budget.HasField("max_node_hours") else None,
+        }
+    if spec.outcome_constraints:
+        data["outcome_constraints"] = list(spec.outcome_constraints)
+    data |= {name: _policy_json(getattr(spec, name)) for name in ("resampling", "estimator") if spec.HasField(name)}
+    if spec.pruning:
+        data["pruning"] = [_policy_json(policy) for policy in spec.pruning]
+    if spec.HasField("stopping"):
+        data["stopping"] = _plain_struct(spec.stopping)
+    if spec.HasField("final_check"):
+        check = spec.final_check
+        data["final_check"] = {
+            name: getattr(check, name) for name in ("width", "max_trials", "level") if check.HasField(name)
         }
     if spec.HasField("execution"):
         execution = spec.execution
@@ -160,6 +176,10 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         if execution.parallelism:
             data["execution"]["parallelism"] = execution.parallelism
     return data
+
+
+def _policy_json(policy: tuning_pb2.Policy) -> Json:
+    return {"name": policy.name, "options": _plain_struct(policy.options)}
 
 
 def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
@@ -254,6 +274,20 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         message.budget.max_trials = spec.budget.max_trials
     if spec.budget.max_seconds is not None:
         message.budget.max_time.CopyFrom(duration(spec.budget.max_seconds))
+    if spec.budget.max_node_hours is not None:
+        message.budget.max_node_hours = spec.budget.max_node_hours
+    message.outcome_constraints.extend(data.get("outcome_constraints", ()))
+    if spec.resampling is not None:
+        _set_policy(message.resampling, spec.resampling)
+    _set_policy(message.estimator, spec.estimator)
+    for policy in spec.pruning:
+        _set_policy(message.pruning.add(), policy)
+    if data["stopping"] is not None:
+        message.stopping.update(data["stopping"])
+    if data["final_check"] is not None:
+        message.final_check.SetInParent()
+        for name, value in data["final_check"].items():
+            setattr(message.final_check, name, value)
     execution = spec.execution
     if execution is not None:
         message.execution.component = execution.component
@@ -263,6 +297,11 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         if execution.trial_timeout_seconds is not None:
             message.execution.trial_timeout.CopyFrom(duration(execution.trial_timeout_seconds))
     return message
+
+
+def _set_policy(message: tuning_pb2.Policy, policy: Policy) -> None:
+    message.name = policy.name
+    message.options.update(policy.options)
 
 
 def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
@@ -309,6 +348,13 @@ def study_message(study: Study) -> tuning_pb2.Study:
     )
     set_time(message.created_at, study.created_at)
     set_time(message.updated_at, study.updated_at)
+    choice = spec_of(study).choice
+    if choice is not None:
+        message.algorithm_choice.name, message.algorithm_choice.reason = choice.name, choice.reason
+    if study.final_check is not None:
+        message.search_end_reason = study.final_check["reason"]
+    if study.verdict is not None:
+        message.verdict.CopyFrom(tuning_pb2.Verdict(**study.verdict))
     return message
 
 
@@ -333,6 +379,23 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
         set_time(message.started_at, trial.started_at)
     if trial.finished_at is not None:
         set_time(message.finished_at, trial.finished_at)
+    if trial.seconds is not None:
+        message.elapsed.CopyFrom(duration(trial.seconds))
+    return message
+
+
+def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> tuning_pb2.GetBestTrialsResponse:
+    """What a study recommends."""
+    message = tuning_pb2.GetBestTrialsResponse(trials=[trial_message(study.name, trial) for trial in trials])
+    found = analysis.recommendation
+    if found is not None:
+        recommendation = message.recommendation
+        recommendation.value = found.value
+        recommendation.trials.extend(analysis.best[0].numbers)
+        for name, value in found.configuration.items():
+            set_value(recommendation.params[name], value)
+        if found.low is not None and found.high is not None:
+            recommendation.low, recommendation.high = found.low, found.high
     return message
 
 

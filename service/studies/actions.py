@@ -45,14 +45,16 @@ _insert_trials = Insert(Trial)
 _select_waiting = Select(Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s")
 _start_trials = Update(Trial, "state", "agent", "reason", "revision", "started_at")
 _begin_trial = Update(Trial, "revision", "started_at")
-_update_trial = Update(Trial, "state", "revision", "reason", "metrics", "agent", "attempt", "started_at", "finished_at")
+_update_trial = Update(
+    Trial, "state", "revision", "reason", "metrics", "agent", "attempt", "seconds", "started_at", "finished_at"
+)
 # The revision guards what is written without a lock (change.py); under the lock it is always that.
 _CONCLUDE = """
 WITH stamped AS (
     UPDATE studies_study
     SET state = %s, state_reason = %s, revision = %s, next_number = %s, cursor = %s, requested_count = %s,
         active_count = %s, finished_count = %s, added_count = %s, default_done = %s, exhausted = %s, deadline = %s,
-        last_granted_at = %s, updated_at = %s
+        last_granted_at = %s, final_check = %s, verdict = %s, updated_at = %s
     WHERE id = %s AND tenant_id = %s AND revision = %s
     RETURNING id
 ), noted AS (
@@ -127,6 +129,8 @@ def conclude(
             study.exhausted,
             study.deadline,
             study.last_granted_at,
+            None if study.final_check is None else Json(study.final_check),
+            None if study.verdict is None else Json(study.verdict),
             study.updated_at,
             study.pk,
             principal.tenant_id,
@@ -192,7 +196,7 @@ def add_trials(
     study.next_number += len(trials)
     _count(study, state, len(trials))
     max_seconds = spec_of(study).budget.max_seconds
-    if study.deadline is None and max_seconds is not None:
+    if study.deadline is None and max_seconds is not None and study.final_check is None:
         study.deadline = now + timedelta(seconds=max_seconds)
     return trials
 
@@ -234,7 +238,7 @@ def step_trial(
 ) -> None:
     """Take a trial of a locked study to another state, as far as the table of steps allows it.
 
-    What the caller changed on `agent`, `attempt` or `started_at` is written along.
+    What the caller changed on `agent`, `attempt`, `seconds` or `started_at` is written along.
     """
     check_step("trial", TrialState(trial.state), state)
     _count(study, TrialState(trial.state), -1)

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from service.core import estimates
 from service.core.errors import InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
-from service.core.trial import Trial as MeasuredTrial
 from service.studies.models import Measurement, Operation, Study, Trial, TrialLog
-from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
@@ -141,23 +138,6 @@ def list_trials(
         trials = trials.filter(number__lt=last) if newest_first else trials.filter(number__gt=last)
     page = list(trials.order_by("-number" if newest_first else "number")[: size + 1])
     return Page(page[:size], str(page[size - 1].number) if len(page) > size else "")
-
-
-def best_trials(principal: Principal, study: str) -> list[Trial]:
-    """The incumbent by its aggregated estimate, or the Pareto set: of each configuration its first trial.
-
-    Empty while nothing was measured. Raises NotFound.
-    """
-    found = get_study(principal, study)
-    completed = access.rows(Trial, principal).filter(study_id=found.pk, state=TrialState.COMPLETED)
-    measured = [
-        MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
-        for number, params, metrics in completed.order_by("number").values_list("number", "params", "metrics")
-    ]
-    best = estimates.best(spec_of(found).problem, measured)
-    numbers = [min(estimate.numbers) for estimate in best]
-    by_number = {trial.number: trial for trial in completed.filter(number__in=numbers)}
-    return [by_number[number] for number in numbers]
 
 
 def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDetail:

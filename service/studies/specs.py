@@ -1,18 +1,22 @@
 """What a study is asked to do: its spec, as the JSON that is stored, sent over REST and made by rpc from protobuf.
 
-    {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "algorithm": {"name", "options"}, "seed": 0,
-     "noisy": true, "budget": {"max_trials", "max_seconds"},
+    {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "outcome_constraints": [texts],
+     "noisy": true, "seed": 0, "algorithm": {"name", "options"}, "resampling": {"name", "options"},
+     "estimator": {"name", "options"}, "pruning": [{"name", "options"}],
+     "stopping": rule of policies/stopping.py or null, "final_check": {"width", "max_trials", "level"} or null,
+     "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds"} or null}
 
-Only `space` and `objectives` are required.
+Only `space` and `objectives` are required. A stored spec has "algorithm_choice": {"name", "reason", "options"} besides,
+where the algorithm is one that chooses another.
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -24,9 +28,26 @@ from service.core.space import Space
 if TYPE_CHECKING:
     from service.studies.models import Study
 
-DEFAULT_ALGORITHM = "gp"
+DEFAULT_ALGORITHM = "auto"
+DEFAULT_ESTIMATOR = "median"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_KEYS = frozenset({"space", "objectives", "noisy", "algorithm", "seed", "budget", "execution"})
+_PROBLEM_KEYS = ("space", "objectives", "outcome_constraints", "noisy")
+_KEYS = frozenset(
+    {
+        *_PROBLEM_KEYS,
+        "algorithm",
+        "seed",
+        "resampling",
+        "estimator",
+        "pruning",
+        "stopping",
+        "final_check",
+        "budget",
+        "execution",
+    }
+)
+_FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level"})
+_MOST_POLICIES = 10
 LONGEST_SECONDS = 10 * 366 * 24 * 3600.0
 _REMEMBERED = 512
 
@@ -38,6 +59,28 @@ class Budget:
     max_trials: int | None = None
     # Wall time from the study's first trial.
     max_seconds: float | None = None
+    # The trials' own running time together, in hours.
+    max_node_hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy by name, with its options."""
+
+    name: str
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "options": dict(self.options)}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The designer that `auto` chose for a study when it was created, why, and its options."""
+
+    name: str
+    reason: str
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +97,21 @@ class Execution:
 # Compared by identity: a study's spec never changes, and spec_of gives the same object again.
 @dataclass(frozen=True, eq=False)
 class StudySpec:
-    """A spec that was checked, but for the algorithm's name and options, which `algorithms.registry` knows."""
+    """A spec whose shape was checked; names and options of algorithm and policies are for `pipeline/method.py`.
+
+    `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came.
+    """
 
     problem: Problem
     algorithm: str = DEFAULT_ALGORITHM
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     seed: int = 0
+    choice: Choice | None = None
+    resampling: Policy | None = None
+    estimator: Policy = Policy(DEFAULT_ESTIMATOR)
+    pruning: Sequence[Policy] = ()
+    stopping: JsonValue = None
+    final_check: Mapping[str, JsonValue] | None = None
     budget: Budget = Budget()
     execution: Execution | None = None
 
@@ -72,14 +124,33 @@ class StudySpec:
         mine, theirs = self.problem.to_json(), other.problem.to_json()
         return (mine["space"], mine["objectives"]) == (theirs["space"], theirs["objectives"])
 
+    def stored(self) -> dict[str, Any]:
+        """The form for the database; `spec_of` reads it back."""
+        choice = self.choice
+        return {
+            **self.to_json(),
+            "algorithm_choice": None
+            if choice is None
+            else {"name": choice.name, "reason": choice.reason, "options": dict(choice.options)},
+        }
+
     def to_json(self) -> dict[str, Any]:
-        """The stored form; `parse` reads it back."""
-        execution = self.execution
+        """The form for users; `parse` reads it back."""
+        execution, resampling = self.execution, self.resampling
         return {
             **self.problem.to_json(),
             "algorithm": {"name": self.algorithm, "options": dict(self.options)},
             "seed": self.seed,
-            "budget": {"max_trials": self.budget.max_trials, "max_seconds": self.budget.max_seconds},
+            "resampling": None if resampling is None else resampling.to_json(),
+            "estimator": self.estimator.to_json(),
+            "pruning": [policy.to_json() for policy in self.pruning],
+            "stopping": self.stopping,
+            "final_check": None if self.final_check is None else dict(self.final_check),
+            "budget": {
+                "max_trials": self.budget.max_trials,
+                "max_seconds": self.budget.max_seconds,
+                "max_node_hours": self.budget.max_node_hours,
+            },
             "execution": None
             if execution is None
             else {
@@ -95,15 +166,23 @@ class StudySpec:
 def parse(data: object) -> StudySpec:
     """A checked spec. Raises InvalidInput with the path of the field at fault."""
     spec = _object("spec", data, _KEYS)
-    algorithm = _object("algorithm", spec.get("algorithm") or {}, {"name", "options"})
-    options = algorithm.get("options") or {}
-    if not isinstance(options, Mapping):
-        raise InvalidInput("algorithm.options", options, "an object")
+    algorithm = _policy("algorithm", spec.get("algorithm") or {}, DEFAULT_ALGORITHM)
+    pruning = spec.get("pruning") or []
+    if not isinstance(pruning, Sequence) or isinstance(pruning, str) or len(pruning) > _MOST_POLICIES:
+        raise InvalidInput(
+            "pruning", pruning, f"a list of at most {_MOST_POLICIES} policies, each with name and options"
+        )
+    final_check = spec.get("final_check")
     return StudySpec(
-        problem=Problem.from_json({key: spec[key] for key in ("space", "objectives", "noisy") if key in spec}),
-        algorithm=_text("algorithm.name", algorithm.get("name") or DEFAULT_ALGORITHM, 64),
-        options=dict(options),
+        problem=Problem.from_json({key: spec[key] for key in _PROBLEM_KEYS if key in spec}),
+        algorithm=algorithm.name,
+        options=algorithm.options,
         seed=_integer("seed", spec.get("seed", 0), 0, 2**63 - 1),
+        resampling=_policy("resampling", spec["resampling"]) if spec.get("resampling") is not None else None,
+        estimator=_policy("estimator", spec.get("estimator") or {}, DEFAULT_ESTIMATOR),
+        pruning=tuple(_policy(f"pruning[{index}]", policy) for index, policy in enumerate(pruning)),
+        stopping=spec.get("stopping"),
+        final_check=None if final_check is None else dict(_object("final_check", final_check, _FINAL_CHECK_KEYS)),
         budget=_budget(spec.get("budget") or {}),
         execution=_execution(spec["execution"]) if spec.get("execution") is not None else None,
     )
@@ -121,12 +200,25 @@ def check_identifier(field: str, value: object, longest: int, *, required: bool 
         raise InvalidInput(field, value, f"a text of {int(required)} to {longest} characters")
 
 
+def _policy(field: str, data: object, default: str = "") -> Policy:
+    policy = _object(field, data, {"name", "options"})
+    options = policy.get("options") or {}
+    if not isinstance(options, Mapping):
+        raise InvalidInput(f"{field}.options", options, "an object")
+    return Policy(_text(f"{field}.name", policy.get("name") or default, 64), dict(options))
+
+
 def _budget(data: object) -> Budget:
-    budget = _object("budget", data, {"max_trials", "max_seconds"})
-    trials, seconds = budget.get("max_trials"), budget.get("max_seconds")
+    budget = _object("budget", data, {"max_trials", "max_seconds", "max_node_hours"})
+    trials, seconds, hours = budget.get("max_trials"), budget.get("max_seconds"), budget.get("max_node_hours")
+    if hours is not None and (
+        isinstance(hours, bool) or not isinstance(hours, int | float) or not 1e-6 <= hours <= 1e9
+    ):
+        raise InvalidInput("budget.max_node_hours", hours, "a number of hours from 1e-6 to 1e9")
     return Budget(
         max_trials=None if trials is None else _integer("budget.max_trials", trials, 1, 10**9),
         max_seconds=None if seconds is None else _seconds("budget.max_seconds", seconds),
+        max_node_hours=None if hours is None else _hours("budget.max_node_hours", hours),
     )
 
 
@@ -174,6 +266,19 @@ def _seconds(field: str, value: object) -> float:
     return float(value)
 
 
+def _read(stored: Mapping[str, Any]) -> StudySpec:
+    # Studies of before there were policies go on without any.
+    data = {"resampling": {"name": "none"}, **stored}
+    choice = data.pop("algorithm_choice", None)
+    return replace(parse(data), choice=None if choice is None else Choice(**choice))
+
+
+def _hours(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-6 <= value <= 1e9:
+        raise InvalidInput(field, value, "a number of hours from 1e-6 to 1e9")
+    return float(value)
+
+
 _specs: OrderedDict[tuple[int, datetime], StudySpec] = OrderedDict()
 _guard = Lock()
 
@@ -187,7 +292,7 @@ def spec_of(study: Study) -> StudySpec:
         if known is not None:
             _specs.move_to_end(key)
             return known
-    parsed = parse(study.spec)
+    parsed = _read(study.spec)
     with _guard:
         parsed = _specs.setdefault(key, parsed)
         while len(_specs) > _REMEMBERED:

@@ -40,6 +40,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.registrations: list[agent_pb2.RegisterRequest] = []
         self.known_sessions: set[str] = set()
         self.renewals = 0
+        # the latest that a heartbeat said, by lease
+        self.elapsed: dict[str, float] = {}
         # called with (method, request) before each answer: may sleep or abort
         self.before: Callable[[str, Any, Any], None] = lambda method, request, context: None
         # answers lost on their way: method -> how many
@@ -159,6 +161,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._enter("RenewLeases", request, context)
         with self.changed:
             self.renewals += 1
+            self.elapsed.update({lease: elapsed.ToNanoseconds() / 1e9 for lease, elapsed in request.elapsed.items()})
             self.changed.notify_all()
             lost = [lease for lease in request.leases if lease in self.lost or lease not in self.granted]
             cancel = [

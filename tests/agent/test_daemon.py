@@ -87,6 +87,15 @@ def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProc
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
+def test_the_heartbeat_tells_how_long_a_trial_has_been_running(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="long")
+    far_side.wait_for(lambda: far_side.elapsed.get(lease, 0.0) > 0.5)
+    far_side.to_cancel[lease] = "it has run for too long"
+    settled = far_side.outcome(lease)
+    assert settled.elapsed.ToNanoseconds() / 1e9 >= far_side.elapsed[lease] - 0.01
+
+
 def test_lost_lease_is_ended_and_not_reported(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")

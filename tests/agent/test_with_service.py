@@ -144,3 +144,48 @@ def test_service_killed_while_trials_run(own_service: EmbeddedService, tmp_path:
         agent.stop()
     finally:
         agent.clear_away()
+
+
+def test_policies_on_agents(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
+    """Slow configurations are stopped while they run, good ones measured again, and the best is checked in the end."""
+    sleeping = """
+name: NAME
+parameters:
+  x: {type: float, min: 0, max: 10, default: 5, flag: "{value}"}
+applications:
+  main: {command: [sh, -c, 'if [ "$(printf %.0f "$0")" -ge 6 ]; then sleep 60; fi; echo "value=$0"']}
+metrics:
+  value: {type: regex, pattern: 'value=(\\S+)'}
+"""
+    (agent.components / "c.yaml").write_text(sleeping.replace("NAME", name))
+    agent.start("--slots", "2")
+    study = client.create_study(
+        name,
+        space=[trimtab.Float("x", 0, 10, step=1.0, default=5.0)],
+        objectives=[trimtab.Minimize("value")],
+        algorithm="random",
+        max_trials=10,
+        component=name,
+        application="main",
+        parallelism=2,
+        resampling=trimtab.Policy("static", n=2),
+        pruning=trimtab.Policy("limit", seconds=0.5),
+        final_check=trimtab.FinalCheck(max_trials=8),
+    )
+    trials = finished(study, 90)
+    for trial in trials:
+        slow = float(trial.params["x"]) >= 6
+        assert trial.state == ("PRUNED" if slow else "COMPLETED"), trial
+        assert trial.seconds is not None
+        assert (trial.seconds > 0.5) == slow
+    origins = [trial.origin for trial in trials]
+    assert "replicate" in origins
+    assert "PRUNED" in [trial.state for trial in trials]
+    assert len(trials) == 10 + origins.count("check")
+    verdict = study.verdict
+    assert verdict is not None
+    best = study.recommendation
+    assert best is not None
+    if best.params["x"] != 5.0:
+        assert origins.count("check") == verdict.trials == 8
+        assert verdict.gain == pytest.approx(1 - float(best.params["x"]) / 5)

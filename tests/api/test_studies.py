@@ -13,7 +13,7 @@ def test_a_study_comes_back_as_it_was_created(api: Api) -> None:
     created = api.ok("POST", "/studies", {"name": "s", "spec": SPEC})
     assert created == api.ok("GET", "/studies/s")
     assert created["spec"]["space"]["parameters"] == SPEC["space"]["parameters"]
-    assert created["spec"]["budget"] == {"max_trials": None, "max_seconds": None}
+    assert created["spec"]["budget"] == {"max_trials": None, "max_seconds": None, "max_node_hours": None}
     assert (created["state"], created["trial_count"], created["revision"]) == ("ACTIVE", 0, 1)
 
 

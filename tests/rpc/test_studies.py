@@ -197,3 +197,60 @@ def test_delete(tuning: TuningServiceStub, grpc_service: GrpcService) -> None:
     assert refusal(tuning.DeleteStudy, pb.DeleteStudyRequest(name=unique())).code == "study_not_found"
     # the name is free again
     tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=spec()))
+
+
+def struct(content: dict[str, Any]) -> Struct:
+    made = Struct()
+    made.update(content)
+    return made
+
+
+def test_a_study_comes_back_with_its_policies(tuning: TuningServiceStub) -> None:
+    wanted = spec(
+        space=[pb.Parameter(name="x", float=FloatRange(min=0, max=1), default=value(0.5))],
+        outcome_constraints=["mb <= 4096"],
+        resampling=pb.Policy(name="static", options=struct({"n": 3})),
+        estimator=pb.Policy(name="mean"),
+        pruning=[pb.Policy(name="default"), pb.Policy(name="limit", options=struct({"seconds": 60}))],
+        stopping=struct({"any": [{"rule": "trials", "trials": 50}, {"rule": "seconds", "seconds": 3600}]}),
+        final_check=pb.FinalCheck(width=0.1),
+        budget=pb.Budget(max_node_hours=2.5),
+    )
+    found = tuning.CreateStudy(pb.CreateStudyRequest(name=unique(), spec=wanted)).spec
+    assert list(found.outcome_constraints) == ["mb <= 4096"]
+    assert (found.resampling.name, found.resampling.options["n"]) == ("static", 3)
+    assert found.estimator.name == "mean"
+    assert [policy.name for policy in found.pruning] == ["default", "limit"]
+    assert found.pruning[1].options["seconds"] == 60
+    rules = found.stopping.fields["any"].list_value.values
+    assert [rule.struct_value.fields["rule"].string_value for rule in rules] == ["trials", "seconds"]
+    assert found.final_check.width == 0.1
+    # What was left out is filled in.
+    assert found.final_check.max_trials >= 8
+    assert found.budget.max_node_hours == 2.5
+
+
+def test_a_study_without_policies_says_so(tuning: TuningServiceStub) -> None:
+    study = tuning.CreateStudy(pb.CreateStudyRequest(name=unique(), spec=spec()))
+    assert study.spec.resampling.name == "none"
+    assert not study.spec.HasField("stopping")
+    assert not study.spec.HasField("final_check")
+    assert not study.HasField("verdict")
+    assert study.search_end_reason == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"resampling": pb.Policy(name="often")}, "resampling.name"),
+        ({"estimator": pb.Policy(name="mean", options=struct({"q": 1}))}, "estimator.options.q"),
+        ({"pruning": [pb.Policy(name="limit", options=struct({"seconds": -1}))]}, "pruning[0].options.seconds"),
+        ({"stopping": struct({"any": [{"rule": "trials", "trials": 0}]})}, "stopping.any[0].trials"),
+        ({"final_check": pb.FinalCheck(level=2.0)}, "final_check.level"),
+        ({"outcome_constraints": ["mb <"]}, "outcome_constraints[0]"),
+    ],
+)
+def test_a_bad_policy_names_its_field(tuning: TuningServiceStub, changes: dict[str, Any], field: str) -> None:
+    error = refusal(tuning.CreateStudy, pb.CreateStudyRequest(name=unique(), spec=spec(**changes)))
+    assert (error.status, error.code) == (grpc.StatusCode.INVALID_ARGUMENT, "invalid_argument")
+    assert error.data["field"] == field

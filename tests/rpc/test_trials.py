@@ -360,3 +360,61 @@ def test_the_default_is_measured_first(tuning: TuningServiceStub) -> None:
     first, second = ask(tuning, study, 2).trials
     assert (plain(first.params), first.origin) == ({"x": 0.125}, "default")
     assert second.origin == "suggested"
+
+
+def test_replicates_say_where_they_come_from(tuning: TuningServiceStub) -> None:
+    study = create(tuning, resampling=pb.Policy(name="static"))
+    origins = []
+    for number in range(1, 5):
+        (trial,) = ask(tuning, study).trials
+        origins.append(trial.origin)
+        tell(tuning, study, number, 1.0)
+    assert origins[:2] == ["suggested", "replicate"]
+
+
+def test_a_report_says_that_the_trial_was_pruned(tuning: TuningServiceStub) -> None:
+    limit = pb.Policy(name="limit")
+    limit.options.update({"seconds": 5})
+    study = create(tuning, pruning=[limit])
+    ask(tuning, study)
+
+    def report(step: int, seconds: int) -> pb.Trial:
+        measurement = pb.Measurement(step=step, metrics={"loss": 0.5}, elapsed=Duration(seconds=seconds))
+        return tuning.ReportMeasurement(pb.ReportMeasurementRequest(study=study, trial=1, measurement=measurement))
+
+    assert report(1, 4).state == pb.TRIAL_STATE_ACTIVE
+    pruned = report(2, 6)
+    assert (pruned.state, pruned.elapsed.seconds, dict(pruned.metrics)) == (pb.TRIAL_STATE_PRUNED, 6, {"loss": 0.5})
+    assert "5 s" in pruned.reason
+
+
+def test_the_final_check_ends_with_a_verdict(tuning: TuningServiceStub) -> None:
+    space = [pb.Parameter(name="x", float=pb.Parameter.FloatRange(min=0, max=1), default=value(0.9))]
+    study = create(tuning, space=space, budget=pb.Budget(max_trials=4), final_check=pb.FinalCheck(), noisy=False)
+    checks = 0
+    for number in range(1, 30):
+        found = tuning.GetStudy(pb.GetStudyRequest(name=study))
+        if found.state != pb.STUDY_STATE_ACTIVE:
+            break
+        (trial,) = ask(tuning, study).trials
+        assert bool(found.search_end_reason) == (trial.origin == "check")
+        checks += trial.origin == "check"
+        # Ever so slightly noisy, for no two runs are alike.
+        tell(tuning, study, number, 10 * plain(trial.params)["x"] + number * 1e-4)
+    assert found.state == pb.STUDY_STATE_COMPLETED
+    assert found.verdict.trials == checks >= 8
+    assert 0 < found.verdict.low <= found.verdict.gain <= found.verdict.high <= 1
+    assert "%" in found.verdict.text
+    best = tuning.GetBestTrials(pb.GetBestTrialsRequest(study=study))
+    assert plain(best.recommendation.params) == plain(best.trials[0].params)
+    assert len(best.recommendation.trials) == 1 + checks / 2
+    assert best.recommendation.value == pytest.approx(10 * plain(best.trials[0].params)["x"], abs=0.01)
+
+
+def test_an_ask_before_the_last_result_is_to_be_repeated(tuning: TuningServiceStub) -> None:
+    space = [pb.Parameter(name="x", float=pb.Parameter.FloatRange(min=0, max=1), default=value(0.9))]
+    study = create(tuning, space=space, budget=pb.Budget(max_trials=2), final_check=pb.FinalCheck())
+    ask(tuning, study, 2)
+    error = refusal(tuning.SuggestTrials, pb.SuggestTrialsRequest(study=study, count=1))
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "results_awaited")
+    assert error.data["open"] == 2

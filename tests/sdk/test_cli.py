@@ -155,6 +155,28 @@ def test_list_and_show(shell: Shell, client: trimtab.Client, name: str) -> None:
     assert whole["spec"]["parameters"]["block"] == {"type": "ordinal", "values": [4, 16, 64, 256]}
 
 
+def test_show_says_what_was_chosen_and_what_came_of_it(shell: Shell, client: trimtab.Client, name: str) -> None:
+    study = client.create_study(
+        name,
+        space=[trimtab.Float("x", 0, 1, default=0.9)],
+        objectives=[trimtab.Minimize("seconds", "s")],
+        algorithm="auto",
+        max_trials=1,
+        pruning="default",
+        final_check=True,
+    )
+    shown = shell.succeed("study", "show", name)
+    assert f"auto: {study.algorithm}. " in shown
+    assert "pruning    default" in shown
+    study.optimize(lambda params: 1.0, progress=False)
+    shown = shell.succeed("study", "show", name)
+    assert "verdict    no measurable gain" in shown
+    whole = json.loads(shell.succeed("study", "show", name, "--json"))
+    assert whole["verdict"]["text"].startswith("no measurable gain")
+    assert whole["algorithm_choice"]["name"] == study.algorithm
+    assert whole["spec"]["pruning"][0]["name"] == "default"
+
+
 def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) -> None:
     study = make_study(client, name, objectives=[trimtab.Minimize("seconds"), trimtab.Maximize("rate")])
     for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
@@ -339,6 +361,7 @@ HELP = [
     [],
     ["login"],
     ["tune"],
+    ["measure-grid"],
     ["agent", "list"],
     *[
         ["study", command]

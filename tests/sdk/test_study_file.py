@@ -73,6 +73,68 @@ def test_what_is_exported_can_be_read_again() -> None:
     assert (file.parallelism, file.trial_timeout, file.max_trials, file.max_time) == (3, 9.0, 5, 7.5)
 
 
+POLICIES = """
+parameters: {x: {type: float, min: 0, max: 1, default: 0.5}}
+objectives: [{minimize: seconds}]
+budget: {max_node_hours: 5}
+outcome_constraints: ["mb <= 4096"]
+resampling: adaptive
+estimator: {name: quantile, options: {q: 0.9}}
+pruning: [default, {name: limit, options: {seconds: 60}}]
+stopping: {rule: best_improvement, threshold: 0.01, trials: 20}
+final_check: {width: 0.1}
+"""
+
+
+def test_policies(tmp_path: Path) -> None:
+    file = load(tmp_path, POLICIES)
+    assert (file.max_node_hours, file.outcome_constraints) == (5, ["mb <= 4096"])
+    assert (file.resampling, file.estimator) == (trimtab.Policy("adaptive"), trimtab.Policy("quantile", q=0.9))
+    assert file.pruning == [trimtab.Policy("default"), trimtab.Policy("limit", seconds=60)]
+    assert file.stopping == {"rule": "best_improvement", "threshold": 0.01, "trials": 20}
+    assert file.final_check == trimtab.FinalCheck(width=0.1)
+    assert load(tmp_path, POLICIES.replace("{width: 0.1}", "true")).final_check == trimtab.FinalCheck()
+    assert load(tmp_path, POLICIES.replace("{width: 0.1}", "false")).final_check is None
+
+
+def test_nothing_said_of_policies_leaves_them_to_the_service(tmp_path: Path) -> None:
+    file = load(tmp_path, "parameters: {x: {type: boolean}}\nobjectives: [{minimize: seconds}]")
+    assert file.algorithm == "auto"
+    assert (file.resampling, file.estimator, file.pruning, file.stopping, file.final_check) == (
+        None,
+        None,
+        [],
+        None,
+        None,
+    )
+
+
+def test_exported_policies_can_be_read_again(tmp_path: Path) -> None:
+    file = load(tmp_path, POLICIES)
+    spec = StudySpec(
+        space=tuple(file.space()),
+        objectives=(trimtab.Minimize("seconds"),),
+        constraints=(),
+        algorithm="random",
+        algorithm_options={},
+        seed=1,
+        noisy=True,
+        max_trials=None,
+        max_time=None,
+        execution=None,
+        max_node_hours=file.max_node_hours,
+        outcome_constraints=tuple(file.outcome_constraints),
+        resampling=file.resampling,
+        estimator=file.estimator,
+        pruning=tuple(file.pruning),
+        stopping=file.stopping,
+        final_check=file.final_check,
+    )
+    again = study_file.parse(json.loads(json.dumps(study_file.dump("again", spec))))
+    for name in ("resampling", "estimator", "pruning", "stopping", "final_check", "outcome_constraints"):
+        assert getattr(again, name) == getattr(file, name), name
+
+
 COMPONENT = [trimtab.Int("inline", 10, 1000, log=True, default=100), trimtab.Bool("unroll", default=False)]
 
 
@@ -112,6 +174,11 @@ def test_times(tmp_path: Path, text: str, seconds: float) -> None:
         ("parameters: {x: {type: ordinal, values: 3}}", "parameters.x.values is 3; allowed: a list"),
         ("parameters: {x: {type: ordinal, values: [[]]}}", "parameters.x.values is []; allowed: a number, a text"),
         ("constraints: x < 1", "constraints is 'x < 1'; allowed: a list"),
+        ("pruning: default", "pruning is 'default'; allowed: a list"),
+        ("pruning: [{named: limit}]", "a key of pruning[0] is 'named'; allowed: name, options"),
+        ("resampling: {options: {n: 2}}", "resampling.name is None; allowed: a text"),
+        ("final_check: {speed: 1}", "a key of final_check is 'speed'; allowed: width, max_trials, level"),
+        ("stopping: soon", "stopping is 'soon'; allowed: a mapping"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, change: str, message: str) -> None:

@@ -14,6 +14,8 @@ Json = Any
 RESULT = "result.json"
 SPEC = "spec.json"
 LOG = "log"
+# how long the application ran in the runs before, and the monotonic clock when this one began (- between two runs)
+RUNNING = "running"
 
 
 class Outcome(StrEnum):
@@ -136,6 +138,10 @@ class Runner(ABC):
         A job that is gone without a result gives FAILED. Cancelling the waiting (of the coroutine) leaves the job
         alone.
         """
+
+    @abstractmethod
+    async def elapsed(self, folder: Path) -> float | None:
+        """Seconds that the application has been running so far, without builds and queues; None before it began."""
 
     @abstractmethod
     async def cancel(self, folder: Path) -> None:

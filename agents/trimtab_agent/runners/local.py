@@ -12,7 +12,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome, Runner, stored_result
+from trimtab_agent.runners.base import (
+    RESULT,
+    RUNNING,
+    SPEC,
+    JobResult,
+    JobSpec,
+    JobState,
+    Outcome,
+    Runner,
+    stored_result,
+)
 from trimtab_agent.supervisor.files import write_atomically
 from trimtab_agent.supervisor.supervise import start_ticks
 
@@ -87,6 +97,7 @@ class LocalRunner(Runner):
             await _kill_marked(folder)
             (folder / "pid").unlink()
         (folder / "cancel").unlink(missing_ok=True)
+        (folder / RUNNING).unlink(missing_ok=True)
         self._cancelled.discard(folder)
         _reserve(folder / "result.reserved")
         write_atomically(folder / SPEC, marked(spec, folder).to_json().encode())
@@ -142,6 +153,13 @@ class LocalRunner(Runner):
         if folder in self._cancelled:
             return JobResult(Outcome.CANCELLED, "cancelled")
         return JobResult(Outcome.FAILED, "the trial's supervisor process was killed")
+
+    async def elapsed(self, folder: Path) -> float | None:
+        try:
+            before, began = (folder / RUNNING).read_text(encoding="ascii").split()
+            return float(before) + (0.0 if began == "-" else max(0.0, time.monotonic() - float(began)))
+        except (FileNotFoundError, ValueError):
+            return None
 
     async def cancel(self, folder: Path) -> None:
         if await self.status(folder) is not JobState.RUNNING:

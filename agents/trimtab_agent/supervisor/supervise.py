@@ -10,11 +10,12 @@ import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from trimtab_agent.supervisor import process
 from trimtab_agent.supervisor.capture import Capture, last_lines
-from trimtab_agent.supervisor.files import sync_folder
+from trimtab_agent.supervisor.files import sync_folder, write_atomically
 
 Spec = Mapping[str, Any]
 
@@ -189,14 +190,20 @@ class Supervisor:
     def _run_application(self, deadline: float) -> process.Ended:
         spec = self.spec
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
+        began = time.monotonic()
+        self._tell_elapsed(f"{began}")
         try:
-            left = deadline - time.monotonic()
+            left = deadline - began
             ended = self._step("command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures)
+        except TrialOverError:
+            self.elapsed += time.monotonic() - began
+            raise
         finally:
             for capture in captures:
                 capture.close()
         self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
+        self._tell_elapsed("-")
         if ended.timed_out:
             raise TrialOverError("infeasible", self._with_output(f"did not end within {spec['timeout']:g} s"))
         if ended.code in spec["failed_exit_codes"]:
@@ -206,6 +213,11 @@ class Supervisor:
         if ended.code != 0:
             raise TrialOverError("infeasible", self._with_output(ended.told()))
         return ended
+
+    def _tell_elapsed(self, began: str) -> None:
+        """Notes, for the agent's heartbeat, how long the application ran before, and when it began to run again."""
+        with suppress(OSError):  # a full disk: the trial goes on, and the service does not know for how long it has
+            write_atomically(os.path.join(self.folder, "running"), f"{self.elapsed} {began}".encode())
 
     def _step(
         self,

@@ -8,7 +8,7 @@ import typer
 
 import trimtab
 from trimtab import login as logins
-from trimtab.cli import agents, studies, tune
+from trimtab.cli import agents, measure_grid, studies, tune
 from trimtab.cli.output import Commands, say
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(studies.app, name="study")
 app.add_typer(agents.app, name="agent")
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.command("measure-grid", epilog=measure_grid.EXAMPLES)(measure_grid.measure_grid)
 
 
 def _version(wanted: bool) -> None:

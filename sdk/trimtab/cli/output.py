@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -87,7 +87,10 @@ def table(*columns: str) -> Table:
 def study_json(study: "Study") -> dict[str, object]:
     """A study for programs: where it stands."""
     status = study.status
-    return {"name": study.name, **{field.name: getattr(status, field.name) for field in fields(status)}}
+    told = {field.name: getattr(status, field.name) for field in fields(status)}
+    for name in ("algorithm_choice", "verdict"):
+        told[name] = None if told[name] is None else asdict(told[name])
+    return {"name": study.name, **told}
 
 
 def trial_json(trial: Trial) -> dict[str, object]:
@@ -132,6 +135,7 @@ def print_best(study: "Study") -> None:
     names = [parameter.name for parameter in study.spec.space]
     if len(best) == 1:
         out.print(f"Best: {metrics(study, best[0])} (trial {best[0].number})", markup=False)
+        _print_expected(study)
         chosen = table("parameter", "value")
         for name, value in best[0].params.items():
             chosen.add_row(Text(name), Text(shown(value)))
@@ -143,6 +147,18 @@ def print_best(study: "Study") -> None:
         values = [f"{trial.metrics[objective.metric]:.6g}" for objective in study.objectives]
         front.add_row(str(trial.number), *values, *(Text(shown(trial.params.get(name, ""))) for name in names))
     out.print(front)
+
+
+def _print_expected(study: "Study") -> None:
+    """What to expect of the best configuration, where that is known with an interval."""
+    found = study.recommendation
+    if found is None or found.low is None or found.high is None or not study.spec.noisy:
+        return
+    [objective] = study.objectives
+    interval = f"(95 %: {found.low:.6g} to {found.high:.6g}; {len(found.trials)} measured)"
+    out.print(
+        f"Expected: {objective.metric} {found.value:.6g} {objective.unit}".rstrip() + " " + interval, markup=False
+    )
 
 
 def shown(value: object) -> str:

@@ -4,7 +4,7 @@ import csv
 import io
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -16,6 +16,10 @@ from trimtab.cli.output import out, print_best, print_json, say, table
 from trimtab.cli.submission import create
 from trimtab.errors import InvalidInput
 from trimtab.table import columns, row
+
+if TYPE_CHECKING:
+    from trimtab.spec import StudySpec
+    from trimtab.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Create, look at, steer and export studies.")
 
@@ -104,21 +108,37 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
         rows = {
             "state": f"{status.state}: {status.reason}" if status.reason else status.state,
             "looks for": output.goals(study),
-            "algorithm": spec.algorithm,
+            "algorithm": _algorithm(study),
             "trials": f"{status.finished_count} finished of {status.trial_count}",
-            "budget": _budget(spec.max_trials, spec.max_time),
+            "resampling": spec.resampling.name if spec.resampling else "none",
+            "budget": _budget(spec),
             "created": output.shown(status.created_at or ""),
         }
         if spec.execution is not None:
             rows["runs"] = f"{spec.execution.application} with {spec.execution.component}, on agents"
+        if spec.pruning:
+            rows["pruning"] = ", ".join(policy.name for policy in spec.pruning)
+        if status.verdict is not None:
+            rows["verdict"] = status.verdict.text
+        elif status.search_end_reason:
+            rows["verdict"] = f"being checked: {status.search_end_reason}"
         out.print(Text(name, "bold"))
         for title, text in rows.items():
             out.print(f"  {title:<10} {text}", markup=False, soft_wrap=True)
         print_best(study)
 
 
-def _budget(max_trials: int | None, max_time: float | None) -> str:
-    parts = [f"{max_trials} trials" if max_trials else "", f"{max_time:.0f} s" if max_time else ""]
+def _algorithm(study: "Study") -> str:
+    choice = study.status.algorithm_choice
+    return study.spec.algorithm if choice is None else f"{study.spec.algorithm}: {choice.name}. {choice.reason}"
+
+
+def _budget(spec: "StudySpec") -> str:
+    parts = [
+        f"{spec.max_trials} trials" if spec.max_trials else "",
+        f"{spec.max_time:.0f} s" if spec.max_time else "",
+        f"{spec.max_node_hours:g} node-hours" if spec.max_node_hours else "",
+    ]
     return " or ".join(part for part in parts if part) or "none"
 
 

@@ -13,23 +13,30 @@ parameters:                          # of an ask/tell study: all of them; with a
 only: [x, n]                         # with a component: the others stay at their defaults
 constraints: ["n * 4 <= block"]
 objectives: [{minimize: seconds, unit: s}]
-algorithm: gp                        # or {name: gp, options: {...}}
+algorithm: auto                      # or gp, ga, random, ..., or {name: gp, options: {...}}
 seed: 0
 noisy: true
-budget: {max_trials: 30, max_time: 2m}
+budget: {max_trials: 30, max_time: 2m, max_node_hours: 5}
+outcome_constraints: ["memory_mb <= 4096"]
+resampling: adaptive                 # or {name: static, options: {n: 3}}
+estimator: median
+pruning: [default, {name: limit, options: {seconds: 60}}]
+stopping: {rule: best_improvement, threshold: 0.01, trials: 20}
+final_check: true                    # or {width: 0.05, max_trials: 20, level: 0.95}
 parallelism: 1
 trial_timeout: 60s
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import yaml
 
 from trimtab.errors import InvalidInput, JsonValue
+from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Scalar, condition
 from trimtab.spec import StudySpec
@@ -39,7 +46,8 @@ Number = TypeVar("Number", int, float)
 
 KEYS = (
     "name", "component", "application", "digest", "parameters", "only", "constraints", "objectives", "algorithm",
-    "seed", "noisy", "budget", "parallelism", "trial_timeout",
+    "seed", "noisy", "budget", "parallelism", "trial_timeout", "outcome_constraints", "resampling", "estimator",
+    "pruning", "stopping", "final_check",
 )  # fmt: skip
 PARAMETER_KEYS = {
     "float": ("min", "max", "log", "step", "factor"),
@@ -71,6 +79,13 @@ class StudyFile:
     max_time: float | None
     parallelism: int
     trial_timeout: float | None
+    max_node_hours: float | None
+    outcome_constraints: Sequence[str]
+    resampling: Policy | None
+    estimator: Policy | None
+    pruning: Sequence[Policy]
+    stopping: Data | None
+    final_check: FinalCheck | None
 
     def space(self, component: Sequence[Parameter] = ()) -> list[Parameter]:
         """The search space: the component's with the file's changes, or the file's own.
@@ -112,11 +127,11 @@ def load(path: Path) -> StudyFile:
 def parse(content: object) -> StudyFile:
     """Reads the content of a study file. Raises InvalidInput."""
     data = _mapping("the file", content, KEYS)
-    algorithm = data.get("algorithm", "gp")
+    algorithm = data.get("algorithm", "auto")
     if isinstance(algorithm, str):
         algorithm = {"name": algorithm}
     algorithm = _mapping("algorithm", algorithm, ("name", "options"))
-    budget = _mapping("budget", data.get("budget", {}), ("max_trials", "max_time"))
+    budget = _mapping("budget", data.get("budget", {}), ("max_trials", "max_time", "max_node_hours"))
     only = data.get("only")
     parsed = StudyFile(
         name=_text("name", data["name"]) if "name" in data else None,
@@ -130,15 +145,12 @@ def parse(content: object) -> StudyFile:
         only=None
         if only is None
         else [_text(f"only[{index}]", item) for index, item in enumerate(_list("only", only))],
-        constraints=[
-            _text(f"constraints[{index}]", item)
-            for index, item in enumerate(_list("constraints", data.get("constraints", [])))
-        ],
+        constraints=_texts("constraints", data.get("constraints", [])),
         objectives=[
             parse_objective(f"objectives[{index}]", item)
             for index, item in enumerate(_list("objectives", data.get("objectives", [])))
         ],
-        algorithm=_text("algorithm.name", algorithm.get("name", "gp")),
+        algorithm=_text("algorithm.name", algorithm.get("name", "auto")),
         algorithm_options=_mapping("algorithm.options", algorithm.get("options", {}), None),
         seed=_whole("seed", data.get("seed", 0)),
         noisy=_flag("noisy", data.get("noisy", True)),
@@ -146,6 +158,17 @@ def parse(content: object) -> StudyFile:
         max_time=_time("budget.max_time", budget["max_time"]) if "max_time" in budget else None,
         parallelism=_whole("parallelism", data.get("parallelism", 1)),
         trial_timeout=_time("trial_timeout", data["trial_timeout"]) if "trial_timeout" in data else None,
+        max_node_hours=_number("budget.max_node_hours", budget["max_node_hours"])
+        if "max_node_hours" in budget
+        else None,
+        outcome_constraints=_texts("outcome_constraints", data.get("outcome_constraints", [])),
+        resampling=_policy("resampling", data["resampling"]) if data.get("resampling") is not None else None,
+        estimator=_policy("estimator", data["estimator"]) if data.get("estimator") is not None else None,
+        pruning=[
+            _policy(f"pruning[{index}]", item) for index, item in enumerate(_list("pruning", data.get("pruning", [])))
+        ],
+        stopping=_mapping("stopping", data["stopping"], None) if data.get("stopping") is not None else None,
+        final_check=_final_check(data.get("final_check")),
     )
     if not parsed.objectives:
         raise InvalidInput.of("objectives", [], "at least one, as in [{minimize: seconds}]")
@@ -264,12 +287,30 @@ def dump(name: str, spec: StudySpec) -> dict[str, JsonValue]:
         budget["max_trials"] = spec.max_trials
     if spec.max_time is not None:
         budget["max_time"] = spec.max_time
+    if spec.max_node_hours is not None:
+        budget["max_node_hours"] = spec.max_node_hours
     data["budget"] = budget
+    if spec.outcome_constraints:
+        data["outcome_constraints"] = list(spec.outcome_constraints)
+    if spec.resampling is not None:
+        data["resampling"] = _describe_policy(spec.resampling)
+    if spec.estimator is not None:
+        data["estimator"] = _describe_policy(spec.estimator)
+    if spec.pruning:
+        data["pruning"] = [_describe_policy(policy) for policy in spec.pruning]
+    if spec.stopping is not None:
+        data["stopping"] = dict(spec.stopping)
+    if spec.final_check is not None:
+        data["final_check"] = {key: value for key, value in asdict(spec.final_check).items() if value is not None}
     if spec.execution is not None:
         data["parallelism"] = spec.execution.parallelism
         if spec.execution.trial_timeout is not None:
             data["trial_timeout"] = spec.execution.trial_timeout
     return data
+
+
+def _describe_policy(policy: Policy) -> dict[str, JsonValue]:
+    return {"name": policy.name, "options": dict(policy.options)}
 
 
 def _describe_objective(objective: Objective) -> dict[str, JsonValue]:
@@ -316,6 +357,29 @@ def _list(field: str, value: object) -> list[JsonValue]:
     if not isinstance(value, list):
         raise InvalidInput.of(field, value, "a list")
     return value
+
+
+def _texts(field: str, value: object) -> list[str]:
+    return [_text(f"{field}[{index}]", item) for index, item in enumerate(_list(field, value))]
+
+
+def _policy(field: str, value: object) -> Policy:
+    """NAME, or {name: NAME, options: {...}}."""
+    given = _mapping(field, {"name": value} if isinstance(value, str) else value, ("name", "options"))
+    return Policy(
+        _text(f"{field}.name", given.get("name")), **_mapping(f"{field}.options", given.get("options", {}), None)
+    )
+
+
+def _final_check(value: object) -> FinalCheck | None:
+    if value is None or isinstance(value, bool):
+        return FinalCheck() if value else None
+    given = _mapping("final_check", value, ("width", "max_trials", "level"))
+    return FinalCheck(
+        width=_number("final_check.width", given["width"]) if "width" in given else None,
+        max_trials=_whole("final_check.max_trials", given["max_trials"]) if "max_trials" in given else None,
+        level=_number("final_check.level", given["level"]) if "level" in given else None,
+    )
 
 
 def _scalars(field: str, values: object) -> list[Scalar]:

@@ -33,6 +33,13 @@ def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if
         digest=file.digest,
         parallelism=file.parallelism,
         trial_timeout=file.trial_timeout,
+        max_node_hours=file.max_node_hours,
+        outcome_constraints=file.outcome_constraints,
+        resampling=file.resampling,
+        estimator=file.estimator,
+        pruning=file.pruning,
+        stopping=file.stopping,
+        final_check=file.final_check or False,
         load_if_exists=load_if_exists,
     )
 

@@ -16,8 +16,9 @@ EXAMPLES = """Example of a file:
     component: gcc-flags
     application: kernels
     objectives: [{minimize: seconds, unit: s}]
-    algorithm: gp
     budget: {max_trials: 30, max_time: 10m}
+    pruning: [default]                        # stop what takes longer than the default
+    final_check: true                         # in the end, measure the best and the default in turns
     parameters: {inline-limit: {max: 400}}    # changes to the component's own
     only: [inline-limit, loop-unrolling]      # the others stay at their defaults
 

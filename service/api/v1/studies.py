@@ -20,8 +20,8 @@ from service.api.v1.serializers.studies import (
 from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
 from service.pipeline import studies
+from service.pipeline.analysis import analyse, best_trials
 from service.studies import selectors
-from service.studies.analysis import analyse
 from service.studies.models import Study
 
 
@@ -99,7 +99,9 @@ class StudyBest(View):
     @extend_schema(operation_id="getBestTrials", responses=BestTrialsSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The incumbent, or the Pareto set; empty while nothing was measured."""
-        found: dict[str, Any] = {"trials": selectors.best_trials(self.principal, name)}
+        study = selectors.get_study(self.principal, name)
+        analysis = analyse(self.principal, study)
+        found: dict[str, Any] = {"trials": best_trials(self.principal, study, analysis)}
         return Response(BestTrialsSerializer(found).data)
 
 

@@ -82,7 +82,12 @@ def _acquire_leases(principal: Principal, request: agent_pb2.AcquireLeasesReques
 
 
 def _renew_leases(principal: Principal, request: agent_pb2.RenewLeasesRequest) -> agent_pb2.RenewLeasesResponse:
-    renewal = leases.renew(principal, agent_id=request.agent_id, leases=list(request.leases))
+    renewal = leases.renew(
+        principal,
+        agent_id=request.agent_id,
+        leases=list(request.leases),
+        elapsed={lease: converters.seconds(elapsed) for lease, elapsed in request.elapsed.items()},
+    )
     return agent_pb2.RenewLeasesResponse(
         cancel=[agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=reason) for lease, reason in renewal.cancel],
         lost=renewal.lost,

@@ -8,6 +8,7 @@ from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import NotFound, Unavailable
 from service.fleet import selectors as fleet
 from service.pipeline import report, studies, suggest
+from service.pipeline.analysis import analyse, best_trials
 from service.pipeline.wakeup import listener
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal
@@ -266,8 +267,9 @@ def _list_trials(principal: Principal, request: tuning_pb2.ListTrialsRequest) ->
 def _get_best_trials(
     principal: Principal, request: tuning_pb2.GetBestTrialsRequest
 ) -> tuning_pb2.GetBestTrialsResponse:
-    best = selectors.best_trials(principal, request.study)
-    return tuning_pb2.GetBestTrialsResponse(trials=[converters.trial_message(request.study, trial) for trial in best])
+    study = selectors.get_study(principal, request.study)
+    analysis = analyse(principal, study)
+    return converters.best_message(study, analysis, best_trials(principal, study, analysis))
 
 
 def _list_agents(principal: Principal) -> tuning_pb2.ListAgentsResponse:

@@ -46,6 +46,11 @@ class Study(TenantOwned):
     # When the time budget is over; null before the first trial and without such a budget.
     deadline = models.DateTimeField(null=True)
     last_granted_at = models.DateTimeField(null=True)
+    # Null until the search is over and a final check begins:
+    # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many}
+    final_check = ExactJSONField(null=True)
+    # Null until the final check is over: {"text", "gain", "low", "high", "n"}
+    verdict = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
 
     # Not columns. The database's clock when the row was locked, and whether this transaction took a new revision.

@@ -24,6 +24,8 @@ class Trial(TenantOwned):
     metrics = ExactJSONField(null=True)
     reason = models.TextField(blank=True)
     origin = models.CharField(max_length=16)
+    # Its own running time as its agent says; null: from started_at to finished_at.
+    seconds = models.FloatField(null=True)
     client_id = models.CharField(max_length=200, blank=True)
     agent = models.CharField(max_length=200, blank=True)
     attempt = models.PositiveIntegerField(default=1)

@@ -16,7 +16,7 @@ from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, leases, selectors
 from service.fleet.leases import Grant
 from service.fleet.models import Lease
-from service.pipeline import report, studies, suggest
+from service.pipeline import analysis, report, studies, suggest
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial
 from service.tenancy import access
@@ -98,7 +98,7 @@ def test_a_study_runs_on_an_agent_from_its_first_trial_to_its_last(principal: Pr
     assert sorted(done) == [1, 2, 3, 4, 5]
     after = study(principal, name)
     assert (after.state, after.finished_count, after.trial_count) == ("COMPLETED", 5, 5)
-    assert [one.number for one in study_selectors.best_trials(principal, name)] == [1]
+    assert [one.numbers for one in analysis.analyse(principal, after).best] == [[1]]
 
 
 def test_no_more_run_at_once_than_the_study_allows(principal: Principal, agent: str) -> None:
@@ -378,3 +378,33 @@ def test_many_agents_run_each_trial_once(principal: Principal) -> None:
     assert sorted(ran) == sorted((name, number) for name in names for number in range(1, 21))
     for name in names:
         assert (study(principal, name).state, study(principal, name).finished_count) == ("COMPLETED", 20)
+
+
+def test_a_heartbeat_prunes_what_runs_for_too_long(principal: Principal, agent: str) -> None:
+    spec = make_spec(execution=make_execution(parallelism=2), pruning=[{"name": "limit", "options": {"seconds": 5}}])
+    name = studies.create_study(principal, study_name(), spec).name
+    quick, slow = acquire(principal, 2)
+    both = [quick.lease, slow.lease]
+    # Neither the time since the grant nor that before the trial began counts.
+    access.rows(Trial, principal).update(started_at=Now() - timedelta(hours=1))
+    assert leases.renew(principal, agent_id=AGENT, leases=both).cancel == []
+    told = {quick.lease: 4.0, slow.lease: 6.5}
+    ((cancelled, reason),) = leases.renew(principal, agent_id=AGENT, leases=both, elapsed=told).cancel
+    assert (cancelled, "5 s" in reason) == (slow.lease, True)
+    pruned = trial(principal, name, slow.trial)
+    assert (pruned.state, pruned.seconds, pruned.metrics) == ("PRUNED", 6.5, {"seconds": 6.5})
+    # The agent may not have heard it.
+    assert [lease for lease, _ in leases.renew(principal, agent_id=AGENT, leases=both).cancel] == [slow.lease]
+    settle(principal, slow, "cancelled", reason=reason, elapsed_seconds=6.7)
+    assert leases.renew(principal, agent_id=AGENT, leases=[quick.lease]).cancel == []
+    settle(principal, quick, elapsed_seconds=4.5)
+    assert trial(principal, name, quick.trial).seconds == 4.5
+    assert study(principal, name).finished_count == 2
+
+
+def test_a_trial_that_is_tried_again_begins_its_time_anew(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    settle(principal, grant, "failed", reason="no disk", elapsed_seconds=9.0)
+    again = trial(principal, name, grant.trial)
+    assert (again.state, again.seconds) == ("REQUESTED", None)

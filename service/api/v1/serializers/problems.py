@@ -53,11 +53,29 @@ class AlgorithmSerializer(serializers.Serializer[Any]):
     options = ObjectField(required=False)
 
 
+class PolicySerializer(serializers.Serializer[Any]):
+    """A policy by name, and its options."""
+
+    name = serializers.CharField()
+    options = ObjectField(required=False)
+
+
+class FinalCheckSerializer(serializers.Serializer[Any]):
+    """The best configuration and the default are measured in turns, until the interval of the gain is narrow."""
+
+    width = serializers.FloatField(required=False, help_text="Of the interval, as a share of the default's value.")
+    max_trials = serializers.IntegerField(required=False, help_text="Beyond those of the search.")
+    level = serializers.FloatField(required=False, help_text="That the gain lies in its interval: 0.95.")
+
+
 class BudgetSerializer(serializers.Serializer[Any]):
     """When a study is done; null: no limit."""
 
     max_trials = serializers.IntegerField(required=False, allow_null=True)
     max_seconds = serializers.FloatField(required=False, allow_null=True)
+    max_node_hours = serializers.FloatField(
+        required=False, allow_null=True, help_text="The trials' own running time together."
+    )
 
 
 class ExecutionSerializer(serializers.Serializer[Any]):
@@ -77,7 +95,21 @@ class StudySpecSerializer(serializers.Serializer[Any]):
     objectives = ObjectiveSerializer(many=True)
     algorithm = AlgorithmSerializer(required=False)
     seed = serializers.IntegerField(required=False)
+    outcome_constraints = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Over metrics: memory_mb <= 4096."
+    )
     noisy = serializers.BooleanField(required=False)
+    resampling = PolicySerializer(
+        required=False, allow_null=True, help_text="Whether a configuration is measured again; null: what suits."
+    )
+    estimator = PolicySerializer(required=False, help_text="How the values of one configuration become one.")
+    pruning = PolicySerializer(many=True, required=False, help_text="Running trials are stopped by any of these.")
+    stopping = ObjectField(
+        required=False,
+        allow_null=True,
+        help_text='When the search ends: {"rule": ...}, {"any": [...]}, {"all": [...]}.',
+    )
+    final_check = FinalCheckSerializer(required=False, allow_null=True)
     budget = BudgetSerializer(required=False)
     execution = ExecutionSerializer(required=False, allow_null=True)
 

@@ -41,6 +41,32 @@ class ObjectiveProgressSerializer(serializers.Serializer[Any]):
     )
 
 
+class RecommendationSerializer(serializers.Serializer[Any]):
+    """The configuration to take: by a posterior or an estimate over replicates, not the best single run."""
+
+    configuration = ConfigurationField()
+    value = serializers.FloatField(help_text="What is expected of the objective, without the noise of single runs.")
+    low = serializers.FloatField(allow_null=True, help_text="It lies between low and high with 95 %.")
+    high = serializers.FloatField(allow_null=True)
+
+
+class AlgorithmChoiceSerializer(serializers.Serializer[Any]):
+    """The designer that an algorithm such as `auto` has chosen."""
+
+    name = serializers.CharField()
+    reason = serializers.CharField()
+
+
+class VerdictSerializer(serializers.Serializer[Any]):
+    """What the final check has found out. Gains are shares of the default's value."""
+
+    text = serializers.CharField(help_text='"faster by 12 % (95 %: 9 to 15)" or "no measurable gain".')
+    gain = serializers.FloatField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    trials = serializers.IntegerField(help_text="That the final check took.")
+
+
 class AnalysisSerializer(serializers.Serializer[Any]):
     """What a study has found out so far."""
 
@@ -49,6 +75,9 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     default = MeasuredSerializer(allow_null=True, help_text="The default configuration, once it was measured.")
     best = MeasuredSerializer(many=True, help_text="One configuration; the Pareto set with several objectives.")
     objectives = ObjectiveProgressSerializer(many=True)
+    recommendation = RecommendationSerializer(
+        allow_null=True, help_text="Null with several objectives, and before anything was measured."
+    )
 
 
 class StudySerializer(serializers.Serializer[Any]):
@@ -58,6 +87,9 @@ class StudySerializer(serializers.Serializer[Any]):
     spec = serializers.SerializerMethodField()
     state = StateField(StudyState)
     state_reason = serializers.CharField()
+    algorithm_choice = serializers.SerializerMethodField()
+    search_end_reason = serializers.SerializerMethodField()
+    verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
     revision = serializers.IntegerField(help_text="Raised by every change of the study or of one of its trials.")
     trial_count = serializers.IntegerField()
     requested_count = serializers.IntegerField()
@@ -71,6 +103,16 @@ class StudySerializer(serializers.Serializer[Any]):
     def get_spec(self, study: Study) -> dict[str, Any]:
         """The spec with all defaults filled in."""
         return spec_of(study).to_json()
+
+    @extend_schema_field(AlgorithmChoiceSerializer(allow_null=True))
+    def get_algorithm_choice(self, study: Study) -> dict[str, Any] | None:
+        """Null where the spec names the designer itself."""
+        choice = spec_of(study).choice
+        return None if choice is None else AlgorithmChoiceSerializer(choice).data
+
+    def get_search_end_reason(self, study: Study) -> str:
+        """Why the search is over; empty before, and without a final check."""
+        return "" if study.final_check is None else str(study.final_check["reason"])
 
 
 class ListedStudySerializer(StudySerializer):

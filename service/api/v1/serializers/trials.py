@@ -18,10 +18,14 @@ class TrialSerializer(serializers.Serializer[Any]):
     params = ConfigurationField(help_text="Values of the active parameters.")
     metrics = MetricsField(allow_null=True, help_text="Of a pruned trial the last ones known.")
     reason = serializers.CharField()
-    origin = serializers.ChoiceField(["suggested", "default", "added"])
+    origin = serializers.ChoiceField(
+        ["suggested", "replicate", "check", "default", "added"],
+        help_text="replicate: a policy had a configuration measured again; check: of the final check.",
+    )
     client_id = serializers.CharField()
     agent = serializers.CharField()
     attempt = serializers.IntegerField()
+    seconds = serializers.FloatField(allow_null=True, help_text="Its own running time, where its agent has told it.")
     revision = serializers.IntegerField(help_text="The study's, as of this trial's last change.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)

@@ -76,7 +76,7 @@ function hasBegun(study: Study): boolean {
 function Results({ study, trials }: { study: Study; trials: Trial[] }) {
   const [opened, open] = useState<number | null>(null);
   const finished = useThrottled(study.finished_count, 1000);
-  const { data: analysis } = useQuery(analysisQuery(study.name, study.created_at, finished));
+  const { data: analysis } = useQuery(analysisQuery(study.name, study.created_at, finished, study.state));
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   return (
     <>
@@ -84,7 +84,7 @@ function Results({ study, trials }: { study: Study; trials: Trial[] }) {
         <>
           <div className={styles.columns}>
             <TrajectoryChart spec={study.spec} trials={trials} objectives={analysis?.objectives} onPick={open} />
-            <Card title="Gain against the default">{analysis === undefined ? null : <Gain analysis={analysis} />}</Card>
+            <Card title="Gain against the default">{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
           </div>
           {analysis === undefined ? null : <BestConfiguration spec={study.spec} analysis={analysis} />}
         </>
@@ -127,7 +127,10 @@ function Facts({ study }: { study: Study }) {
       ) : null}
       <div>
         <dt>Algorithm</dt>
-        <dd>{algorithm?.name}</dd>
+        <dd title={study.algorithm_choice?.reason}>
+          {algorithm?.name}
+          {study.algorithm_choice === null ? null : <span className={styles.soft}> chose {study.algorithm_choice.name}</span>}
+        </dd>
       </div>
       <div>
         <dt>Space</dt>

@@ -1,14 +1,16 @@
-import type { Analysis, ObjectiveProgress } from "@/lib/api/client";
+import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
 import { formatFactor, formatGain, formatMetric, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
 
-/** How much better than the default the best is, for each objective. */
-export function Gain({ analysis }: { analysis: Analysis }) {
+/** How much better than the default the best is, for each objective; the final check's verdict once there is one. */
+export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) {
   return (
     <div className={styles.gains}>
+      <Verdict study={study} />
       {analysis.objectives.map((objective) => (
         <Objective key={objective.metric} objective={objective} />
       ))}
+      <Expected analysis={analysis} />
       <Basis analysis={analysis} />
     </div>
   );
@@ -40,6 +42,32 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
         </div>
       </dl>
     </div>
+  );
+}
+
+function Verdict({ study: { verdict, search_end_reason: ended, state } }: { study: Study }) {
+  if (verdict !== null) {
+    return (
+      <p className={`${styles.verdict} ${verdict.low > 0 ? styles.good : ""}`}>
+        Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
+      </p>
+    );
+  }
+  if (ended === "" || state !== "ACTIVE") return null;
+  return <p className={styles.verdict}>The final check is under way: the best and the default are measured in turns.</p>;
+}
+
+/** What to expect of the best, without the luck of single runs. */
+function Expected({ analysis: { recommendation, objectives } }: { analysis: Analysis }) {
+  const [objective] = objectives;
+  if (recommendation === null || recommendation.low === null || recommendation.high === null || objective === undefined) return null;
+  if (recommendation.low === recommendation.high) return null;
+  const unit = unitOf(objective);
+  return (
+    <p className={styles.basis}>
+      Expected of the best: {formatMetric(recommendation.value, unit)} (95 %: {formatMetric(recommendation.low, unit)} to{" "}
+      {formatMetric(recommendation.high, unit)}).
+    </p>
   );
 }
 

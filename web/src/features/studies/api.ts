@@ -28,10 +28,10 @@ export function studyQuery(name: string) {
   });
 }
 
-/** The analysis of a study, asked for again when `finished` (trials) or `created` (another study of this name) changes. */
-export function analysisQuery(name: string, created: string, finished: number) {
+/** The analysis of a study, asked for again when `finished` (trials), `state` or `created` (another study of this name) changes. */
+export function analysisQuery(name: string, created: string, finished: number, state: StudyState) {
   return queryOptions({
-    queryKey: ["analysis", name, created, finished],
+    queryKey: ["analysis", name, created, finished, state],
     queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/analysis", { params: { path: { name } } })),
     placeholderData: keepPreviousData,
     gcTime: 10_000,

@@ -1,0 +1,104 @@
+"""The method of a study: its spec, as the tuner wants it, and the checks that need to know designers and policies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from service.algorithms.base import Cost
+from service.algorithms.start import default_first
+from service.core.errors import InvalidInput, JsonValue
+from service.policies import stopping
+from service.policies.check import FinalCheck
+from service.policies.stopping import StoppingRule
+from service.studies.models import Study
+from service.studies.specs import Choice, Policy, StudySpec, spec_of
+from service.tuner.method import Method
+from service.tuner.tuner import Tuner
+
+_REMEMBERED = 512
+
+
+def completed(spec: StudySpec) -> StudySpec:
+    """The spec with all options of algorithm and policies, and the designer that is to be used.
+
+    Raises InvalidInput naming the field at fault: an unknown name or option, a value out of range, a policy that the
+    study cannot have.
+    """
+    check = spec.final_check
+    if check is not None:
+        check = FinalCheck.parse(check, "final_check").to_json()
+        if len(spec.problem.objectives) > 1:
+            raise InvalidInput("final_check", check, "null for a study with several objectives")
+        if default_first(spec.space) is None:
+            raise InvalidInput("final_check", check, "null, or parameters with defaults that satisfy the constraints")
+    method = method_of(spec).completed(spec.problem)
+    choice = method.choice(spec.problem)
+    assert method.resampling is not None
+    return replace(
+        spec,
+        options=_plain(method.algorithm_options),
+        choice=Choice(choice.name, choice.reason, _plain(choice.options)) if choice.reason else None,
+        resampling=Policy(method.resampling, _plain(method.resampling_options)),
+        estimator=Policy(method.estimator, _plain(method.estimator_options)),
+        pruning=tuple(Policy(name, _plain(options)) for name, options in method.pruning),
+        stopping=None if spec.stopping is None else stopping.parse(spec.stopping, spec.problem).to_json(),
+        final_check=check,
+    )
+
+
+@lru_cache(_REMEMBERED)
+def method_of(spec: StudySpec) -> Method:
+    """What a tuner is to do for a study. Raises InvalidInput (`stopping...`, `final_check...`)."""
+    return Method(
+        algorithm=spec.algorithm if spec.choice is None else spec.choice.name,
+        algorithm_options=spec.options if spec.choice is None else spec.choice.options,
+        seed=spec.seed,
+        resampling=None if spec.resampling is None else spec.resampling.name,
+        resampling_options={} if spec.resampling is None else spec.resampling.options,
+        estimator=spec.estimator.name,
+        estimator_options=spec.estimator.options,
+        pruning=tuple((policy.name, policy.options) for policy in spec.pruning),
+        stopping=_stopping(spec),
+        final_check=None if spec.final_check is None else FinalCheck.parse(spec.final_check, "final_check"),
+        budget=spec.budget.max_trials,
+        parallelism=1 if spec.execution is None else spec.execution.parallelism,
+        # Agents read metrics when a trial has ended.
+        has_measurements=spec.execution is None,
+    )
+
+
+@lru_cache(_REMEMBERED)
+def bare_tuner(study_spec: StudySpec) -> Tuner:
+    """A tuner that is never given any history: what it costs, and what of it needs none."""
+    return Tuner(study_spec.problem, method_of(study_spec))
+
+
+def runs_in_request(study: Study) -> bool:
+    """Whether the study's designer is cheap enough to be called while the study is locked."""
+    return bare_tuner(spec_of(study)).cost == Cost.CHEAP
+
+
+def uses_history(study: Study) -> bool:
+    """Whether suggestions depend on finished trials, so that a tuner is borrowed and given back."""
+    return bare_tuner(spec_of(study)).uses_history
+
+
+def watches_results(study: Study) -> bool:
+    """Whether each result may end the search, by a rule that looks at the history."""
+    return method_of(spec_of(study)).stopping is not None
+
+
+def _stopping(spec: StudySpec) -> StoppingRule | None:
+    """The rule that the user gave, or the budget of node-hours, which is one as well."""
+    rules: list[JsonValue] = [] if spec.stopping is None else [spec.stopping]
+    if spec.budget.max_node_hours is not None:
+        rules.append({"rule": "node_hours", "hours": spec.budget.max_node_hours})
+    if not rules:
+        return None
+    return stopping.parse(rules[0] if len(rules) == 1 else {"any": rules}, spec.problem)
+
+
+def _plain(options: object) -> dict[str, JsonValue]:
+    assert isinstance(options, dict)
+    return dict(options)

@@ -1,0 +1,153 @@
+"""Policies and the final check, as a user of the SDK meets them, against a real service."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import trimtab
+from trimtab import converters
+from trimtab.spec import StudySpec
+from trimtab.study import Study
+
+SPACE = [trimtab.Float("x", 0, 1, default=0.9), trimtab.Int("n", 1, 4, default=1)]
+
+
+def create(client: trimtab.Client, name: str, **changes: Any) -> Study:
+    arguments: dict[str, Any] = {"space": SPACE, "objectives": [trimtab.Minimize("seconds")], "algorithm": "random"}
+    return client.create_study(name, **(arguments | changes))
+
+
+def test_policies_are_read_as_they_were_written(client: trimtab.Client, name: str) -> None:
+    create(
+        client,
+        name,
+        outcome_constraints=["mb <= 4096"],
+        resampling=trimtab.Policy("static", n=3),
+        estimator="mean",
+        pruning=["default", trimtab.Policy("limit", seconds=60.0)],
+        stopping={"any": [{"rule": "trials", "trials": 50}, {"rule": "seconds", "seconds": 3600.0}]},
+        final_check=trimtab.FinalCheck(width=0.1),
+        max_node_hours=2.5,
+    )
+    spec = client.get_study(name).spec
+    assert spec.outcome_constraints == ("mb <= 4096",)
+    assert spec.resampling == trimtab.Policy("static", n=3)
+    assert spec.estimator is not None
+    assert spec.estimator.name == "mean"
+    assert [policy.name for policy in spec.pruning] == ["default", "limit"]
+    assert spec.pruning[1].options == {"seconds": 60.0}
+    assert spec.stopping == {"any": [{"rule": "trials", "trials": 50}, {"rule": "seconds", "seconds": 3600.0}]}
+    assert spec.final_check is not None
+    assert spec.final_check.width == 0.1
+    assert spec.final_check.max_trials is not None, "what was left out has the service's default"
+    assert spec.max_node_hours == 2.5
+
+
+def test_a_specification_with_policies_comes_back_as_it_was() -> None:
+    spec = StudySpec(
+        space=tuple(SPACE),
+        objectives=(trimtab.Minimize("seconds"),),
+        constraints=(),
+        algorithm="gp",
+        algorithm_options={},
+        seed=0,
+        noisy=True,
+        max_trials=None,
+        max_time=None,
+        execution=None,
+        max_node_hours=1.5,
+        outcome_constraints=("mb <= 1",),
+        resampling=trimtab.Policy("thesis", filter=False),
+        estimator=trimtab.Policy("quantile", q=0.75),
+        pruning=(trimtab.Policy("asha", reduction=4),),
+        stopping={"all": [{"rule": "trials", "trials": 5}]},
+        final_check=trimtab.FinalCheck(level=0.9),
+    )
+    assert converters.from_spec(converters.to_spec(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"resampling": "often"}, "resampling.name"),
+        ({"resampling": 3}, "resampling"),
+        ({"resampling": trimtab.Policy("static", n=object())}, "resampling.options"),  # type: ignore[arg-type]
+        ({"pruning": ["default", "axe"]}, "pruning[1].name"),
+        ({"stopping": {"rule": "never"}}, "stopping.rule"),
+        ({"final_check": trimtab.FinalCheck(width=-1)}, "final_check.width"),
+        ({"final_check": True, "space": [trimtab.Bool("b")]}, "final_check"),
+    ],
+)
+def test_what_is_wrong_is_named(client: trimtab.Client, name: str, changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        create(client, name, **changes)
+    assert caught.value.data["field"] == field
+
+
+def test_replicates_come_with_their_origin(client: trimtab.Client, name: str) -> None:
+    study = create(client, name, resampling=trimtab.Policy("static", n=2), space=[trimtab.Float("x", 0, 1)])
+    study.optimize(lambda params: float(params["x"]), n_trials=4, progress=False)
+    assert [trial.origin for trial in study.trials()] == ["suggested", "replicate"] * 2
+
+
+def test_a_trial_that_is_too_slow_should_be_pruned(client: trimtab.Client, name: str) -> None:
+    study = create(client, name, pruning=trimtab.Policy("limit", seconds=5))
+    [trial] = study.ask()
+    steps = []
+    for step in range(10):
+        trial = study.report(trial, step=step, metrics=2.0 * step, elapsed=2.0 * step)
+        steps.append(step)
+        if trial.should_prune():
+            break
+    assert steps == [0, 1, 2, 3]
+    assert (trial.state, trial.seconds) == ("PRUNED", 6.0)
+    assert "5 s" in trial.reason
+    # It is not in hand any more: the next ask gives another one.
+    assert study.ask()[0].number == 2
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_optimize_goes_on_until_the_verdict(client: trimtab.Client, name: str, parallel: int) -> None:
+    study = create(client, name, max_trials=12, final_check=True)
+    count, guard = 0, threading.Lock()
+
+    def measure(params: trimtab.Params) -> float:
+        nonlocal count
+        with guard:
+            count += 1
+            luck = (count % 5) * 0.01
+        time.sleep(0.005 * (count % 3))
+        return 10 + float(params["x"]) + luck
+
+    assert study.verdict is None
+    study.optimize(measure, parallel=parallel, progress=False)
+    assert study.refresh().state == "COMPLETED"
+    assert study.verdict is not None
+    assert study.verdict.gain == pytest.approx(0.05, abs=0.04)
+    assert "%" in str(study.verdict)
+    assert study.status.search_end_reason
+    origins = [trial.origin for trial in study.trials()]
+    assert origins.count("check") == study.verdict.trials >= 8
+    assert len(origins) == 12 + study.verdict.trials
+    found = study.recommendation
+    assert found is not None
+    assert found.params == study.best_trial.params
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= found.value <= found.high
+
+
+def test_nothing_is_recommended_before_anything_was_measured(client: trimtab.Client, name: str) -> None:
+    study = create(client, name)
+    assert study.recommendation is None
+    assert study.algorithm == "random"
+
+
+def test_a_costly_designer_is_asked_at_the_end_once_more(client: trimtab.Client, name: str) -> None:
+    study = create(client, name, algorithm="gp", max_trials=8, final_check=trimtab.FinalCheck(max_trials=8))
+    study.optimize(lambda params: 5 + (float(params["x"]) - 0.2) ** 2, progress=False)
+    assert study.refresh().state == "COMPLETED"
+    assert study.verdict is not None
+    assert study.verdict.gain > 0
