@@ -108,7 +108,7 @@ class Genetics:
         count = 1
         while count < 2 * len(order):
             returned = {name: parent[name] for name in order[:count]}
-            repaired = self.complete({**child, **returned}, random)
+            repaired = self.complete({**parent, **child, **returned}, random)
             if self.space.feasible(repaired):
                 return repaired
             count *= 2

@@ -108,8 +108,8 @@ GP_OPTIONS: tuple[Option, ...] = (
         name="reference_point",
         type="text",
         default=None,
-        doc="What is just no longer of interest, a value for each objective: '120, 4096'; by default a little beyond the "
-        "worst of the Pareto set.",
+        doc="What is just no longer of interest, a value for each objective: '120, 4096'; by default a little beyond "
+        "the worst of the Pareto set.",
     ),
 )
 

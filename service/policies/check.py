@@ -94,7 +94,8 @@ class FinalCheck:
         n = len(defaults) + len(bests)
         gain = gain_interval(defaults, bests, self.level)
         if gain is None:
-            return Verdict("no measurable gain: too few trials of the final check worked", 0.0, 0.0, 0.0, n)
+            why = "too few trials of the final check worked" if n else "nothing was compared with the default"
+            return Verdict(f"no measurable gain: {why}", 0.0, 0.0, 0.0, n)
         if gain.low <= 0:
             worse = "the default is better" if gain.high < 0 else "no measurable gain"
             return Verdict(worse + self._interval(gain.low, gain.high), gain.estimate, gain.low, gain.high, n)

@@ -206,6 +206,23 @@ def aggregate_neighbours(
     return np.asarray((weights @ values) / weights.sum(1))
 
 
+# So many nearest others say what to expect of a configuration.
+_NEAREST = 5
+
+
+def surroundings(rows: FloatArray, values: FloatArray) -> FloatArray:
+    """[n]: the median of the values of each row's nearest others; that of all where there are too few to be near.
+
+    `rows`: [n, d] points of the unit cube; `values`: [n] their estimates. Costs a distance for every pair.
+    """
+    if len(rows) <= 2 * _NEAREST:
+        return np.full(len(rows), np.median(values))
+    squares = (rows**2).sum(1)
+    distance = squares[:, None] + squares[None, :] - 2 * rows @ rows.T
+    np.fill_diagonal(distance, np.inf)
+    return np.asarray(np.median(values[np.argpartition(distance, _NEAREST - 1, axis=1)[:, :_NEAREST]], axis=1))
+
+
 # Of freak runs on the bad side and on the good one: how often there is one, and how far it is off on average, in
 # deviations of ordinary runs. A shared system has slow hours, hardly ever fast ones.
 _FREAKS = {1.0: (0.1, 10.0), -1.0: (0.002, 3.0)}
@@ -245,7 +262,8 @@ def believe(
     freak, most often a slow one. What is the same for all is estimated first, robustly (empirical Bayes), then each
     posterior is computed on a grid. On the logarithm of the values where they have one sign, for noise grows with what
     is measured. So a single lucky run is drawn towards the others, of two runs that contradict each other the better
-    one is probably right, and of many the freaks have hardly a say.
+    one is probably right, and of many the freaks have hardly a say. Nothing is believed to be better than its best run:
+    good neighbours speak against luck, not for what did worse than they.
 
     Returns the beliefs about the `most` configurations with the best medians (None: all), and their places, ascending.
     """
@@ -266,7 +284,8 @@ def believe(
     for places, rows in blocks:
         kept = np.isin(places, wanted)
         if kept.any():
-            mean[places[kept]], deviation[places[kept]] = _posteriors(rows[kept], middle[places[kept]], spread, noise)
+            found, unsure = _posteriors(rows[kept], middle[places[kept]], spread, noise)
+            mean[places[kept]], deviation[places[kept]] = np.maximum(found, rows[kept].min(1)), unsure
     mean, deviation = mean[wanted], deviation[wanted]
     slope = scale.slope(mean)
     steepness = float(slope[np.argmin(mean)])

@@ -8,6 +8,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import Trial
-from service.policies.noise import FloatArray, believe
+from service.policies.noise import FloatArray, believe, surroundings
 
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
@@ -243,31 +244,55 @@ class Adaptive(Resampling):
     configuration is by how much they can be expected to improve the expected value of what would be recommended (the
     knowledge gradient; Frazier, Powell and Dayanik 2008), and is compared per measurement, with the best r (KG(*),
     Frazier and Powell 2010), since a single noisy measurement often changes nothing. Of new configurations the same is
-    asked for a sample of the space. The beliefs are the designer's posterior; without one, those of a hierarchical
-    normal model over robust estimates (empirical Bayes), in which a new configuration is like the latest ones were.
+    asked for a sample of the space.
+
+    What a replicate tells is worth as much later, while what is new shows the designer where to go. So where there is a
+    budget, replicates wait: it is counted how many would in turn be worth more than anything new, and they begin when
+    no more than so many trials are left. Then what is recommended gets more and more certain until the end.
+
+    The beliefs are the designer's posterior; without one, those of `noise.believe`, in which a new configuration is
+    like the latest ones were.
     """
 
+    # Replicates of one configuration that are looked at together.
     _DEPTHS = (1, 2, 3, 5, 8)
     _CONTENDERS = 24
-    _SAMPLE = 192
+    _NEAR, _EVERYWHERE = 48, 48
     _LATEST = 15
+    # More would take too long: configurations that are compared, or counted, and replicates that wait.
+    _MOST_COMPARED, _MOST_COUNTED, _MOST_WAITING = 250, 5000, 100
+
+    def __init__(
+        self, problem: Problem, *, seed: int, options: Mapping[str, object], budget: int | None, start: int
+    ) -> None:
+        super().__init__(problem, seed=seed, options=options, budget=budget, start=start)
+        self._encoding = Encoding(problem.space)
+        self._rows: dict[str, FloatArray] = {}
+
+    def learn(self, key: str, one: Measured, trial: Trial) -> None:
+        if key not in self._rows:
+            self._rows[key] = self._encoding.encode([one.configuration])[0]
 
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
-        contenders = [(key, one) for key, one in self.measured.items() if one.values and not one.closed]
+        contenders = self._contenders()
         if len(contenders) < 2 or len(self.measured) < self.start:
             return None
         left = None if self.budget is None else max(self.budget - self.done - sum(waiting.values()), 1)
-        beliefs, places = believe([one.values for _, one in contenders], most=self._CONTENDERS)
-        contenders = [contenders[place] for place in places]
-        found = predict([one.configuration for _, one in contenders])
-        if found is None:
+        if left is not None and left > self._MOST_WAITING:
+            return None
+        middles = np.array([statistics.median(one.values) for _, one in contenders])
+        kept = np.argsort(middles, kind="stable")[: self._MOST_COMPARED]
+        around = surroundings(np.array([self._rows[contenders[place][0]] for place in kept]), middles[kept])
+        beliefs, places = believe([contenders[place][1].values for place in kept], around, self._CONTENDERS)
+        contenders = [contenders[kept[place]] for place in places]
+        predicted = predict([one.configuration for _, one in contenders])
+        if predicted is None:
             mean, deviation, noise = beliefs.mean, beliefs.deviation, beliefs.noise
-            latest = sorted(self.measured.values(), key=lambda one: one.order)[-self._LATEST :]
-            recent = [statistics.median(one.values) for one in latest if one.values]
-            fresh_mean, fresh_deviation = np.array([statistics.median(recent)]), np.array([beliefs.spread])
+            fresh_mean, fresh_deviation = np.array([self._latest()]), np.array([beliefs.spread])
         else:
-            mean, deviation, noise = found.mean, found.deviation, found.noise
-            fresh = predict(self._sample())
+            mean, deviation, noise = predicted.mean, predicted.deviation, predicted.noise
+            best = [contenders[place][1].configuration for place in np.argsort(mean, kind="stable")[:4]]
+            fresh = predict(self._sample(best))
             assert fresh is not None
             fresh_mean, fresh_deviation = fresh.mean, fresh.deviation
         if noise <= 0:
@@ -275,57 +300,75 @@ class Adaptive(Resampling):
         # What is on its way will be known: it takes from the uncertainty, wherever the mean will go.
         asked = np.array([waiting.get(key, 0) for key, _ in contenders], dtype=float)
         deviation = deviation * noise / np.sqrt(noise**2 + asked * deviation**2)
-        order = np.argsort(mean, kind="stable")[: self._CONTENDERS]
-        best = float(mean[order[0]])
-        second = float(mean[order[1]]) if len(order) > 1 else math.inf
-        others = np.where(np.arange(len(mean)) == order[0], second, best)
-        again = self._worth(mean[order], deviation[order], others[order], noise, left)
-        new = self._worth(fresh_mean, fresh_deviation, np.full(len(fresh_mean), best), noise, left)
-        chosen = int(np.argmax(again))
-        import os
+        lowest = np.sort(mean)
+        others = np.where(mean == lowest[0], lowest[1], lowest[0])
+        deepest = self._DEPTHS[-1] if left is None else left
 
-        last = float(os.environ.get("LAST", "0"))
-        if left is not None and self.budget and left <= last * self.budget:
-            new = np.zeros(1)
-        elif os.environ.get("PHASE"):
+        def worth(place: int) -> float:
+            return _worth(float(mean[place] - others[place]), float(deviation[place]), noise, deepest)
+
+        new = 0.0
+        if len(self.measured) < self._size:
+            gaps = zip(fresh_mean - lowest[0], fresh_deviation, strict=True)
+            new = max(_worth(float(gap), float(unsure), noise, deepest) for gap, unsure in gaps)
+        elif left is None:
             return None
-        if float(again[chosen]) * self.number("eagerness") <= float(new.max(initial=0.0)):
-            return None
-        return contenders[int(order[chosen])][1].configuration
+        worths = np.array([worth(place) for place in range(len(contenders))])
+        chosen = int(np.argmax(worths))
+        threshold = new / self.number("eagerness")
+        wanted = 0
+        place = chosen
+        while worths[place] > threshold and wanted < (left or 1):
+            wanted += 1
+            deviation[place] *= noise / math.sqrt(noise**2 + deviation[place] ** 2)
+            worths[place] = worth(place)
+            place = int(np.argmax(worths))
+        return contenders[chosen][1].configuration if wanted >= (left or 1) else None
 
-    def _worth(
-        self, mean: FloatArray, deviation: FloatArray, other: FloatArray, noise: float, left: int | None
-    ) -> FloatArray:
-        """[n]: the knowledge gradient per measurement, at the depth where it is largest."""
-        found = np.zeros(len(mean))
-        for depth in self._DEPTHS:
-            if left is not None and depth > left:
-                break
-            change = deviation**2 / np.sqrt(deviation**2 + noise**2 / depth)
-            change = np.maximum(change, 1e-300)
-            z = -np.abs(mean - other) / change
-            found = np.maximum(found, change * _linear_loss(z) / depth)
-        return found
+    def _contenders(self) -> list[tuple[str, Measured]]:
+        """What may be recommended: of what kept the outcome constraints, if anything did."""
+        found = [(key, one) for key, one in self.measured.items() if one.values and not one.closed]
+        return [(key, one) for key, one in found if 2 * one.broken < len(one.values)] or found
 
-    def _sample(self) -> list[Configuration]:
-        """Configurations from all over the space, and others close to the best ones."""
+    @cached_property
+    def _size(self) -> float:
+        """How many configurations there are; infinite where that is not easily told."""
+        everything = self.problem.space.enumerate(self._MOST_COUNTED)
+        return math.inf if everything is None else len(everything)
+
+    def _latest(self) -> float:
+        """What the configurations were worth that were suggested last."""
+        latest = [one.values for one in list(self.measured.values())[-self._LATEST :] if one.values]
+        latest = latest or [one.values for one in self.measured.values() if one.values]
+        return statistics.median(statistics.median(values) for values in latest)
+
+    def _sample(self, best: Sequence[Configuration]) -> list[Configuration]:
+        """New configurations from all over the space, and others close to the best; those where there are none."""
         rng = np.random.default_rng([self.seed % 2**64, self.done])
-        encoding = Encoding(self.problem.space)
-        best = sorted((one for one in self.measured.values() if one.values), key=lambda one: min(one.values))[:4]
-        near = encoding.encode([one.configuration for one in best])
-        near = near[rng.integers(len(near), size=self._SAMPLE // 2)]
-        moved = near + rng.normal(0.0, 0.15, near.shape) * (rng.random(near.shape) < max(2 / near.shape[1], 0.3))
-        everywhere = rng.random((self._SAMPLE // 2, near.shape[1]))
-        found = encoding.decode(np.clip(np.vstack([moved, everywhere]), 0.0, 1.0))
-        kept = [one for one in found if self.problem.space.feasible(one)]
-        unseen = [one for one in kept if self.problem.space.key(one) not in self.measured]
-        return unseen or [one.configuration for one in best]
+        near = self._encoding.encode(best)[rng.integers(len(best), size=self._NEAR)]
+        moved = rng.random(near.shape) < max(2 / near.shape[1], 0.3)
+        near = near + moved * rng.normal(0.0, 0.15, near.shape)
+        everywhere = rng.random((self._EVERYWHERE, near.shape[1]))
+        found = self._encoding.decode(np.vstack([near, everywhere]))
+        new = [one for one in found if self.problem.space.key(one) not in self.measured]
+        return [one for one in new if self.problem.space.feasible(one)] or list(best)
 
 
-def _linear_loss(z: FloatArray) -> FloatArray:
-    """Expected excess of a standard normal variable over -z: density(z) + z * distribution(z)."""
-    distribution = np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in z])
-    return np.asarray(np.maximum(np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) + z * distribution, 0.0))
+def _worth(gap: float, deviation: float, noise: float, deepest: int) -> float:
+    """The knowledge gradient per measurement, at the depth where it is largest.
+
+    `gap`: how much more the mean is than that of the best other configuration.
+    """
+    found = 0.0
+    for depth in Adaptive._DEPTHS:
+        if depth > deepest:
+            break
+        change = deviation**2 / math.sqrt(deviation**2 + noise**2 / depth)
+        if change > 0:
+            z = -abs(gap) / change
+            loss = math.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) + 0.5 * z * math.erfc(-z / math.sqrt(2))
+            found = max(found, change * loss / depth)
+    return found
 
 
 @dataclass(frozen=True)

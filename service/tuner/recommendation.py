@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.core.encoding import Encoding, FloatArray
+from service.core.encoding import Encoding
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import Trial
-from service.policies.noise import aggregate_neighbours, believe
+from service.policies.noise import aggregate_neighbours, believe, surroundings
 
-_NEIGHBOURS = 5
 # Beyond so many configurations only the best are looked at: distances are quadratic in their number.
 _MOST = 500
 _NORMAL_95 = 1.96
@@ -115,7 +114,7 @@ def by_estimate(
     middles = np.array([statistics.median(found[place].values) for place in kept])
     counts = np.array([len(found[place].values) for place in kept], dtype=float)
     rows = Encoding(problem.space).encode([found[place].configuration for place in kept])
-    beliefs, _ = believe([found[place].values for place in kept], _around(rows, middles))
+    beliefs, _ = believe([found[place].values for place in kept], surroundings(rows, middles))
     values = beliefs.mean + raw[kept] - middles
     if neighbours > 0.0:
         values = aggregate_neighbours(rows, values, counts, neighbours)
@@ -133,13 +132,3 @@ def _recommendation(
         return Recommendation(configuration, sign * value, None, None)
     ends = sorted(sign * (value + side * _NORMAL_95 * deviation) for side in (-1, 1))
     return Recommendation(configuration, sign * value, ends[0], ends[1])
-
-
-def _around(rows: FloatArray, values: FloatArray) -> FloatArray:
-    """[n]: the median of each row's nearest others; that of all where there are too few for any to be near."""
-    if len(rows) <= 2 * _NEIGHBOURS:
-        return np.full(len(rows), np.median(values))
-    squares = (rows**2).sum(1)
-    distance = squares[:, None] + squares[None, :] - 2 * rows @ rows.T
-    np.fill_diagonal(distance, np.inf)
-    return np.median(values[np.argpartition(distance, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS]], axis=1)

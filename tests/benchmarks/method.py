@@ -5,7 +5,7 @@ needed. Every contestant has the same subjects, seeds and number of trials; dist
 
 Run as `python -m tests.benchmarks.method [--quick]`; needs the dependency group `bench`. The full form takes a day on
 two cores, most of it in the other libraries; its runs are kept in bench-results/method, and a run that was broken off
-goes on. `--quick` has three seeds, a few subjects and no Ax: some minutes.
+goes on. `--quick` has three seeds, a few subjects and no Ax: three minutes.
 """
 
 import math

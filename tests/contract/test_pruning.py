@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
@@ -77,6 +79,38 @@ def test_more_is_better_where_the_objective_says_so() -> None:
         feed(policy, [10.0, 11.0, 12.0, 13.0, 14.0])
         assert policy.prune(running(5.0)), name
         assert policy.prune(running(30.0)) is None, name
+
+
+CURVE = st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=8).map(
+    lambda values: [Step(step, value, float(step)) for step, value in enumerate(values)]
+)
+
+
+@given(
+    ended=st.lists(
+        st.tuples(
+            st.sampled_from([TrialState.COMPLETED, TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE]),
+            st.none() | st.floats(0.0, 1e6),
+            CURVE,
+        ),
+        max_size=12,
+    ),
+    own=CURVE,
+    seconds=st.floats(0.0, 1e6),
+)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_was_reported_the_same_history_gives_the_same_answer(
+    name: str, ended: list[tuple[TrialState, float | None, list[Step]]], own: list[Step], seconds: float
+) -> None:
+    at_once, piece_by_piece = make(name), make(name)
+    trials = [Trial(n, {"x": 0.5}, state, {}, seconds=took) for n, (state, took, _) in enumerate(ended)]
+    steps = {n: curve for n, (_, _, curve) in enumerate(ended)}
+    about = Running(99, {"x": 0.1}, seconds, own)
+    at_once.update(trials, steps)
+    for trial in trials:
+        piece_by_piece.prune(about)
+        piece_by_piece.update([trial], {trial.number: steps[trial.number]})
+    assert at_once.prune(about) == piece_by_piece.prune(about) == at_once.prune(about)
 
 
 def test_bad_input_is_refused(name: str) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
@@ -120,6 +122,34 @@ def test_better_means_the_objectives_goal(name: str) -> None:
     low.update(history(12))
     high.update(history(12, sign=-1.0))
     assert low.again(pending=[], predict=unknown) == high.again(pending=[], predict=unknown)
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.2, 0.4, 0.6]),
+        st.sampled_from([TrialState.COMPLETED] * 5 + [TrialState.FAILED, TrialState.INFEASIBLE, TrialState.PRUNED]),
+        st.floats(-1e9, 1e9) | st.sampled_from([0.0, 1.0, 1e-300]),
+        st.sampled_from(["suggested", "replicate", "default", "check", "added"]),
+    ),
+    max_size=30,
+)
+
+
+@given(runs=RUNS, waiting=st.lists(st.sampled_from([0.0, 0.2, 0.8]), max_size=4), model=st.booleans())
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happened_it_answers_with_something_sensible(
+    name: str, runs: list[tuple[float, TrialState, float, str]], waiting: list[float], model: bool
+) -> None:
+    policy = make(name, problem())
+    for number, (x, state, value, origin) in enumerate(runs, start=1):
+        metrics = {"seconds": value} if state in (TrialState.COMPLETED, TrialState.PRUNED) else {}
+        policy.update([Trial(number, {"x": x}, state, metrics, number, 1.0, origin)])
+    pending = [Trial(100 + place, {"x": x}, TrialState.ACTIVE, {}) for place, x in enumerate(waiting)]
+    again = policy.again(pending=pending, predict=flat if model else unknown)
+    if again is not None:
+        states = {state for x, state, _, origin in runs if x == again["x"] and origin != "check"}
+        assert TrialState.COMPLETED in states
+        assert not states & {TrialState.INFEASIBLE, TrialState.PRUNED}
 
 
 def test_unknown_names_and_options_are_refused(name: str) -> None:

@@ -34,7 +34,7 @@ from service.algorithms.gp.acquisition import (
     Sum,
 )
 from service.algorithms.gp.candidates import Region, search
-from service.algorithms.gp.fits import Fits, Kind, Process, Shape
+from service.algorithms.gp.fits import Fits, Kind, Process
 from service.algorithms.gp.known import Known
 from service.algorithms.gp.models import Layout, Points, Posterior, Prior
 from service.algorithms.gp.runs import Runs
@@ -220,15 +220,14 @@ class GpDesigner(Designer):
         known = Known(self.problem, self._trials, self._rows)
         prior, noisy_prior = Prior.of(self._layout, noisy=noisy), Prior.of(self._layout, noisy=True)
         several = len(self.problem.objectives) > 1
-        shape: Shape = "one of several" if several else "objective"
         runs = known.objectives()
         objectives = [
-            self._fits.process(one, Kind(f"objective {place}", shape, prior, robust=noisy))
+            self._fits.process(one, Kind(f"objective {place}", "plain" if several else "bent", prior, robust=noisy))
             for place, one in enumerate(runs)
             if self._multi.hypervolume or not several
         ]
         constraints = [
-            self._fits.process(one, Kind(f"constraint {place}", "margin", prior, robust=noisy))
+            self._fits.process(one, Kind(f"constraint {place}", "plain", prior, robust=noisy))
             for place, one in enumerate(known.margins())
             if len(one)
         ]
@@ -272,7 +271,7 @@ class GpDesigner(Designer):
         if len(models.runs) == 1 or self._multi.hypervolume:
             processes = models.objectives
         else:
-            kind = Kind("weighted", "objective", Prior.of(self._layout, noisy=self.problem.noisy), self.problem.noisy)
+            kind = Kind("weighted", "bent", Prior.of(self._layout, noisy=self.problem.noisy), self.problem.noisy)
             processes = [self._fits.process(multi.weighted(models.runs, random), kind)]
         incumbents = models.incumbents(processes)
         if not len(incumbents):

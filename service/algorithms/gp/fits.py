@@ -28,34 +28,28 @@ _ITERATIONS_FROM_SCRATCH, _ITERATIONS = 100, 30
 _MOST_POINTS, _MOST_POINTS_FROM_SCRATCH = 500, 250
 # While disturbed runs have a say in the hyper-parameters, few of them stand out: at first, too many are set aside.
 _LENIENCY = (0.4, 1.0, 1.0)
-_MILD = 1.0
+# Where the first runs were all believed and hardly differ by chance, neither do the others: what stands out is real.
+_NOISY = math.log(1e-3)
 _ROUNDS_WITH_BOUNDS = 3
 _REMEMBERED = 24
-
-
-Shape = Literal["objective", "one of several", "margin", "labels"]
 
 
 @dataclass(frozen=True)
 class Kind:
     """What is fitted.
 
-    `shape`: values are an "objective", for which the evidence chooses among logarithms; "one of several", where they
-    may only be such that differences still mean nearly what they do to the user; a "margin", of which only the scale is
-    changed; or "labels", which stay what they are. `robust`: runs may have been disturbed.
+    `shape`: values may be "bent" by the logarithm that the evidence chooses; "plain" ones differ by as much as they do
+    for the user; "labels" stay what they are. `robust`: runs may have been disturbed.
     """
 
     name: str
-    shape: Shape
+    shape: Literal["bent", "plain", "labels"]
     prior: Prior
     robust: bool = False
 
     def offsets(self, runs: Runs) -> tuple[float | None, ...]:
         """Those of the logarithm that come into question."""
-        able = offsets(runs.measured)
-        if self.shape == "one of several":
-            return tuple(one for one in able if one is None or one >= _MILD)
-        return able if self.shape == "objective" else (None,)
+        return offsets(runs.measured) if self.shape == "bent" else (None,)
 
     def scale(self, runs: Runs, offset: float | None) -> tuple[Scale, float]:
         """The outcomes' scale, and the logarithm of its derivative."""
@@ -197,7 +191,7 @@ class Fits:
         """The fit for all runs, from the one for the first of them."""
         theta, added = np.array(scratch.theta), scratch.added(runs)
         scale, _ = kind.scale(runs, scratch.offset)
-        if kind.robust:
+        if kind.robust and (scratch.disturbed or theta[-1] > _NOISY):
             added, _ = noise.pursue(runs, scale.apply(runs.values), self._layout, theta, added)
         points = self._points(runs, scale, added, theta)
         theta, _ = self._evidence(points, kind).fit([theta], _ITERATIONS)

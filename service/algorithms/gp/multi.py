@@ -3,9 +3,7 @@
 `hypervolume`: the logarithm of how much it is expected to grow the volume between the set and a reference point, where
 the set is itself uncertain: what BoTorch's qLogNoisyExpectedHypervolumeImprovement estimates for one new point beside
 pending ones (Daulton, Balandat and Bakshy, "Parallel Bayesian optimization of multiple noisy objectives with expected
-hypervolume improvement", NeurIPS 2021; Ament et al., 2023), in closed form for the new point's own values. Volumes are
-those of the outcomes as they are modelled: `fits` keeps to scales on which differences mean nearly what they do to the
-user.
+hypervolume improvement", NeurIPS 2021; Ament et al., 2023), in closed form for the new point's own values.
 
 `scalarise`: a random weighting of the objectives, another one for every suggestion, is improved as a single objective
 would be (Knowles, "ParEGO", 2006).
@@ -36,6 +34,8 @@ _CHUNK = 1024
 # How far an inferred reference point lies beyond the worst of the Pareto set, in spans of the set.
 _BEYOND_WORST = 0.1
 _BEYOND_BEST = 0.5
+# In standard deviations, against overflows.
+_FARTHEST = 1e6
 _AUGMENTED = 0.05
 
 
@@ -155,7 +155,7 @@ class LogHypervolumeImprovement:
     def _parts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, list[tuple[FloatArray, ...]]]:
         """[b] values; [b, draws, cells] shares in them; and for each objective the parts of the derivatives."""
         total: FloatArray = np.zeros(())
-        parts = []
+        parts: list[tuple[FloatArray, ...]] = []
         for objective, (posterior, drawn) in enumerate(zip(self._posteriors, self._white, strict=True)):
             white, deviation, slope = posterior.project(rows)
             mean = posterior.mean + white.T @ drawn
@@ -164,12 +164,11 @@ class LogHypervolumeImprovement:
             )
             total = total + extent
             parts.append((white, deviation, slope, by_mean, by_deviation))
-        assert total.ndim == 3
-        largest = total.max((1, 2), keepdims=True)
-        share = np.exp(total - largest)
-        summed = share.sum((1, 2), keepdims=True)
-        value = (largest + np.log(summed / share.shape[1])).ravel()
-        return np.asarray(value), np.asarray(share / summed), parts
+        largest: FloatArray = total.max((1, 2), keepdims=True)
+        share: FloatArray = np.exp(total - largest)
+        summed: FloatArray = share.sum((1, 2), keepdims=True)
+        value: FloatArray = (largest + np.log(summed / share.shape[1])).ravel()
+        return value, share / summed, parts
 
 
 def _extent(
@@ -179,16 +178,14 @@ def _extent(
 
     E[min(f, high) - low, at least 0] is the improvement on `low` less that on `high`.
     """
-    above_low = (mean - low) / deviation
-    above_high = (mean - high) / deviation
+    above_low = np.maximum((mean - low) / deviation, -_FARTHEST)
+    above_high = np.maximum((mean - high) / deviation, -_FARTHEST)
     log_low, ratio_low = log_improvement_of(above_low)
-    log_high, ratio_high = log_improvement_of(np.maximum(above_high, -1e6))
+    log_high, ratio_high = log_improvement_of(above_high)
     left = np.where(np.isinf(high), 0.0, np.exp(log_high - log_low))
     rest = np.maximum(1.0 - left, 1e-12)
     by_mean = (ratio_low - left * ratio_high) / (deviation * rest)
-    by_deviation = (1.0 - above_low * ratio_low - left * (1.0 - np.maximum(above_high, -1e6) * ratio_high)) / (
-        deviation * rest
-    )
+    by_deviation = (1.0 - above_low * ratio_low - left * (1.0 - above_high * ratio_high)) / (deviation * rest)
     return log_low + np.log(rest) + np.log(deviation), by_mean, by_deviation
 
 
@@ -211,11 +208,15 @@ def _cells(values: FloatArray, reference: FloatArray) -> tuple[FloatArray, Float
 
 
 def _inferred(expected: FloatArray) -> FloatArray:
-    """[m]: a little beyond the worst of the Pareto set of these outcomes."""
+    """[m]: a little beyond the worst of the Pareto set of these outcomes, and of all but a tenth of them.
+
+    Of the set alone, it would keep a set that is still narrow from growing.
+    """
     front = expected[non_dominated(-expected)]
     span = np.ptp(front, axis=0)
     span = np.where(span > 0.0, span, np.ptp(expected, axis=0))
-    return np.asarray(front.min(0) - _BEYOND_WORST * np.where(span > 0.0, span, 1.0))
+    beyond = front.min(0) - _BEYOND_WORST * np.where(span > 0.0, span, 1.0)
+    return np.asarray(np.minimum(beyond, np.quantile(expected, 0.1, axis=0)))
 
 
 def _fronts_first(expected: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from service.core.encoding import FloatArray
 OFFSETS: tuple[float | None, ...] = (None, 1.0, 0.1, 0.01)
 _FARTHEST = 1e6
 _WINSOR = 5.0
+_LEAST_UNIT = 1e-3
 
 
 def offsets(values: FloatArray) -> tuple[float | None, ...]:
@@ -46,7 +47,8 @@ class Scale:
         best = float(values.min())
         # Halved, so that no difference of finite numbers overflows.
         gaps = np.clip(values / 2.0 - best / 2.0, 0.0, None)
-        unit = float(np.median(gaps)) or float(gaps.max()) or 1.0
+        # Where most values are next to the best, their distance is no measure for the others'.
+        unit = max(float(np.median(gaps)), _LEAST_UNIT * float(np.quantile(gaps, 0.9))) or float(gaps.max()) or 1.0
         gaps = np.minimum(gaps / unit, _FARTHEST)
         farthest = _FARTHEST
         if offset is None:

@@ -291,8 +291,8 @@ def test_an_exhausted_space_is_followed_by_the_check_too(principal: Principal, a
         try:
             open_trials += ask(principal, name, at_once)
         except Conflict as conflict:
-            assert conflict.code == "results_awaited"
-            assert open_trials
+            if conflict.code != "results_awaited" or not open_trials:
+                raise
         trial = open_trials.pop(0)
         origins.append(trial.origin)
         tell(principal, name, trial, float(trial.params["n"]))

@@ -146,11 +146,11 @@ def test_noise_counts_each_configuration_by_its_replicates() -> None:
 
 def test_a_lucky_run_is_not_believed_and_replicates_are() -> None:
     rng = np.random.default_rng(0)
-    groups = [list(rng.normal(12.0, 1.0, 2)) for _ in range(30)]
-    beliefs, _ = noise.believe([*groups, [9.0], [9.6, 9.7, 9.8, 9.7, 9.6]])
-    assert int(np.argmin(beliefs.mean)) == 31
-    assert beliefs.mean[30] > 9.8
-    assert beliefs.deviation[30] > 1.5 * beliefs.deviation[31]
+    groups = [list(rng.normal(12.0, 1.0, 3)) for _ in range(60)]
+    beliefs, _ = noise.believe([*groups, [9.5], [9.9, 9.6, 10.2, 9.0, 10.6]])
+    assert int(np.argmin(beliefs.mean)) == 61
+    assert beliefs.mean[60] > 10.2
+    assert beliefs.deviation[60] > 1.2 * beliefs.deviation[61]
     assert (beliefs.low < beliefs.mean).all()
     assert (beliefs.mean < beliefs.high).all()
 
@@ -207,10 +207,21 @@ def test_beliefs_are_finite_whatever_the_values(groups: list[list[float]]) -> No
     assert beliefs.measured is any(len(group) > 1 for group in groups)
 
 
-def test_neighbours_speak_for_what_lies_among_them() -> None:
-    groups = [[10.0, 10.1], [10.2, 10.0], [14.0, 14.2], [9.7], [9.7]]
-    beliefs, _ = noise.believe(groups, around=np.array([10.0, 10.0, 14.0, 10.0, 14.0]))
-    assert beliefs.mean[3] < beliefs.mean[4]
+def test_neighbours_speak_against_luck() -> None:
+    """Two runs alike: one where such values are common, one where everything around is much worse."""
+    rng = np.random.default_rng(1)
+    around = np.array([10.0 + place % 3 for place in range(90)] + [10.0, 13.0])
+    groups = [list(one * np.exp(0.05 * rng.normal() + 0.06 * rng.normal(size=2))) for one in around[:90]]
+    beliefs, _ = noise.believe([*groups, [9.5], [9.5]], around)
+    assert 9.5 < beliefs.mean[90] < beliefs.mean[91] - 0.1
+
+
+def test_neighbours_do_not_speak_for_what_did_worse_than_they() -> None:
+    """A single slow run among fast neighbours may have been a freak, but nobody has seen it to be good."""
+    rng = np.random.default_rng(3)
+    groups = [list(25 * np.exp(0.05 * rng.normal(size=2))) for _ in range(30)]
+    beliefs, _ = noise.believe([*groups, [48.0]], np.full(31, 25.0))
+    assert beliefs.mean[30] == pytest.approx(48.0)
 
 
 def test_a_point_without_its_own_value_is_its_neighbours() -> None:
@@ -218,3 +229,12 @@ def test_a_point_without_its_own_value_is_its_neighbours() -> None:
     found = noise.aggregate_neighbours(rows, np.array([1.0, 3.0, 10.0]), np.ones(3), 0.1, itself=False)
     assert found[0] == pytest.approx(3.0, abs=0.01)
     assert found[2] == pytest.approx(3.0, abs=0.1)
+
+
+def test_surroundings_are_the_nearest_others() -> None:
+    rows = np.linspace(0, 1, 21)[:, None]
+    found = noise.surroundings(rows, np.arange(21.0))
+    assert found[0] == 3.0  # of 1 to 5
+    assert found[20] == 17.0
+    assert found[10] == pytest.approx(10.0, abs=1.0)
+    assert list(noise.surroundings(rows[:3], np.array([1.0, 5.0, 6.0]))) == [5.0] * 3

@@ -6,7 +6,7 @@ import pytest
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
-from service.core.space import Configuration, FloatParameter, Space
+from service.core.space import Configuration, FloatParameter, IntParameter, Space
 from service.core.trial import Trial
 from service.policies import resampling
 from service.policies.resampling import Resampling
@@ -125,11 +125,11 @@ def test_adaptive_goes_on_where_something_new_may_be_better() -> None:
 def test_what_was_left_is_taken_up_again_only_when_the_designer_comes_back_to_it() -> None:
     """The interval that is asked for gets narrower with every trial: what was enough once stays enough."""
     policy = make("thesis", filter=False)
-    measure(policy, 0.5, 10.0, 12.0)  # 5.5 of a mean of 11, where all of it is allowed
+    measure(policy, 0.5, 10.0, 12.0)  # 3.9 of a mean of 11, where nearly all of it is allowed
     assert again(policy) is None
-    measure(policy, 0.1, *[10.0] * 98)
+    measure(policy, 0.1, *[10.0] * 150)
     assert again(policy) is None
-    measure(policy, 0.5, 11.0)
+    measure(policy, 0.5, 13.0)  # 3.5 of a mean of 11.7, where 0.21 of it is allowed
     assert again(policy) == {"x": 0.5}
 
 
@@ -176,8 +176,8 @@ def test_the_filter_compares_with_the_others_alone() -> None:
     policy = make("thesis", dynamic_interval=False, threshold=0.01)
     measure(policy, 0.5, 4.0, 8.0)
     assert again(policy) == {"x": 0.5}  # there are no others yet
-    measure(policy, 0.1, 6.2)
-    measure(policy, 0.5, 6.0)  # 0.96 of 6.2, which is allowed; of 6.1, the median of all, it would not be
+    measure(policy, 0.1, 6.3, 6.3)
+    measure(policy, 0.5, 5.95)  # 0.944 of 6.3, where 0.951 is allowed; of 6.3 and all of its own it is 0.944 of 6.125
     assert again(policy) == {"x": 0.5}
 
 
@@ -209,11 +209,26 @@ def test_adaptive_measures_nothing_again_where_there_is_no_noise_or_nothing_to_c
 
 def test_adaptive_leaves_what_breaks_an_outcome_constraint() -> None:
     problem = Problem.build(PROBLEM.space, PROBLEM.objectives, outcome_constraints=["mb <= 10"])
-    policy = made("adaptive", problem, {})
-    measure(policy, 0.25, 10.0, mb=99.0)
-    measure(policy, 0.75, 10.0, mb=1.0)
-    measure(policy, 0.1, 14.0, mb=1.0)
-    assert again(policy, noisy_model) == {"x": 0.75}
+    for mb, expected in ((1.0, {"x": 0.25}), (99.0, None)):
+        policy = made("adaptive", problem, {})
+        measure(policy, 0.25, 10.0, mb=mb)
+        measure(policy, 0.75, 10.0, mb=1.0)
+        measure(policy, 0.1, 14.0, mb=1.0)
+        assert again(policy, noisy_model) == expected
+
+
+def test_adaptive_waits_with_replicates_while_there_is_time_for_them() -> None:
+    def model(configurations: Sequence[Configuration]) -> Prediction:
+        """Two contenders, and some hope elsewhere."""
+        known = noisy_model(configurations)
+        seen = np.array([one["x"] in (0.1, 0.25, 0.75) for one in configurations])
+        return Prediction(np.where(seen, known.mean, 10.4), np.where(seen, known.deviation, 0.4), 0.5)
+
+    for budget, expected in ((90, None), (4, {"x": 0.25}), (None, {"x": 0.25})):
+        policy = made("adaptive", PROBLEM, {}, budget=budget)
+        for x in (0.25, 0.75, 0.1):
+            measure(policy, x, 10.0)
+        assert again(policy, model) == expected, budget
 
 
 def test_adaptive_takes_more_replicates_towards_the_end_of_the_budget() -> None:
@@ -229,3 +244,12 @@ def test_adaptive_takes_more_replicates_towards_the_end_of_the_budget() -> None:
             measure(policy, x, float((10 + 5 * x) * np.exp(0.05 * rng.normal())), origin="")
     assert halves[1] > halves[0]
     assert 0.05 < halves.sum() / (6 * 80) < 0.8
+
+
+def test_adaptive_spends_what_is_left_of_a_budget_where_nothing_new_is_left() -> None:
+    problem = Problem.build(Space.build([IntParameter("n", 1, 4)]), [Objective("seconds", "minimize")])
+    for budget, answers in ((40, True), (None, False)):
+        policy = made("adaptive", problem, {}, budget=budget)
+        for n in (1, 2, 3, 4):
+            policy.update([Trial(n, {"n": n}, TrialState.COMPLETED, {"seconds": 10.0 + n})])
+        assert (again(policy) is not None) is answers

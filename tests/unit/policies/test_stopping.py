@@ -143,10 +143,9 @@ def test_what_breaks_an_outcome_constraint_is_no_best() -> None:
 
     def at(*runs: tuple[float, float]) -> Progress:
         history = History(problem)
-        history.update(
-            Trial(number, {"x": number / 99}, TrialState.COMPLETED, {"seconds": seconds, "mb": mb})
-            for number, (seconds, mb) in enumerate(runs)
-        )
+        for number, (seconds, mb) in enumerate(runs):
+            metrics = {"seconds": seconds, "mb": mb}
+            history.update([Trial(number, {"x": number / 99}, TrialState.COMPLETED, metrics)])
         return Progress(history, 0.0, 0.0)
 
     rule = {"rule": "best_improvement", "trials": 2}

@@ -114,6 +114,24 @@ def test_only_completed_trials_with_a_finite_value_count() -> None:
     assert measured(problem, [*others, broken]) == []
 
 
+def test_neighbours_may_decide() -> None:
+    """The best run of all is among bad ones, and a good region has many that are nearly as good."""
+    runs = [(n, 20.0) for n in range(1, 30)] + [(n, 9.0) for n in (60, 61, 62, 63)] + [(15, 8.0), (15, 8.2)]
+    found = measured(SECONDS, trials(SECONDS, *runs))
+    assert by_estimate(SECONDS, found, MEDIAN, neighbours=0.05).configuration["n"] in (60, 61, 62, 63)
+
+
+def test_a_pruned_replicate_counts_against_its_configuration() -> None:
+    problem = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=False)
+    ran = trials(problem, (1, 3.0), (1, 3.8), (2, 3.4), (2, 3.6))
+    stopped = [
+        Trial(number, {"n": n}, TrialState.PRUNED, {"seconds": bound})
+        for number, n, bound in ((9, 1, 5.0), (10, 3, 1.0))
+    ]
+    assert by_estimate(problem, measured(problem, ran), MEAN).configuration == {"n": 1}
+    assert by_estimate(problem, measured(problem, [*ran, *stopped]), MEAN).configuration == {"n": 2}
+
+
 def test_many_configurations_cost_little() -> None:
     random = np.random.default_rng(0)
     problem = Problem.build(

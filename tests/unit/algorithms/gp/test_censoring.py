@@ -54,7 +54,7 @@ def test_bounds_beat_dropping_and_believing_what_was_stopped() -> None:
         return np.asarray(10.0 + 8.0 * (rows[:, 0] - 0.3) ** 2 + 6.0 * (rows[:, 1] - 0.7) ** 2)
 
     layout = Layout((0, 1), ())
-    kind = Kind("objective", "objective", Prior.of(layout, noisy=True), robust=True)
+    kind = Kind("objective", "bent", Prior.of(layout, noisy=True), robust=True)
     errors = {"bounds": 0.0, "dropped": 0.0, "believed": 0.0}
     for seed in range(8):
         random = np.random.default_rng(seed)
