@@ -6,12 +6,26 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from http import HTTPStatus
+from pathlib import Path
 
 import django
 import grpc
+from django.conf import settings
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from service._gen import tuning_pb2, tuning_pb2_grpc
+
 PATIENCE_SECONDS = 60.0
+
+
+class ForeignService(Exception):
+    """Another Trimtab service answers on this one's port."""
+
+    def __init__(self, address: str, option: str) -> None:
+        super().__init__(
+            f"Another service has taken {address} in the meantime. Choose another port with {option} (0: any free one)."
+        )
 
 
 def wait_for_console(url: str, end: float) -> None:
@@ -47,6 +61,32 @@ def wait_for_grpc(address: str, end: float) -> None:
             time.sleep(0.05)
 
 
+def check_ours(console: str, address: str, token: str) -> None:
+    """Raises ForeignService where a port takes no token of this service: the ports were free when the supervisor
+    looked, so another service may have been faster, and would otherwise be announced as this one."""
+    bearer = f"Bearer {token}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(
+            urllib.request.Request(f"{console}/api/v1/studies?page_size=1", headers={"Authorization": bearer})
+        ):
+            pass
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.UNAUTHORIZED:
+            raise ForeignService(console, "--port") from error
+        raise
+    with grpc.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
+        stub = tuning_pb2_grpc.TuningServiceStub(channel)
+        try:
+            stub.ListStudies(
+                tuning_pb2.ListStudiesRequest(page_size=1), metadata=(("authorization", bearer),), timeout=30
+            )
+        except grpc.RpcError as error:
+            if isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.UNAUTHENTICATED:
+                raise ForeignService(address, "--grpc-port") from error
+            raise
+
+
 def login_link(console: str) -> str:
     """A link that signs the administrator in to the console, once, within 15 minutes. Needs Django's set-up."""
     from service.identity.login import create_code
@@ -55,12 +95,13 @@ def login_link(console: str) -> str:
 
 
 def main(console: str, address: str) -> None:
-    """Prints a login link and the line `ready` when everything answers."""
+    """Prints a login link and the line `ready` when everything answers. Raises TimeoutError, ForeignService."""
     end = time.monotonic() + PATIENCE_SECONDS
     django.setup()
     link = login_link(console)
     wait_for_grpc(address, end)
     wait_for_console(console, end)
+    check_ours(console, address, Path(settings.TRIMTAB_ADMIN_TOKEN_FILE).read_text().strip())
     print(f"Sign in to the console, once, within 15 minutes: {link}")
     print(f"ready console={console} grpc={address}", flush=True)
 
@@ -68,6 +109,6 @@ def main(console: str, address: str) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1], sys.argv[2])
-    except (TimeoutError, urllib.error.URLError) as error:
+    except (TimeoutError, ForeignService, urllib.error.URLError, grpc.RpcError) as error:
         os.write(2, f"{error}\n".encode())
         sys.exit(1)

@@ -1,5 +1,6 @@
 """`trimtab-service up` as its user meets it: start, stop, crashes, mistakes."""
 
+import json
 import os
 import signal
 import subprocess
@@ -74,6 +75,23 @@ def test_second_service_on_the_same_data_is_refused(embedded_service: EmbeddedSe
     assert f"is in use by the service that runs as process {embedded_service.pid}" in done.stderr
     assert "Traceback" not in done.stderr
     assert answers(embedded_service)
+
+
+def test_another_service_on_its_port_is_not_announced(embedded_service: EmbeddedService, tmp_path: Path) -> None:
+    for name in ("admin-token", "secret-key"):
+        (tmp_path / name).write_text("another-service's\n")
+    found = json.loads((embedded_service.data_dir / "service.json").read_text())
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "service.config.settings.embedded",
+        "TRIMTAB_DATA_DIR": str(tmp_path),
+        "DATABASE_URL": found["database_url"],
+    }
+    command = [sys.executable, "-m", "service.embedded.announce", found["console"], found["grpc"]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Another service has taken {found['console']} in the meantime.")
+    assert "ready" not in done.stdout
 
 
 def test_taken_port_is_named(embedded_service: EmbeddedService, tmp_path: Path) -> None:
