@@ -35,7 +35,8 @@ screen = Console(highlight=False)
 def main() -> int:
     """Runs the demonstration; 1 when a part of it failed."""
     options = arguments()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in its background without the first
+        signal.signal(number, signal.default_int_handler)
     try:
         with Parts(options.data_dir.absolute(), free_or_any(8470), free_or_any(8471)) as parts:
             demonstrate(parts, options)
