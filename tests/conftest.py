@@ -1,6 +1,7 @@
 """Fixtures for all tests: real servers, started when the first test needs them."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
 from tests.factories.service import EmbeddedService, postgres_server, redis_server
+
+# A shell's background work ignores Ctrl-C, and so would every process that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -89,6 +89,8 @@ class Run:
         self._no_more = False
         # The final check has nothing to measure before one of the running trials has a result.
         self._awaiting = False
+        # Whether a result was told after the running ask was sent, which may not have seen it.
+        self._told_since = False
         self._running: dict[int, Trial] = {}
         self._begun = 0
         self._failures_in_a_row = 0
@@ -141,7 +143,7 @@ class Run:
         if self._left is not None:
             count = min(count, self._left)
         if count > 0 and not self._asking and not self._awaiting and not self._no_more:
-            self._asking = True
+            self._asking, self._told_since = True, False
             threading.Thread(target=self._ask_for, args=(count,), name="trimtab-ask", daemon=True).start()
 
     def _ask_for(self, count: int) -> None:
@@ -163,8 +165,8 @@ class Run:
 
     def _take_trials(self, trials: list[Trial], error: BaseException | None) -> None:
         self._asking = False
-        if isinstance(error, TrimtabError) and error.code == RESULTS_AWAITED and self._running:
-            self._awaiting = True
+        if isinstance(error, TrimtabError) and error.code == RESULTS_AWAITED and (self._running or self._told_since):
+            self._awaiting = not self._told_since
             return
         if error is not None and not self._is_an_end(error):
             self._stop(error)
@@ -250,7 +252,7 @@ class Run:
 
     def _take_result(self, trial: Trial, told: Trial | None, error: BaseException | None) -> None:
         del self._running[trial.number]
-        self._awaiting = False
+        self._awaiting, self._told_since = False, True
         if told is not None:
             self._progress.update(told)
         if error is None:

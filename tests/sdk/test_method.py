@@ -139,6 +139,32 @@ def test_optimize_goes_on_until_the_verdict(client: trimtab.Client, name: str, p
     assert found.low <= found.value <= found.high
 
 
+def test_a_refusal_that_a_result_has_overtaken_ends_nothing(
+    client: trimtab.Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = create(client, name, max_trials=6, final_check=True)
+    ask, overtaken = study.ask, 0
+
+    def ask_slowly(count: int = 1, **options: Any) -> list[trimtab.Trial]:
+        nonlocal overtaken
+        try:
+            return ask(count, **options)
+        except trimtab.errors.Conflict as conflict:
+            if conflict.data.get("open"):
+                overtaken += 1
+                time.sleep(0.2)  # the trials that are awaited end before this is heard
+            raise
+
+    def measure(params: trimtab.Params) -> float:
+        time.sleep(0.05)
+        return 10 + float(params["x"])
+
+    monkeypatch.setattr(study, "ask", ask_slowly)
+    study.optimize(measure, parallel=4, progress=False)
+    assert overtaken
+    assert study.refresh().state == "COMPLETED"
+
+
 def test_nothing_is_recommended_before_anything_was_measured(client: trimtab.Client, name: str) -> None:
     study = create(client, name)
     assert study.recommendation is None
