@@ -75,7 +75,7 @@ class Prior:
         count, choices = len(layout.numeric), len(layout.categorical)
         # The mode of a lengthscale is the square root of the dimension: distances grow as fast.
         scaled = 0.5 * math.log(max(count + choices, 1))
-        noise = (-9.0, 3.0, math.log(1e-8), math.log(2.0)) if noisy else (-16.0, 1.0, math.log(1e-8), math.log(1e-6))
+        noise = (-7.0, 3.0, math.log(1e-8), math.log(2.0)) if noisy else (-16.0, 1.0, math.log(1e-8), math.log(1e-6))
         parts = [
             *[(scaled, 1.0, math.log(0.02), math.log(1e3))] * count,
             *[(0.0, 1.0, math.log(0.01), math.log(1e3))] * choices,
