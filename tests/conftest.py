@@ -13,6 +13,7 @@ import pytest
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
 from tests.factories.service import EmbeddedService, postgres_server, redis_server
+from tests.factories.slurm import Slurm, slurm_cluster
 
 # A shell's background work ignores Ctrl-C, and so would every process that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -50,6 +51,21 @@ def embedded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embed
     """A running `trimtab-service up` that tests share: use study names of your own, and kill nothing in it."""
     with EmbeddedService(tmp_path_factory.mktemp("service")) as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def slurm_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """The cluster behind `slurm`."""
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slurm(slurm_session: Slurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
+    """A real Slurm, which this process and those that it starts find by themselves. At a test's end no job is left."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm_session.configuration))
+    yield slurm_session
+    slurm_session.settle()
 
 
 @pytest.fixture

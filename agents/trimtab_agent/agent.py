@@ -13,8 +13,7 @@ from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.errors import CallError
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import Settlement
-from trimtab_agent.runners.base import Outcome
-from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
 
 logger = logging.getLogger(__name__)
@@ -24,7 +23,7 @@ logger = logging.getLogger(__name__)
 FAREWELL = 2.0
 
 
-async def serve(config: Config, components: Mapping[str, Component], journal: Journal) -> None:
+async def serve(config: Config, components: Mapping[str, Component], journal: Journal, runner: Runner) -> None:
     """Runs until SIGTERM or SIGINT, then ends every trial, gives their leases back and returns.
 
     Raises:
@@ -35,7 +34,6 @@ async def serve(config: Config, components: Mapping[str, Component], journal: Jo
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, list(components.values())) as control:
-        runner = LocalRunner()
         trials = TrialRunner(config, components, journal, runner, control)
         for entry in journal.entries():
             trials.resume(entry)

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.runners.base import Runner
+
+# where trials run
+RUNNERS = ("local", "slurm")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,25 @@ class Config:
         if not token or any(ord(character) <= 32 or ord(character) > 126 for character in token):
             raise ConfigError(f"--token-file {self.token_file} must hold one token, printable and without spaces")
         return token
+
+
+def make_runner(name: str, slurm_options: Sequence[str]) -> Runner:
+    """The runner of this name, one of `RUNNERS`.
+
+    Raises:
+        ConfigError: this machine or an option does not allow it.
+    """
+    if name == "slurm":
+        from trimtab_agent.runners import slurm, slurm_client
+
+        slurm.check_options(slurm_options)
+        slurm_client.require_programs()
+        return slurm.SlurmRunner(slurm_options)
+    if slurm_options:
+        raise ConfigError(f"--slurm-option {slurm_options[0]!r} has a meaning only with --runner slurm")
+    from trimtab_agent.runners.local import LocalRunner
+
+    return LocalRunner()
 
 
 def default_state() -> Path:

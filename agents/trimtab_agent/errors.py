@@ -42,6 +42,10 @@ class NotInComponentError(AgentError):
     configuration's fault."""
 
 
+class NotAcceptedError(AgentError):
+    """The scheduler does not take the job, and would not take another configuration's either."""
+
+
 class JournalError(AgentError):
     """The state directory cannot be used."""
 

@@ -47,12 +47,31 @@ def parser() -> argparse.ArgumentParser:
         help="size of the build cache (default: %(default)s MiB)",
     )
 
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument(
+        "--runner",
+        choices=configuration.RUNNERS,
+        default="local",
+        help="where trials run: local: on this machine; slurm: as batch jobs, with --state-dir on a file system "
+        "that the nodes share (default: %(default)s)",
+    )
+    where.add_argument(
+        "--slurm-option",
+        action="append",
+        default=[],
+        metavar="--NAME=VALUE",
+        help="option of sbatch for every job, such as --slurm-option=--partition=short or --slurm-option=--exclusive; "
+        "a trial's own options override it; may be repeated",
+    )
+
     run = commands.add_parser(
         "run",
-        parents=[state],
+        parents=[state, where],
         help="take leases from the service and run their trials, until SIGTERM or SIGINT",
         epilog="example:\n  trimtab-agent run --server tune.example.org:443 --tls --token-file /etc/trimtab/token \\\n"
-        "      --components /etc/trimtab/components --slots 1 --label partition=short",
+        "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
+        "  trimtab-agent run --server tune.example.org:443 --tls --token-file ~/token --components ~/components \\\n"
+        "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
@@ -65,7 +84,8 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=1,
         metavar="N",
-        help="trials that may run side by side (default: 1, so that none disturbs another's timing)",
+        help="trials that may run side by side, or jobs in Slurm, pending ones included (default: 1, so that none "
+        "disturbs another's timing)",
     )
     run.add_argument("--name", default=configuration.default_name(), help="shown to users (default: %(default)s)")
     run.add_argument(
@@ -82,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
     )
 
     attempt = commands.add_parser(
-        "try", parents=[state], help="run one trial here, without a service, and print its metrics"
+        "try", parents=[state, where], help="run one trial here, without a service, and print its metrics"
     )
     attempt.add_argument("component", metavar="COMPONENT", help="name of the component, or its file")
     attempt.add_argument(
@@ -131,6 +151,7 @@ def _run(options: argparse.Namespace) -> None:
         ca_file=options.tls_ca,
     )
     settings.token()
+    runner = configuration.make_runner(options.runner, options.slurm_option)
     if settings.ca_file and not settings.ca_file.is_file():
         raise ConfigError(f"--tls-ca {settings.ca_file} is not a file")
     components = _load(options.components, options.state_dir)
@@ -140,7 +161,7 @@ def _run(options: argparse.Namespace) -> None:
 
     journal = Journal(settings.state)
     try:
-        asyncio.run(serve(settings, components, journal))
+        asyncio.run(serve(settings, components, journal, runner))
     finally:
         journal.close()
 
@@ -163,7 +184,9 @@ def _try(options: argparse.Namespace) -> None:
             f"{options.components} has no component {options.component!r}; it has {', '.join(components)}"
         )
     application = options.application or next(iter(component.applications))
-    done = try_once(component, application, options.set, options.state_dir.absolute(), options.build_cache_mib << 20)
+    runner = configuration.make_runner(options.runner, options.slurm_option)
+    state = options.state_dir.absolute()
+    done = try_once(component, application, options.set, state, options.build_cache_mib << 20, runner)
     sys.exit(0 if done else 1)
 
 

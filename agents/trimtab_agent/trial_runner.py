@@ -12,6 +12,7 @@ from trimtab_agent.errors import (
     CallError,
     CallRefusedError,
     InvalidReportError,
+    NotAcceptedError,
     NotInComponentError,
     UnsuitableValueError,
 )
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # a trial that vanished with its machine is started again this often; then it is the service's turn to try it elsewhere
 RERUNS = 1
+# seconds that a result waits for the report that its trial had started
+START_TIME = 1.0
 # seconds between two tries to write the journal on a full disk
 JOURNAL_INTERVAL = 2.0
 
@@ -38,6 +41,8 @@ class _Trial:
         # its processes may be running; it takes a slot
         self.running = entry.settlement is None
         self.lost = False
+        # tells the service that it runs, and where
+        self.telling: asyncio.Task[None] | None = None
         # why it is to end early; empty: it is not
         self.cancel_reason = ""
         self.released = False
@@ -147,11 +152,12 @@ class TrialRunner:
         trial.task = asyncio.create_task(self._live(trial), name=entry.lease.title)
         trial.task.add_done_callback(_tell_failure)
 
-    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(coroutine)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         task.add_done_callback(_tell_failure)
+        return task
 
     async def _live(self, trial: _Trial) -> None:
         entry = trial.entry
@@ -168,6 +174,9 @@ class TrialRunner:
                 await self._forget(trial)
                 return
             await self._journal_settlement(entry, settlement)
+        if trial.telling:
+            # a lease that is settled takes no node any more
+            await asyncio.wait([trial.telling], timeout=START_TIME)
         # the result before the log: the next trial may be waiting for it
         await self._report(entry)
         await shipper.finish()
@@ -201,7 +210,7 @@ class TrialRunner:
             result = await self._result(trial)
         except UnsuitableValueError as error:
             result = JobResult(Outcome.INFEASIBLE, str(error))
-        except NotInComponentError as error:
+        except (NotInComponentError, NotAcceptedError) as error:
             result = JobResult(Outcome.FAILED, str(error))
         except OSError as error:
             result = JobResult(Outcome.FAILED, f"the trial could not be started: {error}")
@@ -246,8 +255,14 @@ class TrialRunner:
             if trial.released or trial.cancel_reason or trial.lost:
                 # it came while the job was being submitted, and found nothing to end
                 await self._runner.cancel(folder)
-            self._spawn(self._report_started(entry.lease))
-        return await self._runner.wait(folder)
+        starting = asyncio.create_task(self._follow_start(trial))
+        try:
+            result = await self._runner.wait(folder)
+        finally:
+            starting.cancel()
+        if result.elapsed and trial.telling is None:
+            self._tell_start(trial, result.node)
+        return result
 
     def _component(self, lease: Lease) -> Component:
         component = self._components.get(lease.component)
@@ -262,9 +277,15 @@ class TrialRunner:
             )
         return component
 
-    async def _report_started(self, lease: Lease) -> None:
+    async def _follow_start(self, trial: _Trial) -> None:
+        self._tell_start(trial, await self._runner.started(trial.entry.folder))
+
+    def _tell_start(self, trial: _Trial, node: str) -> None:
+        trial.telling = self._spawn(self._report_started(trial.entry.lease, node))
+
+    async def _report_started(self, lease: Lease, node: str) -> None:
         try:
-            await self._control.report_started(lease.id, self._config.name)
+            await self._control.report_started(lease.id, node)
         except CallError as error:
             logger.info("%s: %s", lease.title, error)
 

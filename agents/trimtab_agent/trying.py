@@ -9,9 +9,9 @@ from pathlib import Path
 
 from trimtab_agent.components import arguments
 from trimtab_agent.components.schema import Component, Scalar, as_text
-from trimtab_agent.errors import ConfigError, NotInComponentError
+from trimtab_agent.errors import ConfigError, NotAcceptedError, NotInComponentError, UnsuitableValueError
 from trimtab_agent.preparation import prepare
-from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome
+from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
 
 
@@ -36,14 +36,18 @@ def parse_settings(component: Component, settings: Sequence[str]) -> dict[str, S
     return values
 
 
-def try_once(component: Component, application: str, settings: Sequence[str], state: Path, cache_limit: int) -> bool:
+def try_once(
+    component: Component, application: str, settings: Sequence[str], state: Path, cache_limit: int, runner: Runner
+) -> bool:
     """Runs one trial and prints what came out of it; whether it was completed.
 
     Raises:
         AgentError: the application or a value is not the component's.
     """
     given = parse_settings(component, settings)
-    folder = Path(tempfile.mkdtemp(prefix="trimtab-try-"))
+    place = state / "tries"  # on the file system that a cluster's nodes see, too
+    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="try-", dir=place))
     try:
         (folder / "work").mkdir()
         spec = prepare(
@@ -57,17 +61,21 @@ def try_once(component: Component, application: str, settings: Sequence[str], st
             cache=state / "builds",
             cache_limit=cache_limit,
         )
-        _print_spec(component, spec)
-        result = asyncio.run(_run(folder, spec))
+        _print_spec(component, spec, used=not isinstance(runner, LocalRunner))
+        result = asyncio.run(_run(folder, spec, runner))
         _print_result(folder, spec, result)
         return result.outcome is Outcome.COMPLETED
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _run(folder: Path, spec: JobSpec) -> JobResult:
-    runner = LocalRunner()
-    await runner.submit(folder, spec)
+async def _run(folder: Path, spec: JobSpec, runner: Runner) -> JobResult:
+    try:
+        await runner.submit(folder, spec)
+    except UnsuitableValueError as error:
+        return JobResult(Outcome.INFEASIBLE, str(error))
+    except (NotAcceptedError, OSError) as error:
+        return JobResult(Outcome.FAILED, str(error))
     tasks: set[asyncio.Task[None]] = set()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(
@@ -79,7 +87,7 @@ async def _run(folder: Path, spec: JobSpec) -> JobResult:
         runner.close()
 
 
-def _print_spec(component: Component, spec: JobSpec) -> None:
+def _print_spec(component: Component, spec: JobSpec, *, used: bool) -> None:
     for name, value in spec.params.items():
         mark = (
             ""
@@ -98,14 +106,16 @@ def _print_spec(component: Component, spec: JobSpec) -> None:
     for name, value in changed.items():
         print(f"env: {name}={value}")
     for option in (*spec.scheduler_options, *spec.directives):
-        print(f"scheduler (not used here): {option}")
+        print(f"scheduler{'' if used else ' (not used here)'}: {option}")
 
 
 def _print_result(folder: Path, spec: JobSpec, result: JobResult) -> None:
     if spec.build:
         print("build: from the cache" if result.build_seconds is None else f"build: {result.build_seconds:.3f} s")
-    if result.outcome is not Outcome.COMPLETED:
+    if result.outcome is not Outcome.COMPLETED and (folder / LOG).exists():
         print((folder / LOG).read_text(encoding="utf-8", errors="replace").rstrip())
+    if result.outcome is not Outcome.COMPLETED:
+        print(f"reason: {result.reason}")
     print(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
     for name, value in result.metrics.items():
         print(f"metric {name} = {value:.9g}")

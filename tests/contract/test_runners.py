@@ -18,12 +18,15 @@ import pytest
 from trimtab_agent.components.schema import Metric
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, JobState, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.runners.slurm import SlurmRunner
 
-RUNNERS: dict[str, Callable[[], Runner]] = {"local": LocalRunner}
+RUNNERS: dict[str, Callable[[], Runner]] = {"local": LocalRunner, "slurm": SlurmRunner}
 
 
 @pytest.fixture(params=list(RUNNERS))
 def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
+    if request.param == "slurm":
+        request.getfixturevalue("slurm")
     return RUNNERS[request.param]
 
 

@@ -16,6 +16,8 @@ SPEC = "spec.json"
 LOG = "log"
 # how long the application ran in the runs before, and the monotonic clock when this one began (- between two runs)
 RUNNING = "running"
+# disk space set aside for the result before a trial begins: a trial that fills the disk is not lost
+RESULT_SPACE = 64 << 10
 
 
 class Outcome(StrEnum):
@@ -115,8 +117,8 @@ class Runner(ABC):
 
     A job is known by its folder alone, so that an agent that was killed and started again finds every job of its
     predecessor: `submit` leaves there all that the other methods need. All methods may be called for any number of
-        jobs at a time; none blocks the
-    event loop for more than some milliseconds.
+    jobs at a time; none blocks the event loop for more than some milliseconds. Where a scheduler cannot be reached they
+    take as long as that lasts: it is no reason to give a trial up.
     """
 
     @abstractmethod
@@ -125,6 +127,8 @@ class Runner(ABC):
 
         Raises:
             OSError: it could not be started; nothing runs.
+            NotAcceptedError: the scheduler does not take it; nothing runs.
+            UnsuitableValueError: the scheduler does not take what the configuration asks for; nothing runs.
         """
 
     @abstractmethod
@@ -140,17 +144,32 @@ class Runner(ABC):
         """
 
     @abstractmethod
+    async def started(self, folder: Path) -> str:
+        """Where the job runs, as soon as it does: the node's name. May wait for ever where it never does."""
+
+    @abstractmethod
     async def elapsed(self, folder: Path) -> float | None:
         """Seconds that the application has been running so far, without builds and queues; None before it began."""
 
     @abstractmethod
     async def cancel(self, folder: Path) -> None:
-        """Ends the job. Returns when no process of it is left (within about a second); `wait` then gives what there is:
-        CANCELLED, or its result where it ended first. A job that has ended or never ran is left alone."""
+        """Ends the job. Returns when no process of it is left (within about a second, or two in a cluster); `wait` then
+        gives what there is: CANCELLED, or its result where it ended first. A job that has ended or never ran is left
+        alone."""
 
     @abstractmethod
     def close(self) -> None:
         """Gives back what the runner holds beside its jobs; called once no job runs that the agent follows."""
+
+
+def reserve_result(folder: Path) -> None:
+    """Sets disk space aside for the result.
+
+    Raises:
+        OSError: there is none.
+    """
+    with (folder / "result.reserved").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
 
 
 def stored_result(folder: Path) -> JobResult | None:

@@ -21,17 +21,15 @@ from trimtab_agent.runners.base import (
     JobState,
     Outcome,
     Runner,
+    reserve_result,
     stored_result,
 )
 from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.supervisor.process import JOB_VARIABLE
 from trimtab_agent.supervisor.supervise import start_ticks
 
 logger = logging.getLogger(__name__)
 
-# marks every process of a job, in its environment
-JOB_VARIABLE = "TRIMTAB_JOB"
-# disk space set aside for the result before a trial begins: a trial that fills the disk is not lost
-RESULT_SPACE = 64 << 10
 # seconds that a supervisor has to end its trial and itself, before both are killed
 CANCEL_TIME = 2.0
 
@@ -99,7 +97,7 @@ class LocalRunner(Runner):
         (folder / "cancel").unlink(missing_ok=True)
         (folder / RUNNING).unlink(missing_ok=True)
         self._cancelled.discard(folder)
-        _reserve(folder / "result.reserved")
+        reserve_result(folder)
         write_atomically(folder / SPEC, marked(spec, folder).to_json().encode())
         pipe = folder / _ALIVE
         pipe.unlink(missing_ok=True)
@@ -153,6 +151,9 @@ class LocalRunner(Runner):
         if folder in self._cancelled:
             return JobResult(Outcome.CANCELLED, "cancelled")
         return JobResult(Outcome.FAILED, "the trial's supervisor process was killed")
+
+    async def started(self, folder: Path) -> str:
+        return os.uname().nodename
 
     async def elapsed(self, folder: Path) -> float | None:
         try:
@@ -242,11 +243,6 @@ def _signal(pid: int, number: int) -> None:
     except OSError as error:
         if error.errno != errno.ESRCH:
             raise
-
-
-def _reserve(path: Path) -> None:
-    with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
 
 
 async def _kill_marked(folder: Path) -> None:

@@ -1,10 +1,16 @@
-"""`python -I -S .../supervisor SOCKET`: small, because Python compiles the file it is started with anew each time."""
+"""`python -I -S .../supervisor SOCKET`, or `... FOLDER JOB RESTART NODE` in a batch job: small, because Python compiles
+the file that it is started with anew each time."""
 
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from trimtab_agent.supervisor.supervise import main
+if len(sys.argv) == 2:
+    from trimtab_agent.supervisor.supervise import main
 
-main(int(sys.argv[1]))
+    main(int(sys.argv[1]))
+else:
+    from trimtab_agent.supervisor.batch import run
+
+    sys.exit(run(*sys.argv[1:]))

@@ -11,6 +11,8 @@ from contextlib import suppress
 
 from trimtab_agent.supervisor.capture import Capture
 
+# marks every process of a trial, in its environment
+JOB_VARIABLE = "TRIMTAB_JOB"
 # seconds between SIGTERM and SIGKILL when the trial is cancelled: it has to be gone within a second
 CANCEL_GRACE = 0.4
 PIPE_SIZE = 1 << 20
@@ -29,11 +31,14 @@ class HaltedError(Exception):
 class Signals:
     """SIGTERM means: look whether the trial is to be ended. Also wakes the waiting for a child's end.
 
-    A file says which trial is meant: the signal alone could arrive when the next one runs already.
+    A file says which trial is meant: the signal alone could arrive when the next one runs already. Where there is no
+    next one (`single`), the signal is enough.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, single: bool = False) -> None:
         self._mark = ""
+        self._single = single
+        self._terminated = False
         self.interrupts = False
         self.wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -47,9 +52,10 @@ class Signals:
     @property
     def stopped(self) -> bool:
         """Whether the trial is to be ended."""
-        return os.path.exists(self._mark)
+        return self._terminated if self._single else os.path.exists(self._mark)
 
     def _handle(self, number: int, _frame: object) -> None:
+        self._terminated |= number == signal.SIGTERM
         if self.interrupts and (number == signal.SIGALRM or (number == signal.SIGTERM and self.stopped)):
             raise HaltedError
 

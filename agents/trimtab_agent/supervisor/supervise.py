@@ -55,13 +55,18 @@ def main(number: int) -> None:
 def work_on(folder: str, signals: process.Signals) -> None:
     """Runs the trial in `folder` to its stored result."""
     signals.follow(os.path.join(folder, "cancel"))
-    with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
-        file.write(f"{os.getpid()} {start_ticks(os.getpid())}")
+    tell_pid(folder)
     with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
         spec = json.load(file)
     result = Supervisor(folder, spec, signals).run()
     os.chdir("/")  # the trial's folder may go
     store(folder, result, signals)
+
+
+def tell_pid(folder: str) -> None:
+    """Notes which process works on the trial."""
+    with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
+        file.write(f"{os.getpid()} {start_ticks(os.getpid())}")
 
 
 def start_ticks(pid: int) -> int:
@@ -97,10 +102,11 @@ def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> N
 class Supervisor:
     """Runs the steps of one trial."""
 
-    def __init__(self, folder: str, spec: Spec, signals: process.Signals) -> None:
+    def __init__(self, folder: str, spec: Spec, signals: process.Signals, node: str = "") -> None:
         self.folder = folder
         self.spec = spec
         self.signals = signals
+        self.node = node or os.uname().nodename
         self.log = Capture(os.path.join(folder, "log"), spec["log_limit"])
         self.streams = {name: os.path.join(folder, name) for name in ("stdout", "stderr")}
         self.elapsed = 0.0
@@ -133,7 +139,7 @@ class Supervisor:
             "reason": reason,
             "metrics": metrics,
             "elapsed": self.elapsed,
-            "node": os.uname().nodename,
+            "node": self.node,
             "build_seconds": self.build_seconds,
         }
 
@@ -197,6 +203,7 @@ class Supervisor:
             ended = self._step("command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures)
         except TrialOverError:
             self.elapsed += time.monotonic() - began
+            self._tell_elapsed("-")
             raise
         finally:
             for capture in captures:

@@ -1,0 +1,347 @@
+"""Runs trials as Slurm's batch jobs. The state directory has to be on a file system that the nodes share.
+
+What a job's folder holds beside the files of every runner (supervisor.supervise):
+
+    job.sh      the batch script
+    job         the job's number in Slurm, once sbatch has told it
+    owner       the job that works on the trial, how often it was started before, and its nodes
+    cancel      the trial is to be ended, for good
+    fresh/      the work folder as it was before the trial, for a job that Slurm starts again
+    batch.log   what the shell and the supervisor had to say themselves
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from trimtab_agent.errors import ConfigError, NotAcceptedError, UnsuitableValueError
+from trimtab_agent.runners import slurm_client
+from trimtab_agent.runners.base import (
+    RESULT,
+    RUNNING,
+    SPEC,
+    JobResult,
+    JobSpec,
+    JobState,
+    Outcome,
+    Runner,
+    reserve_result,
+    stored_result,
+)
+from trimtab_agent.runners.slurm_client import Job, Jobs, Queue, SlurmError
+from trimtab_agent.runners.slurm_script import (
+    BATCH_LOG,
+    OPTION,
+    OPTION_ALLOWED,
+    OWN_ALLOWED,
+    batch_script,
+    is_own,
+    job_name,
+)
+from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HOPELESS
+from trimtab_agent.supervisor.capture import last_lines
+from trimtab_agent.supervisor.files import write_atomically
+
+logger = logging.getLogger(__name__)
+
+SCRIPT = "job.sh"
+NUMBER = "job"
+OWNER = "owner"
+CANCEL = "cancel"
+FRESH = "fresh"
+
+# seconds between two looks for a result, with few jobs; and looks per second at all of them together
+RESULT_INTERVAL = 0.1
+RESULT_LOOKS = 200.0
+# seconds that a result may take to show itself here after its job has ended: where the script says that there is one,
+# and where there may be none
+RESULT_DELAY = 30.0
+NO_RESULT_DELAY = 1.0
+# how often a job must be missing from the queue before it counts as gone
+MISSES = 2
+# seconds for which a pending job must have no hope
+HOPELESS_TIME = 10.0
+# seconds after which a cancelled job is killed, and after which `cancel` leaves the rest to `wait`
+KILL_AFTER = 1.0
+CANCEL_TIME = 10.0
+# seconds between two tries to submit a job
+SUBMIT_PAUSE = 2.0
+
+
+def check_options(options: Sequence[str]) -> None:
+    """Checks the administrator's options for sbatch.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    for option in options:
+        if not OPTION.fullmatch(option):
+            raise ConfigError(f"--slurm-option {option!r} is not {OPTION_ALLOWED}")
+        if is_own(option):
+            raise ConfigError(f"--slurm-option {option!r} is the runner's own; allowed: {OWN_ALLOWED}")
+
+
+class SlurmRunner(Runner):
+    """Jobs as batch jobs.
+
+    `result.json` in the folder is the truth about a trial that has ended, and is seen within a fraction of a second.
+    Slurm is asked about all jobs at once, and believed where there is no result. A job is found by its working
+    directory, which is the folder.
+    """
+
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        """`options`: for every job; a trial's own override them."""
+        self._options = options
+        self._queue = Queue()
+        self._waiting = 0
+
+    # -- submitting
+
+    async def submit(self, folder: Path, spec: JobSpec) -> None:
+        script = batch_script(spec, folder, self._options)
+        for left in (NUMBER, OWNER, CANCEL, RUNNING, "pid"):
+            (folder / left).unlink(missing_ok=True)
+        _keep_fresh(folder, Path(spec.work))
+        reserve_result(folder)
+        write_atomically(folder / SPEC, spec.to_json().encode())
+        # from here on a job may be there
+        write_atomically(folder / SCRIPT, script.encode())
+        options = [*spec.scheduler_options, "--parsable", "--export=ALL", f"--job-name={job_name(folder)}"]
+        options += [f"--chdir={folder}", "--output=/dev/null", "--error=/dev/null", str(folder / SCRIPT)]
+        tries = 0
+        while not (folder / CANCEL).exists():
+            try:
+                number = (await slurm_client.call("sbatch", *options)).strip().partition(";")[0]
+                write_atomically(folder / NUMBER, number.encode())
+                self._queue.hurry()
+                return
+            except SlurmError as error:
+                if error.kind != "passing":
+                    raise _refused(error, spec) from None
+                tries += 1
+                if tries in (1, 10) or tries % 100 == 0:
+                    logger.warning("%s cannot be submitted now: %s; trying again", spec.name, error)
+            # it may have been taken all the same
+            await asyncio.sleep(SUBMIT_PAUSE)
+            if _active(await self._queue.next(), folder) or (folder / OWNER).exists():
+                return
+
+    # -- following
+
+    async def status(self, folder: Path) -> JobState:
+        if (folder / RESULT).exists():
+            return JobState.ENDED
+        if not (folder / SCRIPT).exists():
+            return JobState.ABSENT
+        self._queue.hurry()
+        for _ in range(MISSES):
+            jobs = await self._queue.next()
+            if active := _active(jobs, folder):
+                return active[-1].meaning.state
+            if str(folder) in jobs:
+                break
+        await self._verdict(folder, jobs)
+        return JobState.ENDED if (folder / RESULT).exists() else JobState.ABSENT
+
+    async def wait(self, folder: Path) -> JobResult:
+        self._waiting += 1
+        try:
+            return await self._result(folder)
+        finally:
+            self._waiting -= 1
+
+    async def _result(self, folder: Path) -> JobResult:
+        misses = 0
+        hopeless_since: float | None = None
+        while True:
+            look = self._queue.next()
+            while not look.done():
+                if result := stored_result(folder):
+                    return result
+                await asyncio.wait([look], timeout=self._result_interval())
+            active = _active(look.result(), folder)
+            if not active:
+                # one that is new, or that slurmctld does not know again yet, shows itself at the next look
+                misses += 1
+                if str(folder) in look.result() or misses >= MISSES:
+                    return await self._verdict(folder, look.result())
+                continue
+            misses = 0
+            if (folder / CANCEL).exists():
+                # whatever happens to the one who has ordered it, it is done
+                await self._end(active)
+            reason = active[-1].reason
+            if active[-1].meaning.state is not JobState.QUEUED or reason not in HOPELESS:
+                hopeless_since = None
+            elif hopeless_since is None:
+                hopeless_since = time.monotonic()
+            elif time.monotonic() - hopeless_since > HOPELESS_TIME:
+                await self._end(active)
+                return self._hopeless(folder, active[-1])
+
+    async def started(self, folder: Path) -> str:
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                return str(json.loads((folder / OWNER).read_text(encoding="utf-8"))[2])
+            await asyncio.sleep(self._result_interval())
+
+    async def elapsed(self, folder: Path) -> float | None:
+        try:
+            path = folder / RUNNING
+            before, began = path.read_text(encoding="ascii").split()
+            if began == "-":
+                return float(before)
+            # the node's clock and this one need not agree: the file server's is asked, once for each end
+            probe = folder / "now"
+            probe.touch()
+            return float(before) + max(0.0, probe.stat().st_mtime - path.stat().st_mtime)
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _result_interval(self) -> float:
+        return max(RESULT_INTERVAL, self._waiting / RESULT_LOOKS)
+
+    # -- what became of a job without a result
+
+    async def _verdict(self, folder: Path, jobs: Jobs) -> JobResult:
+        """The result of a job that is over, as far as Slurm knows. One that the configuration is to blame for is stored
+        as the trial's result; what another try may mend is not."""
+        known = jobs.get(str(folder), ())
+        job = known[-1] if known else await self._forgotten(folder)
+        cancelled = (folder / CANCEL).exists()
+        completed = job is not None and job.state == "COMPLETED" and not cancelled
+        delay = RESULT_DELAY if completed else NO_RESULT_DELAY
+        # where no supervisor has begun there is nothing to wait for
+        if result := await _late_result(folder, delay if _is_there(folder, OWNER) else 0.0):
+            return result
+        if cancelled:
+            return await self._without_result(folder, job, Outcome.CANCELLED, "cancelled")
+        if job is None:
+            return await self._without_result(
+                folder, None, Outcome.FAILED, "the job is gone from Slurm, without a result"
+            )
+        reason = job.meaning.reason
+        if job.state == "FAILED":
+            reason = await _how_it_failed(folder, job)
+        return await self._without_result(folder, job, job.meaning.outcome or Outcome.FAILED, reason)
+
+    async def _forgotten(self, folder: Path) -> Job | None:
+        """A job that slurmctld does not know any more."""
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            job = await slurm_client.accounted(int((folder / NUMBER).read_text(encoding="ascii")))
+            return job if job is not None and job.is_over else None
+        return None
+
+    def _hopeless(self, folder: Path, job: Job) -> JobResult:
+        spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+        asks = spec["scheduler_options"] or spec["directives"]
+        fault = asks and job.reason not in ALWAYS_FAILED
+        reason = f"the job can never start: {HOPELESS[job.reason]} ({job.reason})"
+        return _stored(folder, JobResult(Outcome.INFEASIBLE if fault else Outcome.FAILED, reason))
+
+    async def _without_result(self, folder: Path, job: Job | None, outcome: Outcome, reason: str) -> JobResult:
+        result = JobResult(outcome, reason, elapsed=await self.elapsed(folder) or 0.0)
+        if job is not None and job.nodes:
+            reason = reason if outcome is Outcome.CANCELLED else f"{reason} (Slurm's job {job.id}, {job.nodes})"
+            result = replace(result, reason=reason, node=job.nodes)
+        return _stored(folder, result)
+
+    # -- cancelling
+
+    async def cancel(self, folder: Path) -> None:
+        if (folder / RESULT).exists() or not (folder / SCRIPT).exists():
+            return
+        (folder / CANCEL).touch()
+        try:
+            async with asyncio.timeout(CANCEL_TIME):
+                await self._cancel(folder)
+        except TimeoutError:
+            logger.warning("%s is not ended yet, since Slurm does not answer; it will be", folder)
+
+    async def _cancel(self, folder: Path) -> None:
+        began = time.monotonic()
+        with contextlib.suppress(FileNotFoundError, ValueError, SlurmError):
+            # at once; who is at it twice does no harm
+            await slurm_client.cancel([int((folder / NUMBER).read_text(encoding="ascii"))])
+        while True:
+            self._queue.hurry()
+            look = self._queue.next()
+            while not look.done():
+                if (folder / RESULT).exists():
+                    return
+                await asyncio.wait([look], timeout=self._result_interval())
+            active = _active(look.result(), folder)
+            if not active:
+                return
+            await self._end(active, kill=time.monotonic() - began > KILL_AFTER)
+
+    async def _end(self, jobs: Sequence[Job], *, kill: bool = False) -> None:
+        numbers = [job.id for job in jobs]
+        # where it does not work there is a next time
+        with contextlib.suppress(SlurmError):
+            await slurm_client.cancel(numbers)
+            if kill:
+                await slurm_client.cancel(numbers, "--full", "--signal=KILL")
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+def _active(jobs: Jobs, folder: Path) -> list[Job]:
+    """The folder's jobs that run or will. More than one only where an answer of sbatch was lost: then one of them works
+    and the others end at once."""
+    return [job for job in jobs.get(str(folder), ()) if not job.is_over]
+
+
+def _refused(error: SlurmError, spec: JobSpec) -> NotAcceptedError | UnsuitableValueError:
+    if error.kind == "too much" and (spec.scheduler_options or spec.directives):
+        return UnsuitableValueError(f"the job was refused: {error}")
+    return NotAcceptedError(f"the job was refused: {error}")
+
+
+def _keep_fresh(folder: Path, work: Path) -> None:
+    shutil.rmtree(folder / FRESH, ignore_errors=True)
+    if any(work.iterdir()):
+        shutil.copytree(work, folder / FRESH, symlinks=True)
+
+
+def _stored(folder: Path, result: JobResult) -> JobResult:
+    if result.outcome is Outcome.INFEASIBLE:
+        write_atomically(folder / RESULT, json.dumps(asdict(result)).encode(), durable=True)
+    return result
+
+
+async def _late_result(folder: Path, seconds: float) -> JobResult | None:
+    """The result, which a file system of the network may show later than it was written."""
+    give_up = time.monotonic() + seconds
+    while True:
+        if _is_there(folder, RESULT) and (result := stored_result(folder)):
+            return result
+        if time.monotonic() > give_up:
+            return None
+        await asyncio.sleep(RESULT_INTERVAL)
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    """Reads the folder, so that the client of a network file system asks its server."""
+    return name in os.listdir(folder)  # noqa: PTH208
+
+
+async def _how_it_failed(folder: Path, job: Job) -> str:
+    code, number = await slurm_client.exit_code(job.id) or (0, 0)
+    if number:
+        return "the trial's supervisor process was killed"
+    output = b""
+    with contextlib.suppress(FileNotFoundError):
+        output = (folder / BATCH_LOG).read_bytes()
+    if code and not output:
+        return f"the batch script ended with exit code {code}: is {folder} on a file system that the node shares?"
+    told = f"the batch script ended with exit code {code}"
+    return f"{told}\n{last_lines(output)}" if output else told

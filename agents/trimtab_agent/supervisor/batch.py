@@ -1,0 +1,115 @@
+"""The supervisor as a batch job: one trial, on a node that a scheduler chose, from a folder on a shared file system.
+
+The scheduler may end the job at any moment and start it again elsewhere, while the node of before is only out of reach
+and still at work. Who works on the trial stands in `owner`; nobody else may leave a result.
+"""
+
+import json
+import os
+import time
+from contextlib import suppress
+from typing import Any
+
+from trimtab_agent.supervisor import process
+from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.supervisor.supervise import Supervisor, store, tell_pid
+
+# seconds between the signal that ends the application and the one that tells this process of it: the scheduler signals
+# all processes of a job, in any order
+SIGNAL_TIME = 0.1
+
+
+def run(folder: str, job: str, restart: str, node: str) -> int:
+    """Runs the trial in `folder` to its stored result, or leaves none where the scheduler has ended the job.
+
+    Args:
+        folder: holds `spec.json`.
+        job: the job's name in the scheduler, the same after it was started again.
+        restart: how often it was started before.
+        node: where it runs.
+
+    Returns:
+        The exit code.
+    """
+    process.adopt_orphans()
+    signals = process.Signals(single=True)
+    if _is_there(folder, "result.json") or _is_there(folder, "cancel"):
+        return 0
+    owner = json.dumps([job, int(restart), node])
+    if not _claim(folder, owner):
+        print(f"another job has this trial: {_owner(folder)}")
+        return 0
+    tell_pid(folder)
+    for left in ("running", "log"):
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, left))
+    with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
+        spec = json.load(file)
+    if int(restart):
+        _renew_work(folder, spec["work"])
+    _take_environment(spec, folder)
+    result = Supervisor(folder, spec, signals, node).run()
+    if result["outcome"] not in ("completed", "cancelled"):
+        time.sleep(SIGNAL_TIME)
+        if signals.stopped:
+            result = {**result, "outcome": "cancelled", "reason": "cancelled", "metrics": {}}
+    os.chdir("/")
+    if result["outcome"] == "cancelled" and not _is_there(folder, "cancel"):
+        # the scheduler's will, not the agent's: the job's state tells why, and the job may be started again
+        return 1
+    if _owner(folder) == json.loads(owner):
+        store(folder, result, signals)
+    return 0
+
+
+def _claim(folder: str, owner: str) -> bool:
+    """Whether this job may work on the trial. One that the scheduler has started again takes it over from its
+    predecessor; a second job, submitted because the answer to the first submission was lost, does not."""
+    path = os.path.join(folder, "owner")
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(owner)
+    try:
+        os.link(temporary, path)  # whole at once, and for one only
+    except FileExistsError:
+        before, now = _owner(folder), json.loads(owner)
+        if before[0] != now[0] or before[1] >= now[1]:
+            return False
+        write_atomically(path, owner.encode())
+    finally:
+        os.unlink(temporary)
+    return True
+
+
+def _owner(folder: str) -> list[Any]:
+    with open(os.path.join(folder, "owner"), encoding="utf-8") as file:
+        found: list[Any] = json.load(file)
+        return found
+
+
+def _is_there(folder: str, name: str) -> bool:
+    """Asks the file server: that a file is not there may be what this node remembers."""
+    return name in os.listdir(folder)
+
+
+def _renew_work(folder: str, work: str) -> None:
+    """Makes the work folder what it was before the run that was ended."""
+    import shutil
+
+    shutil.rmtree(work, ignore_errors=True)
+    fresh = os.path.join(folder, "fresh")
+    if os.path.isdir(fresh):
+        shutil.copytree(fresh, work, symlinks=True)
+    else:
+        os.mkdir(work)
+
+
+def _take_environment(spec: dict[str, Any], folder: str) -> None:
+    """Puts the job's environment on the node in the place of the agent's: it tells programs such as mpirun where they
+    run. What the component sets stays."""
+    base = {**os.environ, process.JOB_VARIABLE: folder}
+    before = spec["base_env"]
+    for part in (spec, spec["build"]):
+        if part:
+            part["env"] = {**base, **{name: text for name, text in part["env"].items() if before.get(name) != text}}
+    spec["base_env"] = base
