@@ -65,16 +65,18 @@ def prepare(
     arguments.write_templates(component, rendering, places, work)
     for file in application.files:
         shutil.copy(file, work / file.name)
-    env = {**base_env, **arguments.environment(component, application, rendering, places)}
+    own = arguments.environment(component, application, rendering, places)
     preload = [render_argument(library, places) for library in component.preload]
     if preload:
-        env["LD_PRELOAD"] = ":".join([*preload, *filter(None, [env.get("LD_PRELOAD")])])
+        before = own.get("LD_PRELOAD", base_env.get("LD_PRELOAD"))
+        own["LD_PRELOAD"] = ":".join([*preload, *filter(None, [before])])
     return JobSpec(
         name=title,
         work=str(work),
         cwd=render_argument(application.cwd, {**rendering.texts, **places}),
         command=arguments.command_line(component, application, rendering, places),
-        env=env,
+        env={**base_env, **own},
+        own_env=list(own),
         base_env=base_env,
         timeout=min(application.timeout, timeout) if timeout else application.timeout,
         metrics=[{**asdict(metric), "file": str(metric.file or "")} for metric in component.metrics.values()],
@@ -87,7 +89,7 @@ def prepare(
         aggregate=application.aggregate,
         failed_exit_codes=component.failed_exit_codes,
         scheduler_options=rendering.scheduler_options,
-        directives=rendering.directives,
+        directives=[*application.directives, *rendering.directives],
     )
 
 
@@ -115,4 +117,5 @@ def _build(
         env={**base_env, **env},
         timeout=component.build.timeout,
         limit=limit,
+        own_env=list(env),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from trimtab_agent.components.loader import load, load_all
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Choices, Component, Range, Switch
 from trimtab_agent.errors import ComponentError
+from trimtab_agent.preparation import prepare
 
 LoadComponent = Callable[..., Component]
 
@@ -178,6 +180,9 @@ BAD = [
         "inside the trial's work folder",
     ),
     (faulty(rest="metrics: {m: {type: python, function: 'parse'}}"), 3, "metrics.m.function", "FILE.py:FUNCTION"),
+    (faulty(rest="scheduler: {directives: ['rm -r x']}"), 3, "scheduler.directives", "must start with '#'"),
+    (faulty(rest="scheduler: {directives: ['#SBATCH -n 2']}"), 3, "scheduler.directives", "goes to options"),
+    ("name: c\napplications: {m: {script: gone.sh}}", 2, "applications.m.script", "'gone.sh' is not a file"),
     (faulty(rest="metrics: {m: time}"), 3, "metrics.m", "wall_time or a mapping"),
     (faulty(rest="build: {commands: [[cc, '{work}']]}"), 3, "build.commands", "use {build}"),
     (faulty(rest="build: {sources: [x.c], commands: [[cc]]}"), 3, "build.sources", "matches no file"),
@@ -210,6 +215,47 @@ def test_bad_file(component: LoadComponent, text: str, line: int, field: str, wo
     assert (line, field) in told, str(caught.value)
     assert words in str(caught.value)
     assert "component.yaml" in str(caught.value)
+
+
+SCRIPT = """#!/bin/bash -l
+# what it is for
+#SBATCH --nodes=2
+
+#BB pool=fast
+echo "$@"
+#SBATCH --nodes=3
+"""
+SCRIPTED = "name: c\nparameters: {n: {type: int, min: 1, max: 2, default: 1, flag: '-n{value}'}}\n"
+SCRIPTED += "scheduler: {directives: ['#SBB a=1']}\napplications: {m: {script: run.sh}}\n"
+
+
+def test_batch_script(component: LoadComponent, tmp_path: Path) -> None:
+    made = component(SCRIPTED, run__sh=SCRIPT)
+    work = tmp_path / "work"
+    work.mkdir()
+    options: dict[str, Any] = {"required": [], "timeout": 0, "work": work, "cache": tmp_path, "cache_limit": 1}
+    spec = prepare(made, "m", {}, title="t", **options)
+    assert spec.command == ["/bin/bash", "-l", f"{made.folder}/run.sh", "-n1"]
+    assert list(spec.directives) == ["#SBATCH --nodes=2", "#BB pool=fast", "#SBB a=1"]
+    assert component(SCRIPTED, run__sh=SCRIPT + "#").digest != made.digest
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "words"),
+    [
+        ("#!/bin/sh\necho a\r\n", 2, "allowed is LF alone"),
+        ("echo a\n", 1, "'echo a' is not '#!' with the path of an interpreter"),
+        ("", 1, "is not '#!'"),
+        ("#! sh\n", 1, "is not '#!'"),
+        ("#!/bin/sh\n#SBATCH --array=1-9\n", 2, "an array is not allowed"),
+    ],
+)
+def test_bad_batch_script(component: LoadComponent, script: str, line: int, words: str) -> None:
+    with pytest.raises(ComponentError) as caught:
+        component(SCRIPTED, run__sh=script)
+    (problem,) = caught.value.problems
+    assert (Path(problem.file).name, problem.line, problem.field) == ("run.sh", line, "applications.m.script")
+    assert words in problem.message
 
 
 def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:

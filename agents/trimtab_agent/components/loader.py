@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from trimtab_agent.components import placeholders
+from trimtab_agent.components import batch_script, placeholders
 from trimtab_agent.components.generated import Generator, GeneratorError
 from trimtab_agent.components.reader import Reader, Table
 from trimtab_agent.components.schema import (
@@ -506,6 +506,11 @@ class _FileLoader:
         options, directives = table.texts("options"), table.texts("directives")
         self._check_items(table, "options", options, flags=False)
         self._check_items(table, "directives", directives, flags=False)
+        for line in directives:
+            if not line.startswith("#") or line.startswith(("#!", "#SBATCH")):
+                table.fault(
+                    "directives", f"{line!r} must start with '#', as '#BB' does; what #SBATCH says goes to options"
+                )
         return options, directives
 
     def _applications(self) -> dict[str, Application]:
@@ -515,9 +520,13 @@ class _FileLoader:
         for name, table in self.top.tables("applications"):
             if not re.fullmatch(NAME, name):
                 self.reader.report(table.node, table.field, f"{name!r} is not {NAME_ALLOWED}")
-            table.allow(("description", "command", "env", "files", "cwd", "timeout", "repeats", "aggregate"))
-            table.require("command")
+            table.allow(("description", "command", "script", "env", "files", "cwd", "timeout", "repeats", "aggregate"))
             command = table.argv("command")
+            directives: tuple[str, ...] = ()
+            if "script" in table:
+                command, directives = self._script(table)
+            else:
+                table.require("command")
             self._check_items(table, "command", command)
             cwd = table.text("cwd", "{work}")
             self._check_items(table, "cwd", [cwd], flags=False)
@@ -528,11 +537,28 @@ class _FileLoader:
                 env=self._environment(table),
                 files=tuple(self._file(table, "files", file) for file in table.texts("files")),
                 cwd=cwd,
+                directives=directives,
                 timeout=table.number("timeout", 3600.0, above=0),
                 repeats=table.integer("repeats", 1, minimum=1),
                 aggregate=cast(Any, table.choice("aggregate", ("median", "min", "max", "mean"), "median")),
             )
         return applications
+
+    def _script(self, table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """A user's own batch script: the command that runs it, and its lines for the scheduler."""
+        if "command" in table:
+            table.fault("script", "give either command or script, not both")
+        name = table.text("script")
+        path = self._file(table, "script", name)
+        if not path.is_file():
+            return (), ()
+        try:
+            script = batch_script.parse(path.read_bytes())
+        except batch_script.BatchScriptError as error:
+            self.reader.problems.append(Problem(str(path), error.line, table.path("script"), str(error)))
+            return (), ()
+        *interpreter, file = [item.replace("{", "{{").replace("}", "}}") for item in (*script.interpreter, name)]
+        return (*interpreter, f"{{component}}/{file}"), script.directives
 
     # -- metrics
 

@@ -161,6 +161,8 @@ class Application:
     env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
     cwd: str = "{work}"
+    # the lines of a batch script's head that are for a scheduler: #SBATCH and the like
+    directives: tuple[str, ...] = ()
     timeout: float = 3600.0
     repeats: int = 1
     aggregate: Literal["median", "min", "max", "mean"] = "median"

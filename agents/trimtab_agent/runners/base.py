@@ -46,20 +46,23 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class BuildSpec:
-    """A build whose output is kept at `entry`; the cache that `entry` is in holds at most `limit` bytes."""
+    """A build whose output is kept at `entry`; the cache that `entry` is in holds at most `limit` bytes. `own_env` names
+    the variables that the component sets."""
 
     entry: str
     commands: Sequence[Sequence[str]]
     env: Mapping[str, str]
     timeout: float
     limit: int
+    own_env: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class JobSpec:
     """All that a supervisor needs to run a trial; every value is final. Stored as JSON in the job's folder.
 
-    `work` and `cwd` are absolute paths; times are in seconds; `stream_limit` and `log_limit` are bytes kept of each
+    `own_env` names the variables of `env` that the component sets; the others, and `base_env`, are the agent's own, which
+    a scheduler's may replace. `work` and `cwd` are absolute paths; times are in seconds; `stream_limit` and `log_limit` are bytes kept of each
     output stream and of the log. `metrics` holds the fields of `components.schema.Metric`; `required` names those
     without which the trial is infeasible.
     """
@@ -85,6 +88,7 @@ class JobSpec:
     stream_limit: int = 2 << 20
     log_limit: int = 64 << 10
     # for batch runners
+    own_env: Sequence[str] = ()
     scheduler_options: Sequence[str] = ()
     directives: Sequence[str] = ()
 

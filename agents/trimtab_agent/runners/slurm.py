@@ -225,7 +225,7 @@ class SlurmRunner(Runner):
             return await self._without_result(folder, job, Outcome.CANCELLED, "cancelled")
         if job is None:
             return await self._without_result(
-                folder, None, Outcome.FAILED, "the job is gone from Slurm, without a result"
+                folder, None, Outcome.FAILED, "the job is gone from Slurm without a result"
             )
         reason = job.meaning.reason
         if job.state == "FAILED":
@@ -249,8 +249,7 @@ class SlurmRunner(Runner):
     async def _without_result(self, folder: Path, job: Job | None, outcome: Outcome, reason: str) -> JobResult:
         result = JobResult(outcome, reason, elapsed=await self.elapsed(folder) or 0.0)
         if job is not None and job.nodes:
-            reason = reason if outcome is Outcome.CANCELLED else f"{reason} (Slurm's job {job.id}, {job.nodes})"
-            result = replace(result, reason=reason, node=job.nodes)
+            result = replace(result, node=job.nodes)
         return _stored(folder, result)
 
     # -- cancelling

@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from trimtab_agent.components.environment import inherited
@@ -21,6 +24,9 @@ CALL_TIME = 60.0
 SHORTEST_PAUSE = 0.2
 LONGEST_PAUSE = 2.0
 PAUSE_FACTOR = 1.5
+
+# of their own: with slurmctld away they are held up, and nothing else may be
+_THREADS = ThreadPoolExecutor(8, thread_name_prefix="slurm")
 
 
 class SlurmError(Exception):
@@ -83,33 +89,36 @@ def environment() -> dict[str, str]:
     }
 
 
+def _start(program: str, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
+    # asyncio's own subprocesses may wait for ever where they are cancelled at their start (Python 3.11)
+    try:
+        return subprocess.Popen(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,  # a terminal's Ctrl-C is for the agent to handle
+        )
+    except OSError as error:  # the program is being replaced, or there is no memory: it may work later
+        raise SlurmError(program, f"cannot be started: {error}", "passing") from None
+
+
 async def call(program: str, *arguments: str) -> str:
     """Runs a program of Slurm; what it prints.
 
     Raises:
         SlurmError: it failed, or did not end in time.
     """
+    process = _start(program, arguments)
+    talk = functools.partial(process.communicate, timeout=CALL_TIME)
     try:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment(),
-            start_new_session=True,  # a terminal's Ctrl-C is for the agent to handle
-        )
-    except OSError as error:  # the program is being replaced, or there is no memory: it may work later
-        raise SlurmError(program, f"cannot be started: {error}", "passing") from None
-    try:
-        async with asyncio.timeout(CALL_TIME):
-            out, err = await process.communicate()
-    except TimeoutError:
+        out, err = await asyncio.get_running_loop().run_in_executor(_THREADS, talk)
+    except subprocess.TimeoutExpired:
         raise SlurmError(program, f"did not answer within {CALL_TIME:g} s", "passing") from None
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+        if process.poll() is None:
+            process.kill()
     if process.returncode != 0:
         message = err.decode(errors="replace").strip() or f"ended with {process.returncode}"
         raise SlurmError(program, message, refusal(message))

@@ -108,8 +108,7 @@ def _take_environment(spec: dict[str, Any], folder: str) -> None:
     """Puts the job's environment on the node in the place of the agent's: it tells programs such as mpirun where they
     run. What the component sets stays."""
     base = {**os.environ, process.JOB_VARIABLE: folder}
-    before = spec["base_env"]
     for part in (spec, spec["build"]):
         if part:
-            part["env"] = {**base, **{name: text for name, text in part["env"].items() if before.get(name) != text}}
+            part["env"] = {**base, **{name: part["env"][name] for name in part["own_env"]}}
     spec["base_env"] = base
