@@ -22,7 +22,7 @@ SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 # a job that is requeued waits until its old credential has expired
-AuthInfo=socket={folder}/munge.sock,cred_expire=2
+AuthInfo=socket={folder}/munge.sock,cred_expire=5
 CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n

@@ -46,8 +46,10 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class BuildSpec:
-    """A build whose output is kept at `entry`; the cache that `entry` is in holds at most `limit` bytes. `own_env` names
-    the variables that the component sets."""
+    """A build whose output is kept at `entry`; the cache that `entry` is in holds at most `limit` bytes.
+
+    `own_env`: see JobSpec.
+    """
 
     entry: str
     commands: Sequence[Sequence[str]]
@@ -61,10 +63,10 @@ class BuildSpec:
 class JobSpec:
     """All that a supervisor needs to run a trial; every value is final. Stored as JSON in the job's folder.
 
-    `own_env` names the variables of `env` that the component sets; the others, and `base_env`, are the agent's own, which
-    a scheduler's may replace. `work` and `cwd` are absolute paths; times are in seconds; `stream_limit` and `log_limit` are bytes kept of each
+    `work` and `cwd` are absolute paths; times are in seconds; `stream_limit` and `log_limit` are bytes kept of each
     output stream and of the log. `metrics` holds the fields of `components.schema.Metric`; `required` names those
-    without which the trial is infeasible.
+    without which the trial is infeasible. `own_env` names the variables of `env` that the component sets: the others,
+    and all of `base_env`, are the agent's own, in whose place a batch job has those that it finds on its node.
     """
 
     name: str
