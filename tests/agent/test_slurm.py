@@ -310,6 +310,20 @@ async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm:
     assert (folder / "log").read_text().count("as it was") == 1
 
 
+async def test_job_requeued_and_held(
+    runner: SlurmRunner, place: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_runner, "HOPELESS_TIME", 1.0)
+    folder, spec = job(place, "a", "sleep", "60")
+    await runner.submit(folder, spec)
+    await runner.started(folder)
+    slurm.run("scontrol", "requeuehold", (folder / "job").read_text())
+    result = await ended(runner, folder)
+    assert result.outcome is Ended.FAILED
+    assert result.reason.startswith("the job can never start: the job was requeued and is held")
+    await until(lambda: jobs_of(slurm, folder) == ["CANCELLED"])
+
+
 async def test_node_drained_while_the_job_runs(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
     folder, spec = job(place, "a", "sh", "-c", f"until [ -e {place}/gate ]; do sleep 0.05; done")
     await runner.submit(folder, spec)

@@ -73,6 +73,8 @@ KILL_AFTER = 1.0
 CANCEL_TIME = 10.0
 # seconds between two tries to submit a job
 SUBMIT_PAUSE = 2.0
+# seconds for which a limit on the user's jobs may stand in a trial's way
+LIMIT_TIME = 600.0
 
 
 def check_options(options: Sequence[str]) -> None:
@@ -116,6 +118,7 @@ class SlurmRunner(Runner):
         options = [*spec.scheduler_options, "--parsable", "--export=ALL", f"--job-name={job_name(folder)}"]
         options += [f"--chdir={folder}", "--output=/dev/null", "--error=/dev/null", str(folder / SCRIPT)]
         tries = 0
+        began = time.monotonic()
         while not (folder / CANCEL).exists():
             try:
                 number = (await slurm_client.call("sbatch", *options)).strip().partition(";")[0]
@@ -123,7 +126,8 @@ class SlurmRunner(Runner):
                 self._queue.hurry()
                 return
             except SlurmError as error:
-                if error.kind != "passing":
+                limited = error.kind == "limit" and time.monotonic() - began < LIMIT_TIME
+                if error.kind != "passing" and not limited:
                     raise _refused(error, spec) from None
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
@@ -214,7 +218,7 @@ class SlurmRunner(Runner):
         """The result of a job that is over, as far as Slurm knows. One that the configuration is to blame for is stored
         as the trial's result; what another try may mend is not."""
         known = jobs.get(str(folder), ())
-        job = known[-1] if known else await self._forgotten(folder)
+        job = _at_work(folder, known) if known else await self._forgotten(folder)
         cancelled = (folder / CANCEL).exists()
         completed = job is not None and job.state == "COMPLETED" and not cancelled
         delay = RESULT_DELAY if completed else NO_RESULT_DELAY
@@ -297,6 +301,16 @@ def _active(jobs: Jobs, folder: Path) -> list[Job]:
     """The folder's jobs that run or will. More than one only where an answer of sbatch was lost: then one of them works
     and the others end at once."""
     return [job for job in jobs.get(str(folder), ()) if not job.is_over]
+
+
+def _at_work(folder: Path, jobs: Sequence[Job]) -> Job:
+    """The one of the folder's jobs that has worked on the trial; the last where none has."""
+    with contextlib.suppress(FileNotFoundError):
+        owner = json.loads((folder / OWNER).read_text(encoding="utf-8"))[0]
+        for job in jobs:
+            if str(job.id) == owner:
+                return job
+    return jobs[-1]
 
 
 def _refused(error: SlurmError, spec: JobSpec) -> NotAcceptedError | UnsuitableValueError:

@@ -196,10 +196,11 @@ class Queue:
                 try:
                     jobs = await look()
                     break
-                except SlurmError as error:
+                except Exception as error:
+                    # whatever it is: every trial waits for this
                     failures += 1
                     if failures in (1, 10) or failures % 100 == 0:
-                        logger.warning("%s; trying again", error)
+                        logger.warning("%s; trying again", error, exc_info=not isinstance(error, SlurmError))
                     await asyncio.sleep(LONGEST_PAUSE)
             if failures:
                 logger.info("Slurm answers again")

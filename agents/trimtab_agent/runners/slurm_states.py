@@ -43,6 +43,10 @@ STATES: Mapping[str, Meaning] = {
     "REQUEUED": _queued(),
     # the same, in a federation of clusters
     "REQUEUE_FED": _queued(),
+    # requeued, and held until somebody lets it go; without a reason of a person's, see HOPELESS
+    "REQUEUE_HOLD": _queued(),
+    # the same, marked by an exit code that the site has chosen for it
+    "SPECIAL_EXIT": _queued(),
     # its reservation is gone: held until somebody lets it go
     "RESV_DEL_HOLD": _queued(),
     # has nodes, which are booting or being set up; prologs and burst buffers' stage-in come here
@@ -81,9 +85,6 @@ STATES: Mapping[str, Meaning] = {
     "RECONFIG_FAIL": _failed("a node of the job could not be set up"),
     # another cluster of a federation has taken the job
     "REVOKED": _failed("the job was revoked: another cluster of the federation took it"),
-    # requeued by an administrator or an exit code, and held: nobody may ever let it go
-    "REQUEUE_HOLD": _failed("the job was requeued and is held"),
-    "SPECIAL_EXIT": _failed("the job was requeued and is held, with a special exit code"),
 }
 # a state of a later Slurm: it is no reason to give a trial up
 UNKNOWN = Meaning(JobState.RUNNING)
@@ -102,7 +103,8 @@ HOPELESS: Mapping[str, str] = {
     "InvalidAccount": "the account is not valid",
     "InvalidQOS": "the quality of service is not valid",
     "JobHoldMaxRequeue": "the job was requeued too often and is held",
-    # squeue prints this one with blanks, sacct and scontrol without
+    # these two are printed with blanks
+    "job requeued in held state": "the job was requeued and is held",
     "launch failed requeued held": "the job could not be launched on its nodes and is held",
 }
 # those of them that another configuration would not mend
@@ -113,19 +115,21 @@ ALWAYS_FAILED = {
     "InvalidAccount",
     "InvalidQOS",
     "JobHoldMaxRequeue",
+    "job requeued in held state",
     "launch failed requeued held",
 }
 
-# What Slurm's programs say while its daemons, or munge's, are away or busy: the same call later may succeed. So may a
-# submission that a limit on the number of jobs has stopped.
+# What Slurm's programs say while its daemons, or munge's, are away or busy: the same call later may succeed.
 PASSING = re.compile(
     r"Unable to contact slurm controller|Socket timed out|Zero Bytes were transmitted|Connection refused"
     r"|Connection reset|temporarily un|in standby mode|Transport endpoint|Communication (connection|shutdown) failure"
     r"|Unexpected message received|Insufficient data|Message (receive|send) failure|I/O error writing script"
     r"|[Mm]unge (encode|decode) failed|Protocol authentication error|Invalid authentication credential"
     r"|authentication: Socket communication error|Header lengths are longer"
-    r"|Slurm(ctld)? is (busy|not ready)|job submit limit|Unable to load job|Too many open files",
+    r"|Slurm(ctld)? is (busy|not ready)|Unable to load job|Too many open files",
 )
+# What sbatch says where an account has as many jobs as it may have, or asks for more than it may ever have.
+LIMIT = re.compile(r"job submit limit")
 # What sbatch says when it is asked for more than the cluster has.
 TOO_MUCH = re.compile(
     r"Requested node configuration is not available|More processors requested than permitted"
@@ -134,7 +138,7 @@ TOO_MUCH = re.compile(
     r"|Invalid --[\w-]+ specification|Invalid numeric value|Invalid node name specified",
 )
 
-Refusal = Literal["passing", "too much", "other"]
+Refusal = Literal["passing", "limit", "too much", "other"]
 
 
 def meaning_of(state: str) -> Meaning:
@@ -146,4 +150,6 @@ def refusal(message: str) -> Refusal:
     """Sorts what a program of Slurm says as it fails."""
     if PASSING.search(message):
         return "passing"
+    if LIMIT.search(message):
+        return "limit"
     return "too much" if TOO_MUCH.search(message) else "other"
