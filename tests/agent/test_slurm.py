@@ -412,7 +412,7 @@ def test_agent_killed_with_jobs_pending_running_and_done(
     wait_until((folder / "result.json").exists, 20)
     agent.start(*options)
     assert far_side.outcome(done).metrics["value"] == 1.0
-    assert sorted(jobs_of(slurm, agent.state)) == ["COMPLETED", "PENDING", "RUNNING"]
+    wait_until(lambda: sorted(jobs_of(slurm, agent.state)) == ["COMPLETED", "PENDING", "RUNNING"])
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=resume")
     for x in (2.0, 3.0):
         (place / f"gate{x}").touch()
