@@ -560,6 +560,18 @@ def test_slurm_missing_is_told_at_the_start(place: Path, monkeypatch: pytest.Mon
     assert "not found in PATH: sbatch, squeue, scancel, scontrol" in done.stderr
 
 
+def test_a_users_own_batch_script(place: Path, slurm: Slurm) -> None:
+    """Its options count, it runs in the job, and the parameters reach it."""
+    (place / "c.yaml").write_text(GATED.replace("  main:", "  own: {script: run.sh}\n  main:"))
+    script = ["#!/bin/bash", "#SBATCH --nodes=2", "#SBATCH --output=elsewhere", 'echo "value=$SLURM_JOB_NUM_NODES$1"']
+    (place / "run.sh").write_text("\n".join(script))
+    options = ["--components", str(place), "--state-dir", str(place / "state"), "--runner", "slurm"]
+    done = run_agent_command(["try", "gated", *options, "--set", "x=2.5"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "metric value = 22.5" in done.stdout
+    assert "scheduler: #SBATCH --nodes=2" in done.stdout
+
+
 def test_try(place: Path, slurm: Slurm) -> None:
     (place / "c.yaml").write_text(GATED)
     options = ["--components", str(place), "--state-dir", str(place / "state"), "--runner", "slurm"]

@@ -22,6 +22,7 @@ from tests.benchmarks.table import show
 BENCHMARKS = {
     "footprint": "Footprint",
     "agent_latency": "Latency between an agent's trials",
+    "slurm_cost": "Cost of a trial on Slurm",
     "ask_tell": "Ask and tell",
     "gp_cost": "Cost of a gp suggestion",
     "gp_quality": "Quality of gp",

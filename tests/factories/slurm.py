@@ -121,7 +121,7 @@ class Slurm:
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o600)
-        # control groups where they may be used: Slurm then also finds processes that have left their parents, as on most clusters
+        # control groups where they may be used, as on most clusters
         cgroup = os.getuid() == 0 and os.access(FREEZER, os.W_OK) and not os.statvfs(FREEZER).f_flag & os.ST_RDONLY
         host = socket.gethostname().partition(".")[0]
         where = f"CPUs=4 NodeHostname={host} NodeAddr=127.0.0.1"

@@ -557,8 +557,8 @@ class _FileLoader:
         except batch_script.BatchScriptError as error:
             self.reader.problems.append(Problem(str(path), error.line, table.path("script"), str(error)))
             return (), ()
-        *interpreter, file = [item.replace("{", "{{").replace("}", "}}") for item in (*script.interpreter, name)]
-        return (*interpreter, f"{{component}}/{file}"), script.directives
+        command = tuple(item.replace("{", "{{").replace("}", "}}") for item in (*script.interpreter, str(path)))
+        return command, script.directives
 
     # -- metrics
 

@@ -56,6 +56,7 @@ def run(folder: str, job: str, restart: str, node: str) -> int:
     os.chdir("/")
     if result["outcome"] == "cancelled" and not _is_there(folder, "cancel"):
         # the scheduler's will, not the agent's: the job's state tells why, and the job may be started again
+        print("SIGTERM came, and not from the agent")
         return 1
     if _owner(folder) == json.loads(owner):
         store(folder, result, signals)

@@ -1,0 +1,139 @@
+"""What the Slurm runner costs: seconds per trial beyond the same command in a job by hand, calls of Slurm's programs
+with 200 jobs in the queue, and the time from a cancel to the job's end. A real Slurm of four virtual nodes.
+
+By hand: `sbatch`, then `squeue` for that one job every 50 ms until it has completed. `sbatch --wait` would be the
+easier peer: it takes two to ten seconds to notice the end.
+
+Run as `python -m tests.benchmarks.slurm_cost [--quick]`.
+"""
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.benchmarks.table import Result, Row, main, result
+from tests.factories.slurm import Slurm, slurm_cluster
+from trimtab_agent.runners import slurm_client
+from trimtab_agent.runners.base import JobSpec, Outcome
+from trimtab_agent.runners.slurm import SlurmRunner
+
+COMMAND = ("sleep", "0.2")
+TARGET_SECONDS = 0.3
+TARGET_CANCEL_SECONDS = 2.0
+QUEUED = 200
+WATCHED_SECONDS = 20.0
+
+
+def by_hand(slurm: Slurm, folder: Path) -> float:
+    """Seconds from the submission to the end."""
+    script = folder / "job.sh"
+    script.write_text(f"#!/bin/sh\n{' '.join(COMMAND)}\n")
+    began = time.monotonic()
+    job = slurm.run("sbatch", "--parsable", f"--chdir={folder}", "--output=out", str(script)).strip()
+    while slurm.run("squeue", "-h", "--states=all", f"--jobs={job}", "-o", "%T").strip() != "COMPLETED":
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def job(folder: Path, *command: str) -> JobSpec:
+    """A trial that runs the command."""
+    (folder / "work").mkdir(parents=True)
+    return JobSpec(
+        name=folder.name,
+        work=str(folder / "work"),
+        cwd=str(folder / "work"),
+        command=command,
+        env={},
+        base_env={},
+        timeout=600.0,
+        metrics=[{"name": "seconds", "kind": "wall_time"}],
+        required=["seconds"],
+        params={},
+        python=sys.executable,
+    )
+
+
+async def trial(runner: SlurmRunner, folder: Path) -> float:
+    """Seconds from the submission to the result."""
+    spec = job(folder, *COMMAND)
+    began = time.monotonic()
+    await runner.submit(folder, spec)
+    done = await runner.wait(folder)
+    seconds = time.monotonic() - began
+    if done.outcome is not Outcome.COMPLETED:
+        raise RuntimeError(done.reason)
+    return seconds
+
+
+async def cancelled(runner: SlurmRunner, folder: Path) -> float:
+    """Seconds from the cancel to the end of a job that ignores SIGTERM."""
+    await runner.submit(folder, job(folder, "sh", "-c", "trap '' TERM; sleep 60"))
+    await runner.started(folder)
+    await asyncio.sleep(0.3)
+    began = time.monotonic()
+    await runner.cancel(folder)
+    await runner.wait(folder)
+    return time.monotonic() - began
+
+
+async def calls_per_minute(runner: SlurmRunner, place: Path) -> float:
+    """Of all of Slurm's programs together, while the jobs are followed."""
+    folders = [place / f"queued{number}" for number in range(QUEUED)]
+    await asyncio.gather(*(runner.submit(folder, job(folder, "sleep", "600")) for folder in folders))
+    waiting = [asyncio.create_task(runner.wait(folder)) for folder in folders]
+    await asyncio.sleep(10)  # looks come less often by now
+    with patch.object(slurm_client, "call", wraps=slurm_client.call) as counted:
+        await asyncio.sleep(WATCHED_SECONDS)
+        calls = counted.call_count
+    await asyncio.gather(*(runner.cancel(folder) for folder in folders))
+    await asyncio.gather(*waiting)
+    return calls * 60 / WATCHED_SECONDS
+
+
+async def measure(slurm: Slurm, place: Path, repetitions: int) -> Result:
+    """All of it."""
+    runner = SlurmRunner()
+    hand, ours = [], []
+    for number in range(repetitions):
+        (place / f"hand{number}").mkdir()
+        hand.append(await asyncio.to_thread(by_hand, slurm, place / f"hand{number}"))
+        await asyncio.sleep(0.3)  # the node is free again
+        ours.append(await trial(runner, place / f"trial{number}"))
+        await asyncio.sleep(0.3)
+    cancels = [await cancelled(runner, place / f"cancelled{number}") for number in range(repetitions // 2)]
+    calls = await calls_per_minute(runner, place)
+    runner.close()
+    more = statistics.median(ours) - statistics.median(hand)
+    longest = max(cancels)
+    rows = [
+        Row("a job by hand, median", statistics.median(hand), "s"),
+        Row("a trial takes more, median", more, "s", f"at most {TARGET_SECONDS:g} s", more <= TARGET_SECONDS),
+        Row(f"calls per minute with {QUEUED} jobs in the queue", calls, ""),
+        Row(
+            "from cancel to end, longest",
+            longest,
+            "s",
+            f"under {TARGET_CANCEL_SECONDS:g} s",
+            longest < TARGET_CANCEL_SECONDS,
+        ),
+    ]
+    return result(rows, by_hand=hand, trials=ours, cancels=cancels)
+
+
+def run(quick: bool) -> Result:
+    """See the module's text."""
+    if slurm_client.missing_programs():
+        raise RuntimeError("Slurm is not installed (Debian packages slurm-wlm and munge)")
+    with tempfile.TemporaryDirectory(prefix="trimtab-bench-") as name:
+        (Path(name) / "slurm").mkdir()
+        with slurm_cluster(Path(name) / "slurm") as slurm, patch.dict(os.environ, SLURM_CONF=str(slurm.configuration)):
+            return asyncio.run(measure(slurm, Path(name), 4 if quick else 20))
+
+
+if __name__ == "__main__":
+    main("Cost of a trial on Slurm", run)
