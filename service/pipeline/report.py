@@ -21,6 +21,8 @@ from service.tenancy.principal import Principal
 
 # How often a trial may fall to a machine's fault before it is FAILED for good.
 MOST_ATTEMPTS = 3
+# After so many trials in a row with the same failure a study on agents waits for its user.
+MOST_SAME_FAILURES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,30 @@ def finish(
     """End a trial of a locked study, and go on: was it the last of the search, do agents need more trials?"""
     actions.step_trial(principal, study, trial, state, metrics=metrics, reason=reason)
     ending.after_result(principal, study)
+    if study.component and state in (TrialState.FAILED, TrialState.INFEASIBLE):
+        _pause_where_nothing_works(principal, study, trial)
     top_up(principal, study)
+
+
+def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial) -> None:
+    """Pause a locked study whose latest trials all ended as this one did: more would only use up its budget."""
+    if study.state != StudyState.ACTIVE:
+        return
+    finished = access.rows(Trial, principal).filter(study_id=study.pk, finished_at__isnull=False)
+    latest = list(finished.order_by("-revision").values_list("state", "reason")[:MOST_SAME_FAILURES])
+    same = [one for one, reason in latest if one == trial.state and _kind(reason) == _kind(trial.reason)]
+    if len(same) == MOST_SAME_FAILURES:
+        actions.step_study(
+            study,
+            StudyState.PAUSED,
+            f"{MOST_SAME_FAILURES} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
+            " Mend that, or leave such configurations out, and resume the study.",
+        )
+
+
+def _kind(reason: str) -> str:
+    """What failures of the same kind have in common: the first line, without output that follows."""
+    return reason.partition("\n")[0]
 
 
 def prune(principal: Principal, study: Study, trial: Trial, seconds: float | None) -> bool:

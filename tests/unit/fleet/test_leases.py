@@ -220,6 +220,31 @@ def test_a_failure_is_tried_again_and_an_infeasible_configuration_is_not(princip
     assert trial(principal, name, grant.trial).state == "INFEASIBLE"
 
 
+def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Principal, agent: str) -> None:
+    name = create(principal, {"max_trials": 40})
+
+    def fail(count: int, reason: str) -> None:
+        for number in range(count):
+            (grant,) = acquire(principal)
+            settle(principal, grant, "infeasible", reason=f"{reason}\noutput {number}")
+
+    fail(9, "ran into its time limit")
+    (grant,) = acquire(principal)
+    settle(principal, grant)
+    fail(9, "exit code 1")
+    assert study(principal, name).state == "ACTIVE"
+    fail(1, "exit code 1")
+    paused = study(principal, name)
+    assert paused.state == "PAUSED"
+    assert paused.state_reason.startswith("10 trials in a row are INFEASIBLE for the same reason: exit code 1")
+    assert acquire(principal) == []
+
+    studies.update_state(principal, name, "ACTIVE")
+    (grant,) = acquire(principal)
+    settle(principal, grant)
+    assert study(principal, name).state == "ACTIVE"
+
+
 def test_a_trial_that_was_given_back_loses_no_attempt(principal: Principal, agent: str) -> None:
     create(principal)
     for _ in range(5):
