@@ -107,9 +107,9 @@ class Parts:
         return Addresses(ready[1], ready[2], link[1])
 
     def start_agent(self, server: str) -> None:
-        """Start the agent with the bundled workloads and wait until it has registered."""
+        """Start the agent with the workload of the demonstration and wait until it has registered."""
         argv = [program("trimtab-agent"), "run", "--server", server, "--token-file", str(self._token_file)]
-        argv += ["--components", str(WORKLOADS), "--state-dir", str(self.agent_state), "--slots", "1"]
+        argv += ["--components", str(WORKLOADS / "gcc-flags"), "--state-dir", str(self.agent_state), "--slots", "1"]
         self._add(Part("agent", argv, self._log("agent"))).wait_for(r"^ready agent=")
 
     def check(self) -> None:
