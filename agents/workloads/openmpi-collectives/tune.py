@@ -21,6 +21,7 @@ from pathlib import Path
 import algorithms
 import latencies
 import yaml
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -240,15 +241,20 @@ def tune_series(
     """Gives the study of each case, the sizes ascending; to be continued when that has ended."""
     best: list[trimtab.Params] = []
     for case in cases:
-        study = open_study(client, case, options, best)
+        study, starts = open_study(client, case, options, best)
         yield study
+        for start in starts:
+            client.delete_study(start.name)
         best = best_configurations(study)
         outcomes.append(outcome_of(case, study))
         screen.print(f"{case}: {outcomes[-1].text}", soft_wrap=True)
 
 
-def open_study(client: trimtab.Client, case: Case, options: argparse.Namespace, best: list[trimtab.Params]) -> Study:
-    """The study of this case: the one of an earlier run, or a new one that begins with `best`."""
+def open_study(
+    client: trimtab.Client, case: Case, options: argparse.Namespace, best: list[trimtab.Params]
+) -> tuple[Study, list[Study]]:
+    """The study of this case: the one of an earlier run, or a new one that begins with `best`; and the studies that
+    measured these."""
     name = f"{options.name}-{case.collective}-{case.size}-{case.ranks}ranks"
     try:
         study = client.get_study(name)
@@ -257,10 +263,12 @@ def open_study(client: trimtab.Client, case: Case, options: argparse.Namespace, 
     else:
         so_far = "has ended: its result is taken (another --name measures anew)" if study.state.finished else "goes on"
         remarks.print(f"Study {name} {so_far}", soft_wrap=True)
-        return study
+        return study, []
     space = space_for(case, client.component(COMPONENT).space)
-    starts: list[trimtab.Params] = [{**own, "bytes": case.size, "ranks": case.ranks} for own in best]
-    measured = [(start, measure(client, f"{name}-start", case, space, start)) for start in starts]
+    starts = []
+    for number, own in enumerate(best, start=1):
+        params: trimtab.Params = {**own, "bytes": case.size, "ranks": case.ranks}
+        starts.append(measure(client, f"{name}-start{number}", case, space, params))
     study = client.create_study(
         name,
         space=space,
@@ -271,10 +279,10 @@ def open_study(client: trimtab.Client, case: Case, options: argparse.Namespace, 
         final_check=CHECK,
         load_if_exists=True,
     )
-    for start, metrics in measured:
-        if metrics is not None:
-            study.add_trial(start, metrics)
-    return study
+    for start in starts:
+        for trial in start.trials(states=[trimtab.TrialState.COMPLETED]):
+            study.add_trial(trial.params, trial.metrics)
+    return study, starts
 
 
 def space_for(case: Case, space: Sequence[trimtab.Parameter]) -> list[trimtab.Parameter]:
@@ -301,9 +309,9 @@ def fixed(parameter: trimtab.Parameter, value: object) -> trimtab.Parameter:
 
 def measure(
     client: trimtab.Client, name: str, case: Case, space: Sequence[trimtab.Parameter], params: trimtab.Params
-) -> dict[str, float] | None:
-    """Has an agent measure one configuration; None where it does not work. A study takes from its user nothing but
-    results, so this is done by a small study of one configuration, which is deleted then."""
+) -> Study:
+    """Has an agent measure one configuration. A study takes from its user nothing but results, so this is done by a
+    small study of that configuration alone."""
     study = client.create_study(
         name,
         space=[fixed(parameter, params[parameter.name]) for parameter in space if parameter.name in params],
@@ -313,13 +321,10 @@ def measure(
         algorithm="random",
         resampling="none",
         max_trials=1,
+        load_if_exists=True,
     )
-    try:
-        study.wait(progress=False)
-        done = study.trials(states=[trimtab.TrialState.COMPLETED])
-        return dict(done[0].metrics) if done else None
-    finally:
-        client.delete_study(name)
+    study.wait(progress=False)
+    return study
 
 
 def best_configurations(study: Study) -> list[trimtab.Params]:
@@ -445,13 +450,13 @@ def gain_of(pairs: Sequence[tuple[float, float]]) -> Gain:
     )
 
 
-def show(outcomes: Sequence[Outcome], gains: dict[Case, Gain]) -> None:
+def show(outcomes: Sequence[Outcome], gains: Mapping[Case, Gain]) -> None:
     """The table of what was found, and of how the file proved itself."""
-    table = Table("collective", "bytes", "ranks", "found", "final check", "default", "with rules", "saved (95 %)")
+    table = Table("collective", "bytes", "ranks", "rule", "without", "with it", "saved (95 %)", box=box.SIMPLE_HEAD)
     for outcome in outcomes:
         case, gain = outcome.case, gains.get(outcome.case)
-        shown = [str(value) for value in outcome.params.values()] if outcome.proven else ["Open MPI's own decision"]
-        cells = [case.collective, str(case.size), str(case.ranks), " ".join(shown), outcome.text]
+        rule = " ".join(str(value) for value in outcome.params.values()) if outcome.proven else "none"
+        cells = [case.collective, str(case.size), str(case.ranks), rule]
         if gain is not None:
             interval = f"{100 * gain.estimate:.0f} % ({100 * gain.low:.0f} to {100 * gain.high:.0f})"
             cells += [f"{gain.default_us:.0f} us", f"{gain.ruled_us:.0f} us", interval]
@@ -459,7 +464,8 @@ def show(outcomes: Sequence[Outcome], gains: dict[Case, Gain]) -> None:
     screen.print(table)
     for case, gain in gains.items():
         if gain.low <= 0:
-            screen.print(f"Not confirmed here: {case}. Take its line out of the file, or give it more --trials.")
+            text = f"Not confirmed here: {case}. Take its line out of the file, or give it more --trials."
+            screen.print(text, soft_wrap=True)
 
 
 if __name__ == "__main__":
