@@ -6,7 +6,10 @@ set -euo pipefail
 say() { printf 'tests: %s\n' "$*" >&2; }
 
 # program: Debian package
-declare -A packages=([redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge)
+declare -A packages=(
+    [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
+    [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev
+)
 missing=()
 for program in "${!packages[@]}"; do
     command -v "$program" >/dev/null || missing+=("${packages[$program]}")

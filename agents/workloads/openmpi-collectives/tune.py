@@ -33,12 +33,11 @@ from trimtab.study import Study
 
 COMPONENT, METRIC = "openmpi-collectives", "median_us"
 FOLDER = Path(__file__).parent
-CHECK = trimtab.FinalCheck(max_trials=30)
 # Configurations that a size takes over from the one below it.
 TAKEN_OVER = 3
 POLL_SECONDS = 0.5
-# Fewer pairs give no interval of 95 %.
-LEAST_PAIRS, LEVEL = 6, 0.95
+# Fewer pairs, or trials of a final check, give no interval of 95 %.
+LEAST_PAIRS, LEAST_CHECK, LEVEL = 6, 8, 0.95
 EXAMPLE = """\
 example, with the service of `make up` and an agent that offers this folder:
   export TRIMTAB_URL=127.0.0.1:8471 TRIMTAB_TOKEN=$(cat data/admin-token)
@@ -108,7 +107,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--collectives", default=",".join(algorithms.COLLECTIVES), help="a list with commas (default: %(default)s)")
     add("--sizes", default="4096,65536,1048576", help="of messages, in bytes (default: %(default)s)")
     add("--ranks", default="4", help="numbers of processes (default: %(default)s)")
-    add("--trials", type=int, default=40, help="of each study, its final check aside (default: %(default)s)")
+    add("--trials", type=int, default=40, help="of each study before its final check (default: %(default)s)")
+    add("--check", type=int, default=30, help="trials of each final check, at most (default: %(default)s)")
     add("--parallel", type=int, default=1, help="collectives tuned at the same time (default: %(default)s)")
     add("--rules", type=Path, default=Path("rules.conf"), help="the file to write (default: %(default)s)")
     add("--pairs", type=int, default=15, help="pairs of runs that verify each rule, 0: none (default: %(default)s)")
@@ -144,6 +144,8 @@ def check_numbers(options: argparse.Namespace) -> None:
     for name in ("trials", "parallel"):
         if getattr(options, name) < 1:
             raise InvalidInput.of(f"--{name}", getattr(options, name), "1 or more")
+    if options.check < LEAST_CHECK:
+        raise InvalidInput.of("--check", options.check, f"{LEAST_CHECK} or more, which an interval needs")
     if options.pairs != 0 and options.pairs < LEAST_PAIRS:
         raise InvalidInput.of("--pairs", options.pairs, f"0, or {LEAST_PAIRS} or more, which an interval needs")
     if not options.rules.absolute().parent.is_dir():
@@ -206,7 +208,7 @@ def tune(client: trimtab.Client, cases: Sequence[Case], options: argparse.Namesp
     waiting = [tune_series(client, own, options, outcomes) for own in series.values()]
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
-        total = options.trials + (CHECK.max_trials or 0)
+        total = options.trials + options.check
         running = [(one, study, bar.add_task(study.name, total=total)) for one, study in begin(waiting, options)]
         while running:
             time.sleep(POLL_SECONDS)
@@ -276,7 +278,7 @@ def open_study(
         component=COMPONENT,
         application=case.collective,
         max_trials=options.trials,
-        final_check=CHECK,
+        final_check=trimtab.FinalCheck(max_trials=options.check, level=LEVEL),
         load_if_exists=True,
     )
     for start in starts:
