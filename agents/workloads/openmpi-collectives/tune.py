@@ -48,7 +48,8 @@ example, with the service of `make up` and an agent that offers this folder:
 The same command again goes on where it was interrupted. Studies are called NAME-COLLECTIVE-SIZE-RANKSranks.
 """
 
-screen = Console(highlight=False)
+# A file or a pipe has no width of its own.
+screen = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 remarks = Console(stderr=True, highlight=False)
 
 

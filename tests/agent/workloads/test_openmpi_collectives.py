@@ -94,7 +94,8 @@ def look_up(text: str, collective: str, ranks: int, total: int) -> tuple[int, ..
 
     found: dict[int, list[tuple[int, list[tuple[int, ...]]]]] = {}
     for _ in range(next(words)):
-        found[next(words)] = [(next(words), messages_of()) for _ in range(next(words))]
+        collective_number = next(words)
+        found[collective_number] = [(next(words), messages_of()) for _ in range(next(words))]
     assert next(words, None) is None, "there is more in the file than it says"
     if NUMBERS[collective] not in found:
         return OPEN_MPI_DECIDES
@@ -327,10 +328,13 @@ def tune(*arguments: str | Path, **variables: str) -> subprocess.CompletedProces
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
-@pytest.fixture
-def service(open_mpi: None, embedded_service: EmbeddedService, tmp_path: Path) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module")
+def service(
+    open_mpi: None, embedded_service: EmbeddedService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """The variables by which tune.py finds the service, which has an agent with the workload."""
-    agent = AgentProcess(tmp_path, int(embedded_service.grpc_address.rpartition(":")[2]), embedded_service.token)
+    folder = tmp_path_factory.mktemp("agent")
+    agent = AgentProcess(folder, int(embedded_service.grpc_address.rpartition(":")[2]), embedded_service.token)
     agent.components = WORKLOAD
     agent.start()
     try:
