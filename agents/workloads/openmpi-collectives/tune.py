@@ -206,6 +206,7 @@ def tune(client: trimtab.Client, cases: Sequence[Case], options: argparse.Namesp
     for case in cases:
         series.setdefault((case.collective, case.ranks), []).append(case)
     outcomes: list[Outcome] = []
+    paused: set[str] = set()
     waiting = [tune_series(client, own, options, outcomes) for own in series.values()]
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
@@ -217,6 +218,10 @@ def tune(client: trimtab.Client, cases: Sequence[Case], options: argparse.Namesp
                 one, study, task = entry
                 status = study.refresh()
                 bar.update(task, completed=status.finished_count)
+                if status.state is trimtab.StudyState.PAUSED and study.name not in paused:
+                    paused.add(study.name)
+                    why = f"Study {study.name} is paused: {status.reason or 'by its user'}."
+                    remarks.print(f"{why} To go on: trimtab study resume {study.name}", markup=False, soft_wrap=True)
                 if status.state.finished:
                     bar.update(task, completed=total)
                     running.remove(entry)
@@ -426,11 +431,11 @@ def verify(file: Path, rules: Sequence[Rule], pairs: int) -> dict[Case, Gain]:
 
 
 def output_of(command: list[str], environment: dict[str, str]) -> str:
-    """What a program prints. Raises OpenMpiError, with the end of its messages, where it fails."""
+    """What a program prints. Raises OpenMpiError, with the first of its messages, where it fails."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        last = "\n".join(done.stderr.splitlines()[:10])
-        raise algorithms.OpenMpiError(f"{' '.join(command)} ended with status {done.returncode}:\n{last}")
+        first = "\n".join(done.stderr.splitlines()[:10])
+        raise algorithms.OpenMpiError(f"{' '.join(command)} ended with status {done.returncode}:\n{first}")
     return done.stdout
 
 
