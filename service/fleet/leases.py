@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from uuid import UUID
 
 from django.conf import settings
+from django.db import IntegrityError
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
@@ -262,22 +263,31 @@ def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, 
         raise InvalidInput("offset", offset, "0 or more")
     agent = agents.known(principal, agent_id)
     found = _find(principal, agent, lease)
-    with access.work(principal):
-        stored = access.rows(TrialLog, principal).select_for_update().filter(trial_id=found.trial_id).first()
-        if stored is None or stored.source != found.id:
-            # A new run starts the log anew; an older one that is late must not.
-            newer = access.rows(Lease, principal).filter(trial_id=found.trial_id, granted_at__gt=found.granted_at)
-            if newer.exists():
-                raise Conflict("lease_lost", f"The trial of lease {lease} runs elsewhere now.")
-            stored = TrialLog(trial_id=found.trial_id, source=found.id)
-        if offset > stored.size:
-            return stored.size
-        new = data[stored.size - offset :]
-        if new:
-            stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
-            stored.size += len(new)
-            access.put(principal, stored)
+    try:
+        with access.work(principal):
+            return _append(principal, found, offset, data)
+    except IntegrityError:
+        # The study was deleted in between, as this then says.
+        _find(principal, agent, lease)
+        raise
+
+
+def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int:
+    stored = access.rows(TrialLog, principal).select_for_update().filter(trial_id=lease.trial_id).first()
+    if stored is None or stored.source != lease.id:
+        # A new run starts the log anew; an older one that is late must not.
+        newer = access.rows(Lease, principal).filter(trial_id=lease.trial_id, granted_at__gt=lease.granted_at)
+        if newer.exists():
+            raise Conflict("lease_lost", f"The trial of lease {lease.id} runs elsewhere now.")
+        stored = TrialLog(trial_id=lease.trial_id, source=lease.id)
+    if offset > stored.size:
         return stored.size
+    new = data[stored.size - offset :]
+    if new:
+        stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
+        stored.size += len(new)
+        access.put(principal, stored)
+    return stored.size
 
 
 def expire_overdue() -> None:

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -162,8 +163,17 @@ _given: tuple[Subject, Terms] | None = None
 def _begin(subject: Subject, terms: Terms) -> None:
     # Ctrl-C reaches every process of the terminal; the parent decides what becomes of the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     global _given
     _given = subject, terms
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed ends nobody, and its workers would wait for it for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _make(contestant: Contestant, seed: int) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from service.fleet.leases import Grant
 from service.fleet.models import Lease
 from service.pipeline import analysis, report, studies, suggest
 from service.studies import selectors as study_selectors
-from service.studies.models import Study, Trial
+from service.studies.models import Study, Trial, TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from tests.factories.domain import make_component, make_execution, make_spec, study_name
@@ -335,6 +336,34 @@ def test_a_deleted_study_is_lost_to_its_agent(principal: Principal, agent: str) 
     studies.delete_study(principal, name)
     assert leases.renew(principal, agent_id=agent, leases=[grant.lease]).lost == [grant.lease]
     refused("lease_lost", lambda: settle(principal, grant))
+
+
+def test_a_study_may_be_deleted_while_a_log_is_appended(
+    principal: Principal, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    written, deleted = Event(), Event()
+    put = access.put
+
+    def put_slowly(principal: Principal, row: TrialLog) -> None:
+        put(principal, row)
+        written.set()
+        deleted.wait(30)
+
+    def append() -> None:
+        try:
+            leases.append_log(principal, agent_id=agent, lease=grant.lease, offset=0, data=b"out")
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(access, "put", put_slowly)
+    with ThreadPoolExecutor(1) as thread:
+        appended = thread.submit(append)
+        assert written.wait(30)
+        studies.delete_study(principal, name)
+        deleted.set()
+        refused("lease_lost", appended.result)
 
 
 def test_an_exhausted_space_completes_its_study(principal: Principal, agent: str) -> None:

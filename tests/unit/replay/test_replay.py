@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -296,17 +297,33 @@ def test_simulators_are_listed() -> None:
     assert [line.split()[0] for line in lines] == list(simulators.names())
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+def long_replay(out: Path) -> "subprocess.Popen[str]":
+    """A replay in a process of its own that has finished some of its runs."""
     command = [
         sys.executable, "-m", "service.main", "replay", "sbb-noisy", "--designers", "ga", "--resampling", "none",
-        "--seeds", "0-400", "--budget", "150", "--jobs", "2", "--out", str(tmp_path),
+        "--seeds", "0-400", "--budget", "150", "--jobs", "2", "--out", str(out),
     ]  # fmt: skip
     environment = {**os.environ, "COLUMNS": "120"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    runs = tmp_path / "runs.jsonl"
+    runs = out / "runs.jsonl"
     deadline = time.monotonic() + 60
     while not (runs.exists() and runs.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.1)
+    return process
+
+
+def test_a_killed_replay_leaves_no_process(tmp_path: Path) -> None:
+    process = long_replay(tmp_path)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len(workers) >= 2
+    process.kill()
+    process.communicate(timeout=30)
+    assert psutil.wait_procs(workers, timeout=30)[1] == []
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    process = long_replay(tmp_path)
+    runs = tmp_path / "runs.jsonl"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
