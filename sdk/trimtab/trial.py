@@ -52,7 +52,7 @@ class Trial:
     attempt: int
     origin: str
     """"suggested", "replicate" (a policy had it measured again), "check" (of the final check), "default" (the
-    configuration of the defaults) or "added"."""
+    configuration of the defaults), "added" (you measured it) or "enqueued" (you wanted it measured)."""
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None

@@ -339,7 +339,7 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
         trials = actions.waiting_trials(principal, study, free)
         if not trials:
             return []
-        actions.start_trials(principal, study, trials, agent.name)
+        actions.start_trials(principal, study, trials, agent=agent.name)
         leases = [
             Lease(
                 study_id=study.pk,

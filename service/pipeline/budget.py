@@ -15,7 +15,7 @@ def allowed(study: Study, wanted: int) -> int:
     """
     if refusal(study) is not None:
         return 0
-    return wanted if study.final_check is not None else min(wanted, _left(study, wanted))
+    return wanted if study.final_check is not None else min(wanted, left(study, wanted))
 
 
 def refusal(study: Study) -> Conflict | None:
@@ -30,11 +30,11 @@ def refusal(study: Study) -> Conflict | None:
     if study.final_check is not None:
         return awaiting(study) if study.final_check["best"] is None and study.open_count else None
     late = study.deadline is not None and study.deadline <= study.database_time
-    if (late or _left(study, 1) <= 0) and spec_of(study).final_check is not None:
+    if (late or left(study, 1) <= 0) and spec_of(study).final_check is not None:
         return awaiting(study)
     if late:
         return Conflict("budget_exhausted", f"The time budget of study {study.name!r} is over.")
-    if _left(study, 1) <= 0:
+    if left(study, 1) <= 0:
         return Conflict(
             "budget_exhausted",
             f"Study {study.name!r} has had all {spec_of(study).budget.max_trials} trials of its budget;"
@@ -69,6 +69,7 @@ def awaiting(study: Study) -> Conflict:
     )
 
 
-def _left(study: Study, unlimited: int) -> int:
+def left(study: Study, unlimited: int) -> int:
+    """How many further trials the budget of a locked study's search holds; `unlimited` where nothing limits them."""
     most = spec_of(study).budget.max_trials
     return unlimited if most is None else most - (study.trial_count - study.added_count)

@@ -1,4 +1,4 @@
-"""An ask: trials of the caller's own come back, the rest is suggested."""
+"""An ask: trials of the caller's own come back, then come those that wait in the queue; the rest is suggested."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def suggest(
 ) -> OperationDetail:
     """Ask a study for `count` trials that start at once.
 
-    ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again. Finished
-    at once when no costly designer is needed, otherwise the operation is PENDING and a worker goes on with it. Where
-    the budget holds fewer trials than asked for, those are given. Raises InvalidInput, NotFound, and Conflict
-    (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`).
+    ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again; then
+    those that were enqueued. Finished at once when no costly designer is needed, otherwise the operation is PENDING and
+    a worker goes on with it. Where the budget holds fewer trials than asked for, those are given. Raises InvalidInput,
+    NotFound, and Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
@@ -80,6 +80,7 @@ def _ask(
         )
     values = _check_fixed(study, fixed)
     trials = _own(principal, study, client_id, held_trials, count)
+    trials += _enqueued(principal, study, client_id, count - len(trials), values)
     operation = Operation(
         study_id=study.pk,
         request_id=request_id or None,
@@ -149,6 +150,17 @@ def _own(principal: Principal, study: Study, client_id: str, held_trials: Sequen
     held = set(held_trials)
     mine = actions.active_trials(principal, study, client_id)
     return [trial for trial in mine if trial.number not in held][:count]
+
+
+def _enqueued(
+    principal: Principal, study: Study, client_id: str, count: int, fixed: Mapping[str, Scalar]
+) -> list[Trial]:
+    """What users have put into the queue is given out first, unless this ask is for something of its own."""
+    if study.state != StudyState.ACTIVE or not study.requested_count or not count or fixed:
+        return []
+    trials = actions.waiting_trials(principal, study, count)
+    actions.start_trials(principal, study, trials, client_id=client_id)
+    return trials
 
 
 def _check_fixed(study: Study, fixed: Mapping[str, object]) -> dict[str, Scalar]:

@@ -43,7 +43,7 @@ _select_trial = Select(Trial, "study_id = %s AND number = %s")
 _select_client = Select(Trial, "study_id = %s AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
 _insert_trials = Insert(Trial)
 _select_waiting = Select(Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s")
-_start_trials = Update(Trial, "state", "agent", "reason", "revision", "started_at")
+_start_trials = Update(Trial, "state", "agent", "client_id", "reason", "revision", "started_at")
 _begin_trial = Update(Trial, "revision", "started_at")
 _update_trial = Update(
     Trial, "state", "revision", "reason", "metrics", "agent", "attempt", "seconds", "started_at", "finished_at"
@@ -216,7 +216,7 @@ def active_trials(principal: Principal, study: Study, client_id: str) -> list[Tr
 
 
 def waiting_trials(principal: Principal, study: Study, count: int) -> list[Trial]:
-    """The first trials of a locked study that wait for an agent."""
+    """The first trials of a locked study that wait to be given out."""
     return _select_waiting(principal, study.pk, count)
 
 
@@ -255,12 +255,15 @@ def step_trial(
     _update_trial(principal, trial)
 
 
-def start_trials(principal: Principal, study: Study, trials: Sequence[Trial], agent: str) -> None:
-    """Take REQUESTED trials of a locked study to ACTIVE on an agent, with one statement."""
+def start_trials(
+    principal: Principal, study: Study, trials: Sequence[Trial], *, agent: str = "", client_id: str = ""
+) -> None:
+    """Take REQUESTED trials of a locked study to ACTIVE, on an agent or with a client, with one statement."""
     revision = stamp(study)
     for trial in trials:
         check_step("trial", TrialState(trial.state), TrialState.ACTIVE)
-        trial.state, trial.agent, trial.reason = TrialState.ACTIVE, agent, ""
+        trial.state, trial.reason = TrialState.ACTIVE, ""
+        trial.agent, trial.client_id = agent, client_id
         trial.revision, trial.started_at = revision, study.database_time
     _start_trials(principal, *trials)
     _count(study, TrialState.REQUESTED, -len(trials))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from service.core.errors import InvalidInput, NotFound
+from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.studies.models import Measurement, Operation, Study, Trial, TrialLog
 from service.tenancy import access
@@ -113,6 +113,16 @@ def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
     log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
     # The tail may begin in the middle of a character.
     return TrialDetail(found, trial, measurements, bytes(log.tail).decode(errors="replace") if log else "")
+
+
+def find_trial(principal: Principal, study: str, request_id: str) -> Trial | None:
+    """The trial that a request of this id added before, with its study. Raises Conflict (`request_id_reused`)."""
+    if not request_id:
+        return None
+    found = access.rows(Trial, principal).filter(request_id=request_id).select_related("study").first()
+    if found is not None and found.study.name != study:
+        raise Conflict("request_id_reused", f"The request_id {request_id!r} belongs to another study.")
+    return found
 
 
 def list_trials(

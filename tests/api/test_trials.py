@@ -34,6 +34,19 @@ def test_a_trial_from_ask_to_tell(api: Api, asked: str) -> None:
     assert detail["log"] == ""
 
 
+def test_enqueued_trials_wait_for_the_next_ask(api: Api, study: Create) -> None:
+    study()
+    body = {"params": {"x": 0.5, "n": 4}, "count": 2}
+    waiting = api.ok("POST", "/studies/s/queue", body)["trials"]
+    assert [(one["number"], one["state"], one["origin"]) for one in waiting] == [
+        (1, "REQUESTED", "enqueued"),
+        (2, "REQUESTED", "enqueued"),
+    ]
+    api.refused(400, "invalid_argument", "POST", "/studies/s/queue", {**body, "count": 0})
+    operation = api.ok("POST", "/studies/s/suggestions", {"count": 2})
+    assert [one["number"] for one in operation["trials"]] == [1, 2]
+
+
 def test_lists_by_number_and_by_what_changed(api: Api, asked: str) -> None:
     def numbers(query: str) -> list[int]:
         return [t["number"] for t in api.ok("GET", f"/studies/s/trials?{query}")["trials"]]

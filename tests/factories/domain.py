@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 from uuid import uuid4
 
+import pytest
+
 from service.algorithms.base import Batch, Cost, Designer
-from service.core.errors import JsonValue
+from service.core.errors import JsonValue, TrimtabError
 from service.core.space import Scalar
 from service.core.trial import Trial
+from service.pipeline import report, suggest
+from service.studies.models import Trial as Row
 from service.tenancy.models import Tenant
 from service.tenancy.principal import ADMIN, Principal
 
@@ -58,6 +62,22 @@ def make_component(**changes: Any) -> dict[str, Any]:
         "metrics": ["seconds"],
         **changes,
     }
+
+
+def ask(principal: Principal, study: str, count: int = 1, **more: Any) -> list[Row]:
+    return suggest.suggest(principal, study, count=count, **more).trials
+
+
+def tell(principal: Principal, study: str, trial: Row, seconds: float = 1.0) -> report.Reported:
+    return report.complete_trial(principal, study, trial.number, metrics={"seconds": seconds})
+
+
+def refused(code: str, call: Callable[[], object]) -> TrimtabError:
+    """The error of a call that is to fail with this code."""
+    with pytest.raises(TrimtabError) as caught:
+        call()
+    assert caught.value.code == code, caught.value
+    return caught.value
 
 
 class ScriptedDesigner(Designer):

@@ -230,6 +230,24 @@ def test_an_added_trial_is_added_once(tuning: TuningServiceStub) -> None:
     assert len(tuning.ListTrials(pb.ListTrialsRequest(study=study)).trials) == 1
 
 
+def test_enqueued_trials_are_given_out_first_and_enqueued_once(tuning: TuningServiceStub) -> None:
+    study = create(tuning)
+    request = pb.EnqueueTrialsRequest(
+        study=study, params={"x": value(0.5), "n": value(2)}, count=2, request_id=unique()
+    )
+    waiting = tuning.EnqueueTrials(request).trials
+    assert [(one.number, one.state, one.origin) for one in waiting] == [
+        (1, pb.TRIAL_STATE_REQUESTED, "enqueued"),
+        (2, pb.TRIAL_STATE_REQUESTED, "enqueued"),
+    ]
+    assert list(tuning.EnqueueTrials(request).trials) == list(waiting)
+    assert [(one.number, one.origin) for one in ask(tuning, study, 3).trials] == [
+        (1, "enqueued"),
+        (2, "enqueued"),
+        (3, "suggested"),
+    ]
+
+
 def test_what_does_not_exist(tuning: TuningServiceStub) -> None:
     study = create(tuning)
     calls: list[tuple[Any, Any]] = [

@@ -184,6 +184,17 @@ def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) ->
     assert "Pareto front: 2 trials" in shell.succeed("study", "show", name)
 
 
+def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:
+    name, values = study.name, ["x=1", "n=1", "block=4", "alg=a", "huge=true"]
+    shell.succeed("study", "enqueue", name, *values, "--count", "2")
+    params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
+    assert [(trial.origin, trial.params) for trial in study.trials()] == [("enqueued", params)] * 2
+    for wrong, allowed in (("alg=c", "a, b"), ("huge=1", "true, false"), ("n=1.5", "a whole number"), ("n", "=")):
+        told = shell.fail("study", "enqueue", name, wrong)
+        assert allowed in told
+    assert len(study.trials()) == 2
+
+
 def test_pause_resume_stop_delete(shell: Shell, study: Study) -> None:
     name = study.name
     shell.succeed("study", "pause", name, "--reason", "maintenance")
@@ -365,7 +376,7 @@ HELP = [
     ["agent", "list"],
     *[
         ["study", command]
-        for command in ("create", "list", "show", "watch", "stop", "export", "pause", "resume", "delete")
+        for command in ("create", "list", "show", "watch", "stop", "export", "enqueue", "pause", "resume", "delete")
     ],
 ]
 

@@ -211,6 +211,16 @@ def test_a_configuration_of_one_s_own_counts(study: Study) -> None:
     assert study.best_trial.number == added.number
 
 
+def test_an_enqueued_configuration_is_given_out_first(study: Study) -> None:
+    params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
+    waiting = study.enqueue(params, count=2)
+    assert [(trial.state, trial.origin, trial.params) for trial in waiting] == [("REQUESTED", "enqueued", params)] * 2
+    assert [trial.origin for trial in study.ask(3)][:2] == ["enqueued", "enqueued"]
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        study.enqueue({**params, "x": -1})
+    assert caught.value.data["field"] == "params.x"
+
+
 def test_measurements_are_kept_by_step(study: Study) -> None:
     [trial] = study.ask()
     study.report(trial, step=1, metrics=3.0, elapsed=1.5)

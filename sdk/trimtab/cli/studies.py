@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 import trimtab
-from trimtab.cli import output, study_file
+from trimtab.cli import configuration, output, study_file
 from trimtab.cli.following import follow
 from trimtab.cli.output import out, print_best, print_json, say, table
 from trimtab.cli.submission import create
@@ -157,6 +157,19 @@ def watch_study(
                 output.print_json_line({**output.study_json(study), "trials": trials})
         else:
             follow(study)
+
+
+@app.command("enqueue", epilog="Example:\n\n`trimtab study enqueue my-study level=O3 unroll=true --count 3`")
+def enqueue_trials(
+    name: Name,
+    values: Annotated[list[str], typer.Argument(metavar="PARAMETER=VALUE...", help="The configuration.")],
+    count: Annotated[int, typer.Option(help="How many times it is to be measured.")] = 1,
+) -> None:
+    """Have a configuration of your own measured before anything else is suggested."""
+    with _connect() as client:
+        study = client.get_study(name)
+        trials = study.enqueue(configuration.parse(study.spec.space, values), count=count)
+    say(f"Waiting: trial {', '.join(str(trial.number) for trial in trials)}. Watch: trimtab study watch {name}")
 
 
 @app.command("pause", epilog="Example:\n\n`trimtab study pause my-study --reason maintenance`")

@@ -11,6 +11,8 @@ from rest_framework.response import Response
 from service.api.v1.serializers.trials import (
     AddTrialSerializer,
     CompleteTrialSerializer,
+    EnqueuedTrialsSerializer,
+    EnqueueTrialsSerializer,
     FailTrialSerializer,
     MeasurementSerializer,
     ReportMeasurementSerializer,
@@ -22,7 +24,7 @@ from service.api.v1.serializers.trials import (
 )
 from service.api.views import View
 from service.core.errors import InvalidInput
-from service.pipeline import report
+from service.pipeline import enqueue, report
 from service.studies import selectors
 from service.studies.selectors import DEFAULT_PAGE
 
@@ -76,6 +78,19 @@ class TrialList(View):
         body = self.body(AddTrialSerializer)
         reported = report.add_trial(self.principal, name, **body)
         return Response(TrialSerializer(reported.trial).data, status=201)
+
+
+class TrialQueue(View):
+    """/studies/NAME/queue"""
+
+    @extend_schema(
+        operation_id="enqueueTrials", request=EnqueueTrialsSerializer, responses={201: EnqueuedTrialsSerializer}
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Have a configuration measured before anything else is suggested."""
+        body = self.body(EnqueueTrialsSerializer)
+        _, trials = enqueue.enqueue_trials(self.principal, name, **body)
+        return Response({"trials": TrialSerializer(trials, many=True).data}, status=201)
 
 
 class TrialDetail(View):

@@ -8,7 +8,15 @@ from service.api.v1.events import events
 from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.session import Session
 from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
-from service.api.v1.trials import TrialComplete, TrialDetail, TrialFail, TrialList, TrialMeasurements, TrialStop
+from service.api.v1.trials import (
+    TrialComplete,
+    TrialDetail,
+    TrialFail,
+    TrialList,
+    TrialMeasurements,
+    TrialQueue,
+    TrialStop,
+)
 
 urlpatterns = [
     path("schema", SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[])),
@@ -19,6 +27,7 @@ urlpatterns = [
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
     path("studies/<str:name>/events", events),
     path("studies/<str:name>/suggestions", SuggestionList.as_view()),
+    path("studies/<str:name>/queue", TrialQueue.as_view()),
     path("studies/<str:name>/trials", TrialList.as_view()),
     path("studies/<str:name>/trials/<int:number>", TrialDetail.as_view()),
     path("studies/<str:name>/trials/<int:number>/complete", TrialComplete.as_view()),

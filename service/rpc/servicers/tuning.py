@@ -7,7 +7,7 @@ from uuid import UUID
 from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import NotFound, Unavailable
 from service.fleet import selectors as fleet
-from service.pipeline import report, studies, suggest
+from service.pipeline import enqueue, report, studies, suggest
 from service.pipeline.analysis import analyse, best_trials
 from service.pipeline.wakeup import listener
 from service.rpc import converters
@@ -73,6 +73,11 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
 
     async def AddTrial(self, request: tuning_pb2.AddTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_add_trial, current_principal(), request)
+
+    async def EnqueueTrials(
+        self, request: tuning_pb2.EnqueueTrialsRequest, context: Context
+    ) -> tuning_pb2.EnqueueTrialsResponse:
+        return await self._threads.run(_enqueue_trials, current_principal(), request)
 
     async def ReportMeasurement(
         self, request: tuning_pb2.ReportMeasurementRequest, context: Context
@@ -211,6 +216,17 @@ def _add_trial(principal: Principal, request: tuning_pb2.AddTrialRequest) -> tun
             request_id=request.request_id,
         )
     )
+
+
+def _enqueue_trials(principal: Principal, request: tuning_pb2.EnqueueTrialsRequest) -> tuning_pb2.EnqueueTrialsResponse:
+    study, trials = enqueue.enqueue_trials(
+        principal,
+        request.study,
+        params=converters.plain_values("params", request.params),
+        count=request.count,
+        request_id=request.request_id,
+    )
+    return tuning_pb2.EnqueueTrialsResponse(trials=[converters.trial_message(study.name, trial) for trial in trials])
 
 
 def _report_measurement(principal: Principal, request: tuning_pb2.ReportMeasurementRequest) -> tuning_pb2.Trial:

@@ -17,7 +17,7 @@ from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, leases, selectors
 from service.fleet.leases import Grant
 from service.fleet.models import Lease
-from service.pipeline import analysis, report, studies, suggest
+from service.pipeline import analysis, enqueue, report, studies, suggest
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
 from service.tenancy import access
@@ -100,6 +100,18 @@ def test_a_study_runs_on_an_agent_from_its_first_trial_to_its_last(principal: Pr
     after = study(principal, name)
     assert (after.state, after.finished_count, after.trial_count) == ("COMPLETED", 5, 5)
     assert [one.numbers for one in analysis.analyse(principal, after).best] == [[1]]
+
+
+def test_agents_take_what_a_user_has_enqueued(principal: Principal, agent: str) -> None:
+    name = create(principal, {"max_trials": 4}, parallelism=1)
+    enqueue.enqueue_trials(principal, name, params={"x": 0.5, "n": 2}, count=2)
+    origins = []
+    while grants := acquire(principal, 1):
+        origins.append(trial(principal, name, grants[0].trial).origin)
+        settle(principal, grants[0])
+    assert sorted(origins) == ["enqueued", "enqueued", "suggested", "suggested"]
+    assert origins[3] == "enqueued"
+    assert study(principal, name).state == "COMPLETED"
 
 
 def test_no_more_run_at_once_than_the_study_allows(principal: Principal, agent: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -14,13 +13,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TrimtabError
+from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.pipeline import analysis, report, studies, suggest
 from service.studies import selectors
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from tests.factories.domain import make_spec, study_name
+from tests.factories.domain import ask, make_spec, refused, study_name, tell
 
 
 @pytest.fixture
@@ -28,24 +27,9 @@ def study(principal: Principal) -> str:
     return studies.create_study(principal, study_name(), make_spec()).name
 
 
-def ask(principal: Principal, study: str, count: int = 1, **more: Any) -> list[Trial]:
-    return suggest.suggest(principal, study, count=count, **more).trials
-
-
-def tell(principal: Principal, study: str, trial: Trial, seconds: float = 1.0) -> report.Reported:
-    return report.complete_trial(principal, study, trial.number, metrics={"seconds": seconds})
-
-
 def best_trials(principal: Principal, name: str) -> list[Trial]:
     study = selectors.get_study(principal, name)
     return analysis.best_trials(principal, study, analysis.analyse(principal, study))
-
-
-def refused(code: str, call: Callable[[], object]) -> TrimtabError:
-    with pytest.raises(TrimtabError) as caught:
-        call()
-    assert caught.value.code == code, caught.value
-    return caught.value
 
 
 def test_an_ask_gives_what_was_asked_for_and_a_tell_finishes_it(principal: Principal, study: str) -> None:

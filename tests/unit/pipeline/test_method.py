@@ -328,7 +328,7 @@ def test_a_study_on_agents_is_given_its_checks(principal: Principal) -> None:
         with access.work(principal):
             study = actions.lock(principal, name)
             for trial in actions.waiting_trials(principal, study, 10):
-                actions.start_trials(principal, study, [trial], "agent")
+                actions.start_trials(principal, study, [trial], agent="agent")
                 origins.append(trial.origin)
                 report.finish(
                     principal,

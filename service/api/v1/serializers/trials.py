@@ -19,8 +19,9 @@ class TrialSerializer(serializers.Serializer[Any]):
     metrics = MetricsField(allow_null=True, help_text="Of a pruned trial the last ones known.")
     reason = serializers.CharField()
     origin = serializers.ChoiceField(
-        ["suggested", "replicate", "check", "default", "added"],
-        help_text="replicate: a policy had a configuration measured again; check: of the final check.",
+        ["suggested", "replicate", "check", "default", "added", "enqueued"],
+        help_text="replicate: a policy had a configuration measured again; check: of the final check; enqueued: a user"
+        " wanted it measured.",
     )
     client_id = serializers.CharField()
     agent = serializers.CharField()
@@ -81,6 +82,20 @@ class AddTrialSerializer(Input):
     params = ConfigurationField()
     metrics = MetricsField()
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class EnqueueTrialsSerializer(Input):
+    """A configuration that is to be measured before anything else is suggested."""
+
+    params = ConfigurationField()
+    count = serializers.IntegerField(required=False, default=1, help_text="How many trials of it, 1 to 1000.")
+    request_id = serializers.CharField(required=False, default="", allow_blank=True)
+
+
+class EnqueuedTrialsSerializer(serializers.Serializer[Any]):
+    """The trials that wait now."""
+
+    trials = TrialSerializer(many=True)
 
 
 class CompleteTrialSerializer(Input):
