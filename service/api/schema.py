@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from service.api.authentication import Authentication
 from service.api.errors import CONTENT_TYPE
+from service.api.v1.events import ACTION as EVENTS_ACTION
 from service.api.v1.serializers.problems import FaultSerializer
 from service.api.v1.serializers.studies import StudyEventSerializer
 from service.api.views import View
@@ -36,6 +37,8 @@ class Schema(AutoSchema):
 
 class _Events(View):
     """Stands in the schema for the stream of events, which is no REST framework view."""
+
+    actions = {"GET": EVENTS_ACTION}
 
     @extend_schema(
         operation_id="watchStudy",

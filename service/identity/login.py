@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import replace
 from datetime import timedelta
 
 from django.db.models.functions import Now
@@ -12,7 +13,7 @@ from service.core.errors import Unauthenticated
 from service.identity.models import LoginCode
 from service.identity.principals import administrator
 from service.tenancy import access, audit
-from service.tenancy.principal import ADMIN, Principal
+from service.tenancy.principal import Principal
 
 LIFETIME = timedelta(minutes=15)
 
@@ -35,7 +36,7 @@ def redeem(code: str) -> Principal:
     unused = access.system_rows(LoginCode).filter(digest=_digest(code), used_at=None, expires_at__gt=Now())
     found = unused.first()
     if found is not None:
-        principal = Principal(found.tenant_id, found.actor, frozenset({ADMIN}))
+        principal = replace(administrator(), tenant_id=found.tenant_id, actor=found.actor, credential="login-code")
         with access.work(principal):
             # The update decides between two that redeem the code at the same moment.
             if unused.update(used_at=Now()):

@@ -8,7 +8,7 @@ from service.core.errors import Unauthenticated
 from service.identity import sessions, tokens
 from service.tenancy import access
 from service.tenancy.models import DEFAULT_TENANT
-from service.tenancy.principal import ADMIN, Principal
+from service.tenancy.principal import Principal, Role
 
 
 def authenticate_header(value: str | None) -> Principal:
@@ -33,6 +33,6 @@ def authenticate_cookie(value: str | None) -> Principal:
 
 @cache
 def administrator() -> Principal:
-    """The local administrator, who owns the default tenant."""
+    """The local administrator, who owns the default tenant and the installation."""
     # Migrations create the default tenant and nothing deletes it, so its id may be remembered.
-    return Principal(access.tenant_id(DEFAULT_TENANT), "administrator", frozenset({ADMIN}))
+    return Principal(access.tenant_id(DEFAULT_TENANT), "administrator", Role.OPERATOR, credential="administrator-token")

@@ -6,7 +6,7 @@ from django.core import signing
 
 from service.core.errors import Unauthenticated
 from service.identity import tokens
-from service.tenancy.principal import Principal
+from service.tenancy.principal import Principal, Role
 
 COOKIE_NAME = "trimtab_session"
 MAX_AGE_SECONDS = 30 * 24 * 3600
@@ -19,7 +19,7 @@ def issue(principal: Principal) -> str:
         {
             "tenant": principal.tenant_id,
             "actor": principal.actor,
-            "scopes": sorted(principal.scopes),
+            "role": principal.role,
             "token": tokens.administrator_fingerprint(),
         },
         salt=_SALT,
@@ -34,6 +34,7 @@ def read(cookie: str) -> Principal:
         data = signing.loads(cookie, salt=_SALT, max_age=MAX_AGE_SECONDS)
     except signing.BadSignature:
         raise Unauthenticated("session_expired", "The session is over: sign in again.") from None
-    if data["token"] != tokens.administrator_fingerprint():
+    # A cookie of an earlier version has no role.
+    if data["token"] != tokens.administrator_fingerprint() or "role" not in data:
         raise Unauthenticated("session_expired", "The session is over: sign in again.")
-    return Principal(data["tenant"], data["actor"], frozenset(data["scopes"]))
+    return Principal(data["tenant"], data["actor"], Role(data["role"]), credential="session")

@@ -7,7 +7,8 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -17,6 +18,7 @@ from service.core.errors import ResourceExhausted
 from service.identity.principals import authenticate_header
 from service.rpc import errors
 from service.rpc.threads import DatabaseThreads
+from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
 # Generic for the type checker alone.
@@ -37,12 +39,45 @@ SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
 )
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a method does, and the request's field that names the study to which it is done."""
+
+    action: Action | None
+    study: str
+
+
+# By module and name of the servicer's method.
+DECLARED: dict[str, Declared] = {}
+
 _principal: ContextVar[Principal] = ContextVar("principal")
+
+
+def requires(action: Action | None, *, study: str = "") -> Callable[[Method], Method]:
+    """Declare what a servicer's method does, for the matrix of permissions; each has this above it.
+
+    `study` is the request's field that names the study. None for the action: anybody may call, and nobody is
+    authenticated.
+    """
+
+    def declare(method: Method) -> Method:
+        DECLARED[f"{method.__module__}.{method.__qualname__}"] = Declared(action, study)
+        return method
+
+    return declare
 
 
 def current_principal() -> Principal:
     """Who makes the call that is being served."""
     return _principal.get()
+
+
+def declared_for(method: Any) -> Declared:
+    """What a servicer's method was declared to do. Raises KeyError for one without `requires`."""
+    return DECLARED[f"{method.__module__}.{method.__qualname__}"]
 
 
 class Authentication:
@@ -100,12 +135,13 @@ class Boundary(grpc.aio.ServerInterceptor):
         # The stubs have the types of gRPC's other server, the one without asyncio.
         unary: Callable[[Message, Context], Awaitable[Message]] | None = cast(Any, handler.unary_unary)
         stream: Callable[[Message, Context], AsyncIterator[Message]] | None = cast(Any, handler.unary_stream)
+        declared = declared_for(unary or stream)
         if unary is not None:
 
             async def answer(request: Message, context: Context) -> Message | None:
                 call = _Call(method, context)
                 try:
-                    await self._admit(request, context)
+                    await self._admit(declared, request, context)
                     return await unary(request, context)
                 except Exception as error:  # noqa: BLE001 - the caller gets an answer whatever it was
                     await call.refuse(error)
@@ -124,7 +160,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         async def answer_many(request: Message, context: Context) -> AsyncIterator[Message]:
             call = _Call(method, context)
             try:
-                await self._admit(request, context)
+                await self._admit(declared, request, context)
                 async for message in stream(request, context):
                     yield message
             except Exception as error:  # noqa: BLE001 - as above
@@ -139,8 +175,8 @@ class Boundary(grpc.aio.ServerInterceptor):
             answer_many, handler.request_deserializer, handler.response_serializer
         )
 
-    async def _admit(self, request: Message, context: Context) -> None:
-        """Refuses large requests and strangers; what follows knows the principal.
+    async def _admit(self, declared: Declared, request: Message, context: Context) -> None:
+        """Refuses large requests, strangers and what the caller may not do; what follows knows the principal.
 
         gRPC's own limit, which protects the memory, lies higher (server.py): beyond it a caller gets a bare
         RESOURCE_EXHAUSTED.
@@ -153,7 +189,11 @@ class Boundary(grpc.aio.ServerInterceptor):
                 size=size,
                 allowed=MAX_REQUEST_BYTES,
             )
-        _principal.set(await self._authentication.principal(context))
+        if declared.action is None:
+            return
+        principal = await self._authentication.principal(context)
+        require(principal, declared.action, getattr(request, declared.study) if declared.study else None)
+        _principal.set(principal)
 
 
 class _Call:

@@ -157,7 +157,7 @@ def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDe
     except ValueError:
         wanted = None
     detail = None if wanted is None else _detail(principal, id=wanted)
-    if detail is None:
+    if detail is None or principal.study not in (None, detail.study_name):
         raise NotFound("operation_not_found", f"There is no operation {str(operation_id)!r}.")
     return detail
 

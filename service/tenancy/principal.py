@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-ADMIN = "admin"
+
+class Role(StrEnum):
+    """What a caller is. The first three are roles in a tenant; permissions.py says what each may do."""
+
+    VIEWER = "viewer"
+    MEMBER = "member"
+    ADMIN = "admin"
+    # Over the installation: makes, limits and removes tenants.
+    OPERATOR = "operator"
+    # A machine's credential: runs trials and sees nothing else.
+    AGENT = "agent"
+
+
+class Scope(StrEnum):
+    """What an API token is limited to, within what its owner's role may do."""
+
+    READ = "read"
+    TUNE = "tune"
+    AGENT = "agent"
+    ADMIN = "admin"
+
+
+ALL_SCOPES = frozenset(Scope)
+# The tenant of an operator who is a member of none: no row has it.
+NO_TENANT = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """A caller, as far as the domain needs to know it.
 
-    `actor` is what the audit trail shows; `scopes` say what the caller may do in its tenant.
+    `actor` is who it is, `credential` by which means that is known (`session`, `token:trm_ab12`) and `address` from
+    where the call came: the audit trail shows all three. `study` is the name of the only study that an API token is
+    good for; None stands for all of them.
     """
 
     tenant_id: int
     actor: str
-    scopes: frozenset[str] = frozenset()
+    role: Role
+    scopes: frozenset[Scope] = ALL_SCOPES
+    study: str | None = None
+    credential: str = ""
+    address: str = ""
 
     @classmethod
     def system(cls, tenant_id: int) -> Principal:
         """The service itself, at work on rows of one tenant (sweeps, workers)."""
-        return cls(tenant_id=tenant_id, actor="system", scopes=frozenset({ADMIN}))
+        return cls(tenant_id=tenant_id, actor="system", role=Role.ADMIN, credential="service")

@@ -16,15 +16,15 @@ from service.core.trial import Trial
 from service.pipeline import report, suggest
 from service.studies.models import Trial as Row
 from service.tenancy.models import Tenant
-from service.tenancy.principal import ADMIN, Principal
+from service.tenancy.principal import Principal, Role
 
 SECONDS = {"metric": "seconds", "goal": "minimize"}
 
 
-def make_principal() -> Principal:
+def make_principal(role: Role = Role.ADMIN) -> Principal:
     """A caller in a tenant of its own."""
     tenant = Tenant._default_manager.create(slug=f"test-{uuid4().hex[:12]}")
-    return Principal(tenant.pk, "tester", frozenset({ADMIN}))
+    return Principal(tenant.pk, "tester", role)
 
 
 def study_name() -> str:

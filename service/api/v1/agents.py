@@ -9,10 +9,13 @@ from rest_framework.response import Response
 from service.api.v1.serializers.agents import AgentDetailSerializer, AgentListSerializer
 from service.api.views import View
 from service.fleet import selectors
+from service.tenancy.permissions import Action
 
 
 class AgentList(View):
     """/agents"""
+
+    actions = {"GET": Action.AGENT_READ}
 
     @extend_schema(operation_id="listAgents", responses=AgentListSerializer)
     def get(self, request: Request) -> Response:
@@ -22,6 +25,8 @@ class AgentList(View):
 
 class AgentView(View):
     """/agents/ID"""
+
+    actions = {"GET": Action.AGENT_READ}
 
     @extend_schema(operation_id="getAgent", responses=AgentDetailSerializer)
     def get(self, request: Request, agent_id: str) -> Response:

@@ -21,8 +21,10 @@ from service.pipeline.wakeup import Bell, listener
 from service.studies import selectors
 from service.studies.models import Study
 from service.studies.selectors import Changes
+from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
+ACTION = Action.STUDY_READ
 HEARTBEAT_SECONDS = 15.0
 # A burst of changes is told at most so often.
 PAUSE_SECONDS = 0.2
@@ -45,7 +47,7 @@ async def events(request: HttpRequest, name: str) -> HttpResponseBase:
         if request.method != "GET":
             raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
         seen = _revision(request.headers.get("Last-Event-ID") or request.GET.get("after_revision") or "0")
-        principal = await _in_thread(authenticate, request)
+        principal = await _in_thread(_admit, request, name)
         study = await _in_thread(selectors.get_study, principal, name)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
@@ -82,12 +84,18 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
                 await asyncio.sleep(PAUSE_SECONDS)
             if await _heartbeat_due(bell, spoken):
                 try:
-                    # A session that is over, or a token that was changed, ends the stream as well.
-                    await _in_thread(authenticate, request)
+                    # A session that is over, or a token that was changed or may do less, ends the stream as well.
+                    await _in_thread(_admit, request, study.name)
                 except TrimtabError:
                     return
                 yield ": heartbeat\n\n"
                 spoken = time.monotonic()
+
+
+def _admit(request: HttpRequest, name: str) -> Principal:
+    principal = authenticate(request)
+    require(principal, ACTION, name)
+    return principal
 
 
 async def _heartbeat_due(bell: Bell, spoken: float) -> bool:

@@ -12,10 +12,13 @@ from service.pipeline import suggest
 from service.studies import selectors
 from service.studies.models.operation import UNFINISHED
 from service.studies.selectors import OperationDetail
+from service.tenancy.permissions import Action
 
 
 class SuggestionList(View):
     """/studies/NAME/suggestions"""
+
+    actions = {"POST": Action.TRIAL_SUGGEST}
 
     @extend_schema(
         operation_id="suggestTrials",
@@ -30,6 +33,8 @@ class SuggestionList(View):
 
 class OperationView(View):
     """/operations/ID"""
+
+    actions = {"GET": Action.OPERATION_READ}
 
     @extend_schema(operation_id="getOperation", responses={200: OperationSerializer, 202: OperationSerializer})
     def get(self, request: Request, operation_id: str) -> Response:

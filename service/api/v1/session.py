@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -11,14 +10,14 @@ from service.api import authentication
 from service.api.v1.serializers.session import SessionSerializer, SignInSerializer
 from service.api.views import View
 from service.identity.principals import authenticate_bearer
+from service.tenancy.permissions import Action
 
 
 class Session(View):
     """/session"""
 
-    def get_authenticators(self) -> list[BaseAuthentication]:
-        """None where one comes in, or leaves with a session that may be over already."""
-        return super().get_authenticators() if self.request and self.request.method == "GET" else []
+    # One comes in without a session, and leaves with one that may be over already.
+    actions = {"GET": Action.SESSION_READ, "POST": None, "DELETE": None}
 
     @extend_schema(operation_id="getSession", responses=SessionSerializer)
     def get(self, request: Request) -> Response:

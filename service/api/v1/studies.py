@@ -23,10 +23,18 @@ from service.pipeline import studies
 from service.pipeline.analysis import analyse, best_trials
 from service.studies import selectors
 from service.studies.models import Study
+from service.tenancy.permissions import Action
 
 
 class StudyList(View):
     """/studies"""
+
+    actions = {"GET": Action.STUDY_READ, "POST": Action.STUDY_CREATE}
+
+    def study(self, request: Request) -> str | None:
+        """A study that is to be created stands in the body."""
+        name = request.data.get("name") if request.method == "POST" and isinstance(request.data, dict) else None
+        return name if isinstance(name, str) else None
 
     @extend_schema(operation_id="listStudies", parameters=[StudyQuery], responses=StudyListSerializer)
     def get(self, request: Request) -> Response:
@@ -74,6 +82,8 @@ class StudyList(View):
 class StudyDetail(View):
     """/studies/NAME"""
 
+    actions = {"GET": Action.STUDY_READ, "PATCH": Action.STUDY_UPDATE, "DELETE": Action.STUDY_DELETE}
+
     @extend_schema(operation_id="getStudy", responses=StudySerializer)
     def get(self, request: Request, name: str) -> Response:
         """One study."""
@@ -96,6 +106,8 @@ class StudyDetail(View):
 class StudyBest(View):
     """/studies/NAME/best"""
 
+    actions = {"GET": Action.STUDY_READ}
+
     @extend_schema(operation_id="getBestTrials", responses=BestTrialsSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The incumbent, or the Pareto set; empty while nothing was measured."""
@@ -107,6 +119,8 @@ class StudyBest(View):
 
 class StudyAnalysis(View):
     """/studies/NAME/analysis"""
+
+    actions = {"GET": Action.STUDY_READ}
 
     @extend_schema(operation_id="getStudyAnalysis", responses=AnalysisSerializer)
     def get(self, request: Request, name: str) -> Response:

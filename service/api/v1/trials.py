@@ -27,10 +27,13 @@ from service.core.errors import InvalidInput
 from service.pipeline import enqueue, report
 from service.studies import selectors
 from service.studies.selectors import DEFAULT_PAGE
+from service.tenancy.permissions import Action
 
 
 class TrialList(View):
     """/studies/NAME/trials"""
+
+    actions = {"GET": Action.STUDY_READ, "POST": Action.TRIAL_REPORT}
 
     @extend_schema(operation_id="listTrials", parameters=[TrialQuery], responses=TrialListSerializer)
     def get(self, request: Request, name: str) -> Response:
@@ -83,6 +86,8 @@ class TrialList(View):
 class TrialQueue(View):
     """/studies/NAME/queue"""
 
+    actions = {"POST": Action.TRIAL_SUGGEST}
+
     @extend_schema(
         operation_id="enqueueTrials", request=EnqueueTrialsSerializer, responses={201: EnqueuedTrialsSerializer}
     )
@@ -95,6 +100,8 @@ class TrialQueue(View):
 
 class TrialDetail(View):
     """/studies/NAME/trials/NUMBER"""
+
+    actions = {"GET": Action.STUDY_READ}
 
     @extend_schema(operation_id="getTrial", responses=TrialDetailSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
@@ -112,6 +119,8 @@ class TrialDetail(View):
 class TrialComplete(View):
     """/studies/NAME/trials/NUMBER/complete"""
 
+    actions = {"POST": Action.TRIAL_REPORT}
+
     @extend_schema(operation_id="completeTrial", request=CompleteTrialSerializer, responses=TrialSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
         """Give a trial its final metrics. The same again changes nothing."""
@@ -121,6 +130,8 @@ class TrialComplete(View):
 
 class TrialFail(View):
     """/studies/NAME/trials/NUMBER/fail"""
+
+    actions = {"POST": Action.TRIAL_REPORT}
 
     @extend_schema(operation_id="failTrial", request=FailTrialSerializer, responses=TrialSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
@@ -132,6 +143,8 @@ class TrialFail(View):
 class TrialStop(View):
     """/studies/NAME/trials/NUMBER/stop"""
 
+    actions = {"POST": Action.TRIAL_REPORT}
+
     @extend_schema(operation_id="stopTrial", request=StopTrialSerializer, responses=TrialSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
         """End a trial early; its last measurement is kept as a bound."""
@@ -141,6 +154,8 @@ class TrialStop(View):
 
 class TrialMeasurements(View):
     """/studies/NAME/trials/NUMBER/measurements"""
+
+    actions = {"POST": Action.TRIAL_REPORT}
 
     @extend_schema(operation_id="reportMeasurement", request=ReportMeasurementSerializer, responses=TrialSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:

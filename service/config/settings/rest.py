@@ -4,7 +4,7 @@ from typing import Any
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["service.api.authentication.Authentication"],
-    # Whoever is authenticated may do everything in the tenant, as long as there are no roles.
+    # Views ask tenancy/permissions.py themselves: api/views.py.
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

@@ -3,9 +3,10 @@
 from service._gen import agent_pb2, agent_pb2_grpc
 from service.fleet import agents, leases
 from service.rpc import converters
-from service.rpc.interceptors import Context, current_principal
+from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, allowed_seconds
+from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
 
@@ -18,9 +19,11 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self._threads = threads
         self._waits = waits
 
+    @requires(Action.AGENT_RUN)
     async def Register(self, request: agent_pb2.RegisterRequest, context: Context) -> agent_pb2.RegisterResponse:
         return await self._threads.run(_register, current_principal(), request)
 
+    @requires(Action.AGENT_RUN)
     async def AcquireLeases(
         self, request: agent_pb2.AcquireLeasesRequest, context: Context
     ) -> agent_pb2.AcquireLeasesResponse:
@@ -32,26 +35,31 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             work=True,
         )
 
+    @requires(Action.AGENT_RUN)
     async def RenewLeases(
         self, request: agent_pb2.RenewLeasesRequest, context: Context
     ) -> agent_pb2.RenewLeasesResponse:
         return await self._threads.run(_renew_leases, current_principal(), request)
 
+    @requires(Action.AGENT_RUN)
     async def ReportStarted(
         self, request: agent_pb2.ReportStartedRequest, context: Context
     ) -> agent_pb2.ReportStartedResponse:
         return await self._threads.run(_report_started, current_principal(), request)
 
+    @requires(Action.AGENT_RUN)
     async def ReportMeasurement(
         self, request: agent_pb2.ReportMeasurementRequest, context: Context
     ) -> agent_pb2.ReportMeasurementResponse:
         return await self._threads.run(_report_measurement, current_principal(), request)
 
+    @requires(Action.AGENT_RUN)
     async def SettleLease(
         self, request: agent_pb2.SettleLeaseRequest, context: Context
     ) -> agent_pb2.SettleLeaseResponse:
         return await self._threads.run(_settle_lease, current_principal(), request)
 
+    @requires(Action.AGENT_RUN)
     async def AppendLog(self, request: agent_pb2.AppendLogRequest, context: Context) -> agent_pb2.AppendLogResponse:
         return await self._threads.run(_append_log, current_principal(), request)
 

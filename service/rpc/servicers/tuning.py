@@ -11,10 +11,11 @@ from service.pipeline import enqueue, report, studies, suggest
 from service.pipeline.analysis import analyse, best_trials
 from service.pipeline.wakeup import listener
 from service.rpc import converters
-from service.rpc.interceptors import Context, current_principal
+from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, allowed_seconds
 from service.studies import selectors
+from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
 UNFINISHED = (
@@ -36,81 +37,100 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         self._threads = threads
         self._waits = waits
 
+    @requires(Action.STUDY_CREATE, study="name")
     async def CreateStudy(self, request: tuning_pb2.CreateStudyRequest, context: Context) -> tuning_pb2.Study:
         return await self._threads.run(_create_study, current_principal(), request)
 
+    @requires(Action.STUDY_READ, study="name")
     async def GetStudy(self, request: tuning_pb2.GetStudyRequest, context: Context) -> tuning_pb2.Study:
         return await self._threads.run(_get_study, current_principal(), request)
 
+    @requires(Action.STUDY_READ)
     async def ListStudies(
         self, request: tuning_pb2.ListStudiesRequest, context: Context
     ) -> tuning_pb2.ListStudiesResponse:
         return await self._threads.run(_list_studies, current_principal(), request)
 
+    @requires(Action.STUDY_UPDATE, study="name")
     async def UpdateStudyState(self, request: tuning_pb2.UpdateStudyStateRequest, context: Context) -> tuning_pb2.Study:
         return await self._threads.run(_update_study_state, current_principal(), request)
 
+    @requires(Action.STUDY_DELETE, study="name")
     async def DeleteStudy(
         self, request: tuning_pb2.DeleteStudyRequest, context: Context
     ) -> tuning_pb2.DeleteStudyResponse:
         await self._threads.run(studies.delete_study, current_principal(), request.name)
         return tuning_pb2.DeleteStudyResponse()
 
+    @requires(Action.TRIAL_SUGGEST, study="study")
     async def SuggestTrials(self, request: tuning_pb2.SuggestTrialsRequest, context: Context) -> tuning_pb2.Operation:
         principal = current_principal()
         seconds = allowed_seconds(request.wait, context)
         operation = await self._threads.run(_suggest_trials, principal, request)
         return await self._wait_for(principal, operation, seconds)
 
+    @requires(Action.OPERATION_READ)
     async def GetOperation(self, request: tuning_pb2.GetOperationRequest, context: Context) -> tuning_pb2.Operation:
         return await self._threads.run(_get_operation, current_principal(), request.id)
 
+    @requires(Action.OPERATION_READ)
     async def WaitOperation(self, request: tuning_pb2.WaitOperationRequest, context: Context) -> tuning_pb2.Operation:
         principal = current_principal()
         seconds = allowed_seconds(request.wait, context)
         operation = await self._threads.run(_get_operation, principal, request.id)
         return await self._wait_for(principal, operation, seconds)
 
+    @requires(Action.TRIAL_REPORT, study="study")
     async def AddTrial(self, request: tuning_pb2.AddTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_add_trial, current_principal(), request)
 
+    @requires(Action.TRIAL_SUGGEST, study="study")
     async def EnqueueTrials(
         self, request: tuning_pb2.EnqueueTrialsRequest, context: Context
     ) -> tuning_pb2.EnqueueTrialsResponse:
         return await self._threads.run(_enqueue_trials, current_principal(), request)
 
+    @requires(Action.TRIAL_REPORT, study="study")
     async def ReportMeasurement(
         self, request: tuning_pb2.ReportMeasurementRequest, context: Context
     ) -> tuning_pb2.Trial:
         return await self._threads.run(_report_measurement, current_principal(), request)
 
+    @requires(Action.TRIAL_REPORT, study="study")
     async def CompleteTrial(self, request: tuning_pb2.CompleteTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_complete_trial, current_principal(), request)
 
+    @requires(Action.TRIAL_REPORT, study="study")
     async def FailTrial(self, request: tuning_pb2.FailTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_fail_trial, current_principal(), request)
 
+    @requires(Action.TRIAL_REPORT, study="study")
     async def StopTrial(self, request: tuning_pb2.StopTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_stop_trial, current_principal(), request)
 
+    @requires(Action.STUDY_READ, study="study")
     async def GetTrial(self, request: tuning_pb2.GetTrialRequest, context: Context) -> tuning_pb2.Trial:
         return await self._threads.run(_get_trial, current_principal(), request)
 
+    @requires(Action.STUDY_READ, study="study")
     async def ListTrials(
         self, request: tuning_pb2.ListTrialsRequest, context: Context
     ) -> tuning_pb2.ListTrialsResponse:
         return await self._threads.run(_list_trials, current_principal(), request)
 
+    @requires(Action.STUDY_READ, study="study")
     async def GetBestTrials(
         self, request: tuning_pb2.GetBestTrialsRequest, context: Context
     ) -> tuning_pb2.GetBestTrialsResponse:
         return await self._threads.run(_get_best_trials, current_principal(), request)
 
+    @requires(Action.AGENT_READ)
     async def ListAgents(
         self, request: tuning_pb2.ListAgentsRequest, context: Context
     ) -> tuning_pb2.ListAgentsResponse:
         return await self._threads.run(_list_agents, current_principal())
 
+    @requires(Action.STUDY_READ, study="study")
     async def WatchStudy(
         self, request: tuning_pb2.WatchStudyRequest, context: Context
     ) -> AsyncIterator[tuning_pb2.StudyEvent]:

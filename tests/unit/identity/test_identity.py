@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from service.identity import login, principals, sessions
 from service.identity.models import LoginCode
 from service.tenancy import access
 from service.tenancy.models import Tenant
+from service.tenancy.principal import Role
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +33,7 @@ def refused(value: str | None, code: str) -> None:
 
 def test_the_administrators_token_opens_the_default_tenant() -> None:
     principal = principals.authenticate_header("Bearer test-token")
-    assert (principal.actor, principal.scopes) == ("administrator", frozenset({"admin"}))
+    assert (principal.actor, principal.role) == ("administrator", Role.OPERATOR)
     assert principal == principals.authenticate_bearer("test-token")
     for value in (None, "", "test-token", "Bearer ", "Basic test-token"):
         refused(value, "missing_token")
@@ -61,7 +63,7 @@ def test_without_a_token_nobody_gets_in(settings: Any) -> None:
 def test_a_login_code_opens_one_session() -> None:
     code = login.create_code()
     principal = login.redeem(code)
-    assert principal == principals.administrator()
+    assert principal == replace(principals.administrator(), credential="login-code")
     for spent in (code, "odd", ""):
         with pytest.raises(Unauthenticated) as caught:
             login.redeem(spent)
@@ -76,7 +78,7 @@ def test_a_login_code_opens_one_session() -> None:
 def test_a_session_ends_with_its_token_and_cannot_be_forged(settings: Any) -> None:
     principal = principals.administrator()
     cookie = sessions.issue(principal)
-    assert principals.authenticate_cookie(cookie) == principal
+    assert principals.authenticate_cookie(cookie) == replace(principal, credential="session")
     for bad in (None, "", "odd", cookie[:-1] + ("a" if cookie[-1] != "a" else "b")):
         with pytest.raises(Unauthenticated):
             principals.authenticate_cookie(bad)
