@@ -17,6 +17,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service._gen import tuning_pb2, tuning_pb2_grpc
 
 PATIENCE_SECONDS = 60.0
+# This machine is asked directly, whatever proxy the environment names.
+DIRECT_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+DIRECT_GRPC = (("grpc.enable_http_proxy", 0),)
 
 
 class ForeignService(Exception):
@@ -30,10 +33,9 @@ class ForeignService(Exception):
 
 def wait_for_console(url: str, end: float) -> None:
     """Returns when the REST port says that it is ready. Raises TimeoutError."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:
         try:
-            with opener.open(f"{url}/readyz", timeout=5):
+            with DIRECT_HTTP.open(f"{url}/readyz", timeout=5):
                 return
         except OSError as error:  # refused, reset, and every HTTP error status
             if time.monotonic() > end:
@@ -43,10 +45,9 @@ def wait_for_console(url: str, end: float) -> None:
 
 def wait_for_grpc(address: str, end: float) -> None:
     """Returns when the gRPC server says that it serves. Raises TimeoutError."""
-    # without a proxy that the environment may name, and without the pause after a refused connection
+    # without the pause after a refused connection
     pauses = (("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 100))
-    options = (("grpc.enable_http_proxy", 0), *pauses)
-    with grpc.insecure_channel(address, options=options) as channel:
+    with grpc.insecure_channel(address, options=(*DIRECT_GRPC, *pauses)) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         while True:
             try:
@@ -65,9 +66,8 @@ def check_ours(console: str, address: str, token: str) -> None:
     """Raises ForeignService where a port takes no token of this service: the ports were free when the supervisor
     looked, so another service may have been faster, and would otherwise be announced as this one."""
     bearer = f"Bearer {token}"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(
+        with DIRECT_HTTP.open(
             urllib.request.Request(f"{console}/api/v1/studies?page_size=1", headers={"Authorization": bearer})
         ):
             pass
@@ -75,7 +75,7 @@ def check_ours(console: str, address: str, token: str) -> None:
         if error.code == HTTPStatus.UNAUTHORIZED:
             raise ForeignService(console, "--port") from error
         raise
-    with grpc.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
+    with grpc.insecure_channel(address, options=DIRECT_GRPC) as channel:
         stub = tuning_pb2_grpc.TuningServiceStub(channel)
         try:
             stub.ListStudies(
