@@ -29,11 +29,13 @@ async def serve(config: Config, components: Mapping[str, Component], journal: Jo
     Raises:
         CredentialsError: the token is not accepted at the start.
         CallRefusedError: the service does not accept the registration.
+        ConfigError: the policy leaves nothing to offer.
     """
+    offered = list(config.policy.offered(components).values())
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, list(components.values())) as control:
+    async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, offered) as control:
         trials = TrialRunner(config, components, journal, runner, control)
         for entry in journal.entries():
             trials.resume(entry)
@@ -57,7 +59,8 @@ async def _work(
 ) -> None:
     interval = await control.register()
     await _confirm(control, trials)
-    print(f"ready agent={config.name} slots={config.slots} components={','.join(components)}", flush=True)
+    offered = ",".join(config.policy.offered(components))
+    print(f"ready agent={config.name} slots={config.slots} components={offered}", flush=True)
     try:
         async with asyncio.TaskGroup() as loops:
             loops.create_task(heartbeat.beat(control, trials, interval))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
+from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
 
 # where trials run
@@ -26,6 +27,9 @@ class Config:
     cache_limit: int = 2 << 30
     tls: bool = False
     ca_file: Path | None = None
+    policy: Policy = field(default_factory=Policy)
+    # the administrator's own, for every job
+    slurm_options: tuple[str, ...] = ()
 
     def token(self) -> str:
         """The token as the file has it now: an administrator may replace it while the agent runs.

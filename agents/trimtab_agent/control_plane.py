@@ -275,6 +275,7 @@ def _lease(message: agent_pb2.Lease) -> Lease:
         params={name: to_value(value) for name, value in message.params.items()},
         metrics=tuple(message.metrics),
         trial_timeout=_seconds(message.trial_timeout),
+        tenant=message.tenant,
     )
 
 

@@ -46,6 +46,10 @@ class NotAcceptedError(AgentError):
     """The scheduler does not take the job, and would not take another configuration's either."""
 
 
+class PolicyError(AgentError):
+    """The administrator's policy is against it; the message names the rule."""
+
+
 class JournalError(AgentError):
     """The state directory cannot be used."""
 

@@ -23,6 +23,7 @@ class Lease:
     params: Mapping[str, Scalar]
     metrics: tuple[str, ...]
     trial_timeout: float
+    tenant: str = ""
 
     @property
     def title(self) -> str:

@@ -12,6 +12,8 @@ from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
 from trimtab_agent.components.schema import Component
 from trimtab_agent.errors import AgentError, ComponentError, ConfigError
+from trimtab_agent.policy import Policy
+from trimtab_agent.policy import load as load_policy
 
 EXAMPLES = """\
 examples:
@@ -91,6 +93,12 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--label", action="append", default=[], metavar="KEY=VALUE", help="shown to users; may be repeated"
     )
+    run.add_argument(
+        "--policy",
+        type=Path,
+        metavar="F",
+        help="file of what may run here (default: all that is installed)",
+    )
     run.add_argument("--tls", action="store_true", help="encrypt the connection")
     run.add_argument(
         "--tls-ca", type=Path, metavar="F", help="certificates to trust, PEM (default: the system's); implies --tls"
@@ -139,16 +147,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    policy = load_policy(options.policy) if options.policy else Policy()
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
         token_file=options.token_file,
         state=options.state_dir.absolute(),
         name=options.name,
-        slots=options.slots,
+        slots=min(options.slots, policy.trials or options.slots),
         labels=configuration.parse_labels(options.label),
         cache_limit=options.build_cache_mib << 20,
         tls=options.tls or options.tls_ca is not None,
         ca_file=options.tls_ca,
+        policy=policy,
+        slurm_options=tuple(options.slurm_option),
     )
     settings.token()
     runner = configuration.make_runner(options.runner, options.slurm_option)

@@ -14,6 +14,7 @@ from trimtab_agent.errors import (
     InvalidReportError,
     NotAcceptedError,
     NotInComponentError,
+    PolicyError,
     UnsuitableValueError,
 )
 from trimtab_agent.journal import Entry, Journal
@@ -210,7 +211,7 @@ class TrialRunner:
             result = await self._result(trial)
         except UnsuitableValueError as error:
             result = JobResult(Outcome.INFEASIBLE, str(error))
-        except (NotInComponentError, NotAcceptedError) as error:
+        except (NotInComponentError, NotAcceptedError, PolicyError) as error:
             result = JobResult(Outcome.FAILED, str(error))
         except OSError as error:
             result = JobResult(Outcome.FAILED, f"the trial could not be started: {error}")
@@ -240,8 +241,9 @@ class TrialRunner:
                     )
                 logger.warning("%s vanished without a result; it is run again", entry.lease.title)
                 self._journal.note_rerun(entry)
+            component = self._component(entry.lease)
             spec = prepare(
-                self._component(entry.lease),
+                component,
                 entry.lease.application,
                 entry.lease.params,
                 title=entry.lease.title,
@@ -251,6 +253,7 @@ class TrialRunner:
                 cache=self._journal.state / "builds",
                 cache_limit=self._config.cache_limit,
             )
+            spec = self._config.policy.admit(entry.lease, component, spec, self._config.slurm_options)
             await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
                 # it came while the job was being submitted, and found nothing to end

@@ -48,6 +48,7 @@ class Grant:
     """All that an agent must know to run a trial."""
 
     lease: str
+    tenant: str
     study: str
     trial: int
     attempt: int
@@ -435,6 +436,7 @@ def _describe(study: Study, lease: Lease) -> Grant:
     assert spec.execution is not None
     return Grant(
         lease=str(lease.id),
+        tenant=access.tenant_slug(study.tenant_id),
         study=study.name,
         trial=lease.trial.number,
         attempt=lease.attempt,

@@ -455,6 +455,7 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
         digest=grant.digest,
         application=grant.application,
         metrics=grant.metrics,
+        tenant=grant.tenant,
         lease_time=duration(grant.lease_seconds),
     )
     for name, value in grant.params.items():

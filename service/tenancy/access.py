@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.db import connection, transaction
@@ -56,6 +57,12 @@ def add_all(model: type[Row], principal: Principal, new: Sequence[Row]) -> None:
 def tenant_id(slug: str) -> int:
     """The id of a tenant by its slug. Raises Tenant.DoesNotExist."""
     return Tenant._default_manager.values_list("id", flat=True).get(slug=slug)
+
+
+@lru_cache(maxsize=10_000)
+def tenant_slug(tenant: int) -> str:
+    """The slug of a tenant, which never changes. Raises Tenant.DoesNotExist."""
+    return Tenant._default_manager.values_list("slug", flat=True).get(pk=tenant)
 
 
 @contextmanager

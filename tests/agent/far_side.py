@@ -84,6 +84,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             self._count += 1
             lease = agent_pb2.Lease(
                 id=f"lease/{self._count}",
+                tenant="acme",
                 study="study",
                 trial=self._count,
                 component=component,

@@ -537,6 +537,7 @@ class _FileLoader:
                 env=self._environment(table),
                 files=tuple(self._file(table, "files", file) for file in table.texts("files")),
                 cwd=cwd,
+                is_script="script" in table,
                 directives=directives,
                 timeout=table.number("timeout", 3600.0, above=0),
                 repeats=table.integer("repeats", 1, minimum=1),

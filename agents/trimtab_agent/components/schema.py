@@ -161,6 +161,7 @@ class Application:
     env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
     cwd: str = "{work}"
+    is_script: bool = False
     # the lines of a batch script's head that are for a scheduler: #SBATCH and the like
     directives: tuple[str, ...] = ()
     timeout: float = 3600.0

@@ -1,0 +1,226 @@
+"""What the cluster's administrator lets a service run here. The service can only ask; the agent decides."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from trimtab_agent.components.reader import Reader, Table
+from trimtab_agent.components.schema import Component
+from trimtab_agent.errors import ConfigError, PolicyError
+from trimtab_agent.lease import Lease
+from trimtab_agent.runners import slurm_options
+from trimtab_agent.runners.base import JobSpec
+
+KEYS = ("components", "batch_scripts", "tenants", "studies", "environment", "limits", "slurm")
+LIMIT_KEYS = ("trials", "seconds")
+COMPONENT_KEYS = ("digests", "applications")
+SLURM_KEYS = ("partitions", "accounts", "qos", "nodes", "time", "options")
+# The policy's lists, and the option of sbatch that each is about.
+LISTS = {"partitions": "partition", "accounts": "account", "qos": "qos"}
+LEAST_DIGEST = 12
+
+
+@dataclass(frozen=True)
+class ComponentRule:
+    """Empty: any. A digest may be shortened to its first 12 digits."""
+
+    digests: tuple[str, ...] = ()
+    applications: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SlurmRules:
+    """None: not limited. `time` is in seconds."""
+
+    lists: Mapping[str, tuple[str, ...]]
+    nodes: int | None = None
+    time: float | None = None
+    time_text: str = ""
+    options: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """An administrator's rules; None and an empty mapping: everything is allowed. Patterns are those of a shell."""
+
+    components: Mapping[str, ComponentRule] | None = None
+    batch_scripts: bool = True
+    tenants: tuple[str, ...] | None = None
+    studies: tuple[str, ...] | None = None
+    environment: tuple[str, ...] | None = None
+    trials: int | None = None
+    seconds: float | None = None
+    slurm: SlurmRules | None = None
+
+    def offered(self, components: Mapping[str, Component]) -> dict[str, Component]:
+        """The components, and of each the applications, that a service may hear of.
+
+        Raises:
+            ConfigError: none is left.
+        """
+        found = {}
+        for name, component in components.items():
+            applications = {
+                key: application
+                for key, application in component.applications.items()
+                if self._refusal(component, key) is None
+            }
+            if applications:
+                found[name] = replace(component, applications=applications)
+        if not found:
+            raise ConfigError(f"the policy allows none of the components here: {', '.join(components) or 'none'}")
+        return found
+
+    def admit(self, lease: Lease, component: Component, spec: JobSpec, own_options: Sequence[str] = ()) -> JobSpec:
+        """The job as it may run: a limit that it does not mention is put in its place.
+
+        `own_options`: the administrator's own, for every job; they need no leave.
+
+        Raises:
+            PolicyError: a rule is against it, which the message names.
+        """
+        refusal = self._refusal(component, lease.application or next(iter(component.applications)))
+        if refusal is not None:
+            raise refusal
+        _expect("tenant", lease.tenant, "tenants", self.tenants)
+        _expect("study", lease.study, "studies", self.studies)
+        names = [*spec.own_env, *(spec.build.own_env if spec.build else ())]
+        for name in names:
+            _expect("environment variable", name, "environment", self.environment)
+        if self.seconds is not None:
+            spec = replace(spec, timeout=min(spec.timeout, self.seconds))
+        return spec if self.slurm is None else self._admit_to_slurm(self.slurm, spec, own_options)
+
+    def _refusal(self, component: Component, application: str) -> PolicyError | None:
+        if self.components is not None:
+            rule = self.components.get(component.name)
+            if rule is None:
+                return _refused("component", component.name, "components", ", ".join(self.components))
+            if rule.digests and not any(component.digest.startswith(digest) for digest in rule.digests):
+                field = f"components.{component.name}.digests"
+                return _refused("the component's digest", component.digest, field, ", ".join(rule.digests))
+            if rule.applications and application not in rule.applications:
+                field = f"components.{component.name}.applications"
+                return _refused("application", application, field, ", ".join(rule.applications))
+        found = component.applications.get(application)
+        if not self.batch_scripts and found is not None and found.is_script:
+            return _refused("application", application, "batch_scripts", "false: no batch scripts")
+        return None
+
+    def _admit_to_slurm(self, rules: SlurmRules, spec: JobSpec, own_options: Sequence[str]) -> JobSpec:
+        try:
+            asked = slurm_options.asked(spec.scheduler_options, spec.directives)
+            own = {name for name, _ in slurm_options.asked(own_options, ())}
+        except slurm_options.UnreadableOptionError as error:
+            raise PolicyError(f"The policy cannot tell what the job asks of Slurm: {error}.") from None
+        for name, value in asked:
+            self._check_option(rules, name, value)
+        silent = own.union(name for name, _ in asked)
+        added = [f"--{LISTS[rule]}={allowed[0]}" for rule, allowed in rules.lists.items() if LISTS[rule] not in silent]
+        if rules.nodes is not None and "nodes" not in silent:
+            added.append(f"--nodes=1-{rules.nodes}")
+        if rules.time is not None and "time" not in silent:
+            added.append(f"--time={rules.time_text}")
+        return replace(spec, scheduler_options=[*spec.scheduler_options, *added])
+
+    def _check_option(self, rules: SlurmRules, name: str, value: str) -> None:
+        for rule, allowed in rules.lists.items():
+            if name == LISTS[rule]:
+                for one in value.split(","):
+                    if one not in allowed:
+                        raise _refused(name, one, f"slurm.{rule}", ", ".join(allowed))
+        if name == "nodes" and rules.nodes is not None:
+            most = slurm_options.most_nodes(value)
+            if most is None or most > rules.nodes:
+                raise _refused("number of nodes", value, "slurm.nodes", f"at most {rules.nodes}")
+        if name == "time" and rules.time is not None:
+            seconds = slurm_options.seconds(value)
+            if seconds is None or seconds > rules.time:
+                raise _refused("time", value, "slurm.time", f"at most {rules.time_text}")
+        if rules.options is not None and name not in (*slurm_options.CONTROLLED, *rules.options):
+            raise _refused("option of sbatch", name, "slurm.options", ", ".join(rules.options) or "none")
+
+
+def load(path: Path) -> Policy:
+    """The rules in a file. Nobody but its owner and root may be able to change it.
+
+    Raises:
+        ConfigError: it cannot be read, others may write it, or something in it is wrong; every fault is told.
+    """
+    try:
+        if path.stat().st_mode & 0o022:
+            raise ConfigError(f"--policy {path} can be written by its group or by everybody: chmod go-w {path}")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--policy {path} cannot be read: {error}") from None
+    reader = Reader(str(path))
+    table = reader.parse(text)
+    policy = Policy() if table is None else _read(table)
+    if reader.problems:
+        raise ConfigError("\n".join(["the policy cannot be used:", *map(str, reader.problems)]))
+    return policy
+
+
+def _read(table: Table) -> Policy:
+    table.allow(KEYS)
+    limits = table.table("limits")
+    if limits is not None:
+        limits.allow(LIMIT_KEYS)
+    rules = table.table("slurm")
+    return Policy(
+        components=_read_components(table) if "components" in table else None,
+        batch_scripts=table.flag("batch_scripts", True),
+        tenants=_patterns(table, "tenants"),
+        studies=_patterns(table, "studies"),
+        environment=_patterns(table, "environment"),
+        trials=limits.integer("trials", minimum=1) if limits is not None and "trials" in limits else None,
+        seconds=limits.number("seconds", above=0) if limits is not None and "seconds" in limits else None,
+        slurm=None if rules is None else _read_slurm(rules),
+    )
+
+
+def _read_components(table: Table) -> dict[str, ComponentRule]:
+    found = {}
+    for name, rule in table.tables("components"):
+        rule.allow(COMPONENT_KEYS)
+        for digest in (digests := rule.texts("digests")):
+            if len(digest) < LEAST_DIGEST or not re.fullmatch("[0-9a-f]+", digest):
+                rule.fault("digests", f"{digest!r} is not a digest, or its first {LEAST_DIGEST} digits or more")
+        found[name] = ComponentRule(digests, rule.texts("applications"))
+    return found
+
+
+def _read_slurm(table: Table) -> SlurmRules:
+    table.allow(SLURM_KEYS)
+    lists = {}
+    for rule in LISTS:
+        if rule in table:
+            lists[rule] = table.texts(rule)
+            if not lists[rule]:
+                table.fault(rule, "must name at least one")
+    time = table.text("time") if "time" in table else ""
+    seconds = slurm_options.seconds(time) if time else None
+    if time and seconds is None:
+        table.fault("time", f"{time!r} is not a time as sbatch takes it, such as 01:30:00; quote it")
+    return SlurmRules(
+        lists=lists,
+        nodes=table.integer("nodes", minimum=1) if "nodes" in table else None,
+        time=seconds,
+        time_text=time,
+        options=table.texts("options") if "options" in table else None,
+    )
+
+
+def _patterns(table: Table, key: str) -> tuple[str, ...] | None:
+    return table.texts(key) if key in table else None
+
+
+def _expect(what: str, value: str, rule: str, patterns: Sequence[str] | None) -> None:
+    if patterns is not None and not any(fnmatchcase(value, pattern) for pattern in patterns):
+        raise _refused(what, value, rule, ", ".join(patterns) or "none")
+
+
+def _refused(what: str, value: str, rule: str, allowed: str) -> PolicyError:
+    return PolicyError(f"The administrator of this cluster does not allow {what} {value!r} (rule {rule}: {allowed}).")

@@ -1,0 +1,225 @@
+"""The administrator's policy: what the agent refuses whatever the service asks for."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
+from tests.agent.far_side import FarSide, Outcome
+from trimtab_agent.components.schema import Application, Component
+from trimtab_agent.errors import ConfigError, PolicyError
+from trimtab_agent.lease import Lease
+from trimtab_agent.policy import load
+from trimtab_agent.runners.base import BuildSpec, JobSpec
+from trimtab_agent.runners.slurm_options import UnreadableOptionError, asked, most_nodes, seconds
+
+LEASE = Lease("l", "nightly-1", 1, 1, "sorter", "", "small", {}, (), 0.0, tenant="acme")
+COMPONENT = Component(
+    name="sorter",
+    digest="abcdef0123456789" * 4,
+    file=Path("/nowhere/component.yaml"),
+    description="",
+    parameters={},
+    applications={
+        "small": Application("small", ("sort",)),
+        "own": Application("own", ("sh", "x"), is_script=True),
+    },
+    metrics={},
+)
+JOB = JobSpec("nightly-1/1", "/w", "/w", ["sort"], {}, {}, 600.0, (), (), {}, "python")
+
+
+def policy_file(folder: Path, text: str) -> Path:
+    path = folder / "policy.yaml"
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+def admit(folder: Path, text: str, lease: Lease = LEASE, spec: JobSpec = JOB, own: tuple[str, ...] = ()) -> JobSpec:
+    return load(policy_file(folder, text)).admit(lease, COMPONENT, spec, own)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "components: {sorter: {}}",
+        "components: {sorter: {digests: [abcdef012345], applications: [small]}}",
+        "batch_scripts: false",
+        "tenants: [acme, other]",
+        "studies: ['nightly-*']",
+        "environment: []",
+        "slurm: {partitions: [short]}",
+    ],
+)
+def test_what_a_rule_allows(tmp_path: Path, text: str) -> None:
+    assert replace(admit(tmp_path, text), scheduler_options=()) == JOB
+
+
+@pytest.mark.parametrize(
+    ("text", "changed", "words"),
+    [
+        ("components: {other: {}}", {}, "component 'sorter' (rule components: other)"),
+        ("components: {sorter: {digests: ['012345678901']}}", {}, "(rule components.sorter.digests: 012345678901)"),
+        ("components: {sorter: {applications: [large]}}", {}, "'small' (rule components.sorter.applications: large)"),
+        ("batch_scripts: false", {"application": "own"}, "'own' (rule batch_scripts: false: no batch scripts)"),
+        ("tenants: [other]", {}, "tenant 'acme' (rule tenants: other)"),
+        ("tenants: []", {}, "tenant 'acme' (rule tenants: none)"),
+        ("studies: ['weekly-*']", {}, "study 'nightly-1' (rule studies: weekly-*)"),
+    ],
+)
+def test_what_a_rule_refuses_and_by_which(tmp_path: Path, text: str, changed: dict[str, str], words: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        admit(tmp_path, text, replace(LEASE, **changed))  # type: ignore[arg-type]
+    assert words in str(caught.value)
+
+
+def test_variables_of_the_run_and_of_the_build_need_leave(tmp_path: Path) -> None:
+    built = replace(JOB, own_env=["OMP_PROC_BIND"], build=BuildSpec("/b", (), {}, 1.0, 1, own_env=["LD_PRELOAD"]))
+    admit(tmp_path, "environment: ['OMP_*', LD_PRELOAD]", spec=built)
+    with pytest.raises(PolicyError, match=r"variable 'LD_PRELOAD' \(rule environment: OMP_\*\)"):
+        admit(tmp_path, "environment: ['OMP_*']", spec=built)
+
+
+def test_a_trial_s_time_is_cut(tmp_path: Path) -> None:
+    assert admit(tmp_path, "limits: {seconds: 90}").timeout == 90
+    assert admit(tmp_path, "limits: {seconds: 9000}").timeout == JOB.timeout
+
+
+RULES = """
+slurm:
+  partitions: [short, test]
+  accounts: [tuning]
+  qos: [low]
+  nodes: 2
+  time: '01:00:00'
+  options: [mem, c]
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "directives"),
+    [
+        (["--partition=short", "--account=tuning", "--qos=low", "--nodes=2", "--time=59"], ()),
+        (["-p", "short", "-N1-2", "-t", "60:00"], ["#SBATCH -A tuning --mem=1G  # room", "#BB anything"]),
+        (["--part=test,short"], ["#SBATCH --time 0-1", "#SBATCH -c 4"]),
+    ],
+)
+def test_a_job_within_slurm_s_rules(tmp_path: Path, options: list[str], directives: list[str]) -> None:
+    admit(tmp_path, RULES, spec=replace(JOB, scheduler_options=options, directives=directives))
+
+
+@pytest.mark.parametrize(
+    ("options", "directives", "words"),
+    [
+        (["--partition=gpu"], (), "partition 'gpu' (rule slurm.partitions: short, test)"),
+        (["--partition=short,gpu"], (), "partition 'gpu'"),
+        (["--part=gpu"], (), "partition 'gpu'"),
+        (["-pgpu"], (), "partition 'gpu'"),
+        (["-p", "gpu"], (), "partition 'gpu'"),
+        ([], ["#SBATCH --partition=gpu"], "partition 'gpu'"),
+        ([], ["#SBATCH --mem=1G -p 'gpu'"], "partition 'gpu'"),
+        (["-A", "physics"], (), "account 'physics' (rule slurm.accounts: tuning)"),
+        (["-qhigh"], (), "qos 'high'"),
+        (["--nodes=1-3"], (), "number of nodes '1-3' (rule slurm.nodes: at most 2)"),
+        (["--nodes=some"], (), "number of nodes 'some'"),
+        (["-t", "61"], (), "time '61' (rule slurm.time: at most 01:00:00)"),
+        (["-t0"], (), "time '0'"),
+        (["--time=UNLIMITED"], (), "time 'UNLIMITED'"),
+        (["--reservation=maintenance"], (), "option of sbatch 'reservation' (rule slurm.options: mem, c)"),
+        (["-kpgpu"], (), "'-kpgpu' is not one option of sbatch"),
+        (["gpu"], (), "'gpu' is not one option of sbatch"),
+        ([], ["#PBS -q gpu"], "another scheduler's directive"),
+        ([], ["#SBATCH --comment='x -p gpu"], "a quotation mark that is not closed"),
+    ],
+)
+def test_a_job_beyond_slurm_s_rules(tmp_path: Path, options: list[str], directives: list[str], words: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        admit(tmp_path, RULES, spec=replace(JOB, scheduler_options=options, directives=directives))
+    assert words in str(caught.value)
+
+
+def test_what_a_job_does_not_mention_is_put_in_its_place(tmp_path: Path) -> None:
+    added = ["--partition=short", "--account=tuning", "--qos=low", "--nodes=1-2", "--time=01:00:00"]
+    assert admit(tmp_path, RULES).scheduler_options == added
+    spec = replace(JOB, scheduler_options=["-N1"], directives=["#SBATCH --qos=low"])
+    assert admit(tmp_path, RULES, spec=spec).scheduler_options == ["-N1", added[0], added[1], added[4]]
+    own = ("--partition=special", "--time=1-0")
+    assert admit(tmp_path, RULES, own=own).scheduler_options == added[1:4]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("90", 5400), ("1:30", 90), ("2:00:05", 7205), ("1-0", 86400), ("1-2:30", 95400), ("1-0:0:7", 86407)]
+    + [(text, None) for text in ("0", "0:00", "infinite", "1-", "1:2:3:4", "-1", "")],
+)
+def test_times_as_sbatch_reads_them(text: str, expected: float | None) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3", 3), ("2-8", 8), ("1k", 1024), ("1,3", None), ("", None)])
+def test_numbers_of_nodes_as_sbatch_reads_them(text: str, expected: int | None) -> None:
+    assert most_nodes(text) == expected
+
+
+def test_a_flag_takes_no_value_from_the_next_word() -> None:
+    assert asked(["-k", "--exclusive", "-p", "short"], ()) == [("k", ""), ("exclusive", ""), ("partition", "short")]
+    with pytest.raises(UnreadableOptionError):
+        asked(["--exclusive", "short"], ())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tenant: [a]", "policy.yaml:1: tenant: unknown key; did you mean 'tenants'?"),
+        ("slurm: {time: soon}", "policy.yaml:1: slurm.time: 'soon' is not a time as sbatch takes it"),
+        ("slurm: {partitions: []}", "slurm.partitions: must name at least one"),
+        ("components: {a: {digests: [abc]}}", "components.a.digests: 'abc' is not a digest"),
+        ("limits: {trials: 0}", "limits.trials: 0 is not at least 1"),
+        ("batch_scripts: maybe", "batch_scripts: 'maybe' is not true or false"),
+        ("- a", "must be a mapping"),
+    ],
+)
+def test_faults_of_the_file_are_told_with_their_place(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(policy_file(tmp_path, text))
+    assert words in str(caught.value)
+
+
+def test_a_file_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
+    path = policy_file(tmp_path, "{}")
+    path.chmod(0o664)
+    with pytest.raises(ConfigError, match="chmod go-w"):
+        load(path)
+
+
+def test_the_agent_offers_what_is_allowed_and_refuses_the_rest(
+    agent: AgentProcess, far_side: FarSide, tmp_path: Path
+) -> None:
+    rules = "components: {basic: {applications: [main, slow]}}\ntenants: [acme]\nlimits: {trials: 2}"
+    path = policy_file(tmp_path, rules)
+    agent.start("--policy", str(path), "--slots", "5")
+    far_side.wait_for(lambda: far_side.registrations)
+    (component,) = far_side.registrations[0].components
+    assert (list(component.applications), far_side.registrations[0].slots) == (["main", "slow"], 2)
+    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+    refused = far_side.outcome(far_side.offer("basic", application="bad"))
+    assert refused.outcome == Outcome.OUTCOME_FAILED
+    assert "(rule components.basic.applications: main, slow)" in refused.reason
+
+
+def test_a_policy_that_leaves_nothing_stops_the_agent(agent: AgentProcess, tmp_path: Path) -> None:
+    agent.start("--policy", str(policy_file(tmp_path, "components: {other: {}}")))
+    assert agent.process is not None
+    assert agent.process.wait(20) == 2
+    wait_until(lambda: "the policy allows none of the components here: basic" in agent.log)
+
+
+def test_a_policy_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    command = ["run", "--server", "127.0.0.1:1", "--token-file", str(tmp_path / "token")]
+    run = run_agent_command([*command, "--components", str(tmp_path), "--policy", str(tmp_path / "none.yaml")])
+    assert run.returncode == 2
+    assert "none.yaml cannot be read" in run.stderr
