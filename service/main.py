@@ -23,7 +23,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Host = Annotated[str, typer.Option(help="Address to listen on. Other than loopback, put TLS in front.")]
+Host = Annotated[str, typer.Option(help="Address to listen on. Other than loopback, it takes TLS.")]
+TlsFile = Annotated[Path | None, typer.Option(help="PEM file; read again when it changes.")]
+Plaintext = Annotated[
+    bool, typer.Option("--plaintext", help="Do not encrypt, though other machines can reach it: a proxy in front does.")
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -63,6 +67,7 @@ def up(
     port: Port = 8470,
     grpc_port: GrpcPort = 8471,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that compute suggestions.")] = 1,
+    plaintext: Plaintext = False,
 ) -> None:
     """Run the whole service on this machine until Ctrl-C: PostgreSQL, web, gRPC, worker and periodic work.
 
@@ -78,7 +83,7 @@ def up(
     from service.embedded.supervisor import Options, StartError, Supervisor
 
     try:
-        Supervisor(Options(_data_folder(data_dir), host, port, grpc_port, workers)).run()
+        Supervisor(Options(_data_folder(data_dir), host, port, grpc_port, workers, plaintext)).run()
     except StartError as error:
         print(f"trimtab-service: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -149,17 +154,36 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
 
 
 @app.command()
-def grpc(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=65535)] = 8471) -> None:
+def grpc(
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8471,
+    tls_cert: TlsFile = None,
+    tls_key: TlsFile = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="Serve only clients with a certificate that one of these has signed, PEM.")
+    ] = None,
+    plaintext: Plaintext = False,
+) -> None:
     """Serve gRPC to the SDK, the command line and the agents.
 
-    Example:
+    Beyond this machine it is encrypted. Certificates that are replaced count without a restart.
 
-      trimtab-service grpc --host 0.0.0.0 --port 8471
+    Examples:
+
+      trimtab-service grpc --host 0.0.0.0 --tls-cert /etc/trimtab/tls.crt --tls-key /etc/trimtab/tls.key
+
+      trimtab-service grpc --host 10.0.0.5 --plaintext     (behind a proxy that encrypts)
     """
     _set_up_django()
     from service.rpc.server import run
+    from service.rpc.tls import TlsError, chosen
 
-    run(host, port)
+    try:
+        files = chosen(host, tls_cert, tls_key, tls_client_ca, plaintext=plaintext)
+    except TlsError as error:
+        print(f"trimtab-service: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    run(host, port, files)
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """The agent's settings, checked."""
 
+import ipaddress
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,18 @@ RUNNERS = ("local", "slurm")
 
 
 @dataclass(frozen=True)
+class Tls:
+    """PEM files. `ca`: certificates to trust, the system's where there is none; `certificate` and `key`: the agent's
+    own."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
 class Config:
-    """How one agent process works. `cache_limit` is in bytes; `ca_file` only has a meaning with `tls`."""
+    """How one agent process works. `cache_limit` is in bytes; `tls`: None: the connection is not encrypted."""
 
     server: str
     token_file: Path
@@ -25,8 +36,7 @@ class Config:
     slots: int = 1
     labels: Mapping[str, str] = field(default_factory=dict)
     cache_limit: int = 2 << 30
-    tls: bool = False
-    ca_file: Path | None = None
+    tls: "Tls | None" = None
     policy: Policy = field(default_factory=Policy)
     # the administrator's own, for every job
     slurm_options: tuple[str, ...] = ()
@@ -63,6 +73,36 @@ def make_runner(name: str, slurm_options: Sequence[str]) -> Runner:
     from trimtab_agent.runners.local import LocalRunner
 
     return LocalRunner()
+
+
+def choose_tls(
+    server: str, wanted: bool, plaintext: bool, ca: Path | None, certificate: Path | None, key: Path | None
+) -> Tls | None:
+    """How the connection to the server is encrypted: always, unless the server is on this machine or `plaintext`.
+
+    Raises:
+        ConfigError: the options contradict each other, or a file is none.
+    """
+    if (certificate is None) != (key is None):
+        raise ConfigError("--tls-cert and --tls-key belong together")
+    files = {"--tls-ca": ca, "--tls-cert": certificate, "--tls-key": key}
+    for option, path in files.items():
+        if path is not None and not path.is_file():
+            raise ConfigError(f"{option} {path} is not a file")
+    wanted = wanted or any(files.values())
+    if plaintext and wanted:
+        raise ConfigError("--plaintext contradicts --tls and the options of its files")
+    if plaintext or (not wanted and _is_loopback(server)):
+        return None
+    return Tls(ca, certificate, key)
+
+
+def _is_loopback(server: str) -> bool:
+    host = server.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def default_state() -> Path:

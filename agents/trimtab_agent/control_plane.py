@@ -122,8 +122,9 @@ class ControlPlane:
             ("grpc.enable_retries", 0),
         ]
         if self._config.tls:
-            roots = self._config.ca_file.read_bytes() if self._config.ca_file else None
-            credentials = grpc.ssl_channel_credentials(roots)
+            tls = self._config.tls
+            parts = (path.read_bytes() if path else None for path in (tls.ca, tls.key, tls.certificate))
+            credentials = grpc.ssl_channel_credentials(*parts)
             self._channel = grpc.aio.secure_channel(self._config.server, credentials, options=options)
         else:
             self._channel = grpc.aio.insecure_channel(self._config.server, options=options)

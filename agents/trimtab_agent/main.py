@@ -70,9 +70,9 @@ def parser() -> argparse.ArgumentParser:
         "run",
         parents=[state, where],
         help="take leases from the service and run their trials, until SIGTERM or SIGINT",
-        epilog="example:\n  trimtab-agent run --server tune.example.org:443 --tls --token-file /etc/trimtab/token \\\n"
+        epilog="example:\n  trimtab-agent run --server tune.example.org:443 --token-file /etc/trimtab/token \\\n"
         "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
-        "  trimtab-agent run --server tune.example.org:443 --tls --token-file ~/token --components ~/components \\\n"
+        "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
         "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -99,10 +99,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="F",
         help="file of what may run here (default: all that is installed)",
     )
-    run.add_argument("--tls", action="store_true", help="encrypt the connection")
+    run.add_argument("--tls", action="store_true", help="encrypt the connection to this machine, too")
+    run.add_argument("--plaintext", action="store_true", help="do not encrypt the connection to another machine")
     run.add_argument(
         "--tls-ca", type=Path, metavar="F", help="certificates to trust, PEM (default: the system's); implies --tls"
     )
+    run.add_argument("--tls-cert", type=Path, metavar="F", help="the agent's certificate, where the service wants one")
+    run.add_argument("--tls-key", type=Path, metavar="F", help="the key of --tls-cert")
 
     check = commands.add_parser("check", parents=[state], help="validate component files and print their spaces")
     check.add_argument(
@@ -156,15 +159,14 @@ def _run(options: argparse.Namespace) -> None:
         slots=min(options.slots, policy.trials or options.slots),
         labels=configuration.parse_labels(options.label),
         cache_limit=options.build_cache_mib << 20,
-        tls=options.tls or options.tls_ca is not None,
-        ca_file=options.tls_ca,
+        tls=configuration.choose_tls(
+            options.server, options.tls, options.plaintext, options.tls_ca, options.tls_cert, options.tls_key
+        ),
         policy=policy,
         slurm_options=tuple(options.slurm_option),
     )
     settings.token()
     runner = configuration.make_runner(options.runner, options.slurm_option)
-    if settings.ca_file and not settings.ca_file.is_file():
-        raise ConfigError(f"--tls-ca {settings.ca_file} is not a file")
     components = _load(options.components, options.state_dir)
     # only here: they bring gRPC, which check and try do without
     from trimtab_agent.agent import serve

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.core.addresses import is_loopback
 from service.embedded.postgres import Postgres, tail
 from service.embedded.processes import Child, stop
 
@@ -42,6 +43,7 @@ class Options:
     port: int = 8470
     grpc_port: int = 8471
     workers: int = 1
+    plaintext: bool = False
 
 
 class Supervisor:
@@ -93,6 +95,11 @@ class Supervisor:
 
     def _start(self) -> None:
         host = self._options.host
+        if not is_loopback(host) and not self._options.plaintext:
+            raise StartError(
+                f"Other machines can reach {host}, and this command does not encrypt: put a proxy with TLS in front of"
+                " both ports and give --plaintext."
+            )
         port = _usable_port(host, self._options.port, "--port")
         grpc_port = _usable_port(host, self._options.grpc_port, "--grpc-port")
         shown = "127.0.0.1" if host in WILDCARDS else f"[{host}]" if ":" in host else host
@@ -118,8 +125,9 @@ class Supervisor:
         else:
             environment.setdefault("TRIMTAB_ALLOWED_HOSTS", host)
         self._run_once("migrate", _service("migrate"), environment, self._logs / "migrate.log")
+        rpc = ["grpc", "--host", host, "--port", str(grpc_port), *(["--plaintext"] if self._options.plaintext else [])]
         self._add(self._child("web", _service("web", "--host", host, "--port", str(port)), environment))
-        self._add(self._child("grpc", _service("grpc", "--host", host, "--port", str(grpc_port)), environment))
+        self._add(self._child("grpc", _service(*rpc), environment))
         (self._data / "service.json").write_text(
             json.dumps(
                 {"pid": os.getpid(), "console": console, "grpc": address, "database_url": postgres.url(DATABASE)}

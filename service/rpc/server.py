@@ -18,6 +18,7 @@ from service.rpc.interceptors import MAX_REQUEST_BYTES, Authentication, Boundary
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.tuning import TuningServicer
 from service.rpc.threads import DatabaseThreads
+from service.rpc.tls import TlsError, TlsFiles
 from service.rpc.waiting import Waits
 from service.tenancy import access
 
@@ -44,29 +45,37 @@ OPTIONS = (
 )
 
 
-def run(host: str, port: int) -> None:
+def run(host: str, port: int, tls: TlsFiles | None = None) -> None:
     """Serves until SIGTERM or SIGINT; see `serve`. Ends the process with a message where the port cannot be had."""
     try:
-        asyncio.run(serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
-    except OSError as error:
+        asyncio.run(serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls=tls))
+    except (OSError, TlsError) as error:
         sys.exit(f"trimtab-service: {error}")
 
 
-async def serve(address: str, *, ready: Callable[[int], None] | None = None) -> None:
+async def serve(address: str, *, tls: TlsFiles | None = None, ready: Callable[[int], None] | None = None) -> None:
     """Serves on `address` (HOST:PORT; port 0 picks a free one) until SIGTERM or SIGINT, then stops gracefully.
 
-    `ready` is called with the port as soon as calls are answered. Raises OSError where the port cannot be had.
+    `ready` is called with the port as soon as calls are answered. Raises OSError where the port cannot be had, TlsError
+    where a certificate cannot be read.
     Must run in the main thread, with Django set up.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, address, ready=ready)
+    await serve_until(stop, address, tls=tls, ready=ready)
 
 
-async def serve_until(stop: asyncio.Event, address: str, *, ready: Callable[[int], None] | None = None) -> None:
+async def serve_until(
+    stop: asyncio.Event,
+    address: str,
+    *,
+    tls: TlsFiles | None = None,
+    ready: Callable[[int], None] | None = None,
+) -> None:
     """As `serve`, until `stop` is set."""
+    credentials = None if tls is None else tls.credentials()
     threads = DatabaseThreads(settings.TRIMTAB_GRPC_THREADS)
     waits = Waits()
     server = grpc.aio.server(
@@ -78,7 +87,7 @@ async def serve_until(stop: asyncio.Event, address: str, *, ready: Callable[[int
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     try:
-        port = server.add_insecure_port(address)
+        port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
     except RuntimeError as error:
         raise OSError(f"gRPC cannot listen on {address}: is another process listening there?") from error
     await server.start()
