@@ -12,6 +12,7 @@ import pytest
 # forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
+from tests.factories.keycloak import Keycloak, keycloak_server
 from tests.factories.service import EmbeddedService, postgres_server, redis_server
 from tests.factories.slurm import Slurm, slurm_cluster
 
@@ -44,6 +45,13 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real Redis."""
     with redis_server(tmp_path_factory.mktemp("redis")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
+    """A real Keycloak, half a minute and 350 MB: disable and remove only people that the test has added."""
+    with keycloak_server(tmp_path_factory.mktemp("keycloak")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ say() { printf 'tests: %s\n' "$*" >&2; }
 # program: Debian package
 declare -A packages=(
     [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
-    [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev
+    [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
 )
 missing=()
 for program in "${!packages[@]}"; do

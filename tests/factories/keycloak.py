@@ -1,0 +1,232 @@
+"""A real Keycloak with the realm that Trimtab ships, two tenants and people in them."""
+
+import copy
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from service.embedded.processes import Child, stop
+from tests.factories.service import free_port, require_program, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+REALM = "trimtab"
+PASSWORD = "correct horse"
+# A client of the tests alone, which takes passwords: people sign in by the console's and the command line's.
+CLIENT = "tests"
+# The same, whose tokens are not meant for Trimtab.
+OTHER_CLIENT = "elsewhere"
+AGENTS_CLIENT = "trimtab-agents"
+# name: groups. `olga` has the realm's role `operator` besides; `dora` is disabled.
+PEOPLE: Mapping[str, Sequence[str]] = {
+    "alice": ["/tenants/acme/admin"],
+    "mel": ["/tenants/acme/member"],
+    "vera": ["/tenants/acme/viewer"],
+    "gus": ["/tenants/globex/admin"],
+    "greta": ["/tenants/globex/member"],
+    "both": ["/tenants/acme/member", "/tenants/globex/viewer"],
+    "nobody": [],
+    "olga": [],
+    "dora": ["/tenants/acme/admin"],
+}
+TENANTS = ("acme", "globex")
+# Half of what Keycloak takes by default, and half its time to start: one compiler and one collector for a small heap.
+JAVA = "-Xms64m -Xmx384m -XX:MaxMetaspaceSize=256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
+START_SECONDS = 240.0
+
+
+@dataclass
+class Keycloak:
+    """A running Keycloak at `url`."""
+
+    url: str
+    child: Child
+    admin_password: str = field(repr=False)
+
+    @property
+    def issuer(self) -> str:
+        return f"{self.url}/realms/{REALM}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the service needs to know of it."""
+        return {"TRIMTAB_OIDC_ISSUER": self.issuer}
+
+    def tokens(self, user: str, client: str = CLIENT, **fields: str) -> dict[str, Any]:
+        """Keycloak's answer to a person's name and password. Raises httpx.HTTPStatusError where it refuses."""
+        return self.grant(grant_type="password", client_id=client, username=user, password=PASSWORD, **fields)
+
+    def token(self, user: str, client: str = CLIENT) -> str:
+        """An access token of a person."""
+        return str(self.tokens(user, client)["access_token"])
+
+    def machine_token(self) -> str:
+        """An access token of the agents' service account, which belongs to the tenant `default`."""
+        [client] = self.admin("GET", "/clients", params={"clientId": AGENTS_CLIENT})
+        answer = self.grant(grant_type="client_credentials", client_id=AGENTS_CLIENT, client_secret=client["secret"])
+        return str(answer["access_token"])
+
+    def grant(self, **fields: str) -> dict[str, Any]:
+        """Keycloak's token endpoint. Raises httpx.HTTPStatusError where it refuses."""
+        return _answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=30))
+
+    def admin(self, method: str, path: str, body: object = None, **options: Any) -> Any:
+        """Keycloak's administration of the realm."""
+        fields = {"grant_type": "password", "client_id": "admin-cli", "username": "admin"}
+        token = _answer(
+            httpx.post(
+                f"{self.url}/realms/master/protocol/openid-connect/token",
+                data={**fields, "password": self.admin_password},
+                timeout=30,
+            )
+        )["access_token"]
+        return _answer(
+            httpx.request(
+                method,
+                f"{self.url}/admin/realms/{REALM}{path}",
+                json=body,
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=30,
+                **options,
+            )
+        )
+
+    def user(self, name: str) -> dict[str, Any]:
+        """A person as Keycloak knows it."""
+        [found] = self.admin("GET", "/users", params={"username": name, "exact": "true"})
+        return dict(found)
+
+    def add_user(self, name: str, *groups: str) -> None:
+        """One more person."""
+        self.admin("POST", "/users", _user(name, groups))
+
+    def set_enabled(self, name: str, enabled: bool) -> None:
+        """Disable or enable a person."""
+        self.admin("PUT", f"/users/{self.user(name)['id']}", {**self.user(name), "enabled": enabled})
+
+    def leave_group(self, name: str, group: str) -> None:
+        """Take a person out of a group, given by its path."""
+        found = self.admin("GET", f"/group-by-path{group}")
+        self.admin("DELETE", f"/users/{self.user(name)['id']}/groups/{found['id']}")
+
+    def rotate_keys(self) -> None:
+        """Sign with a new key from now on."""
+        component = {
+            "name": f"rotated-{secrets.token_hex(4)}",
+            "providerId": "rsa-generated",
+            "providerType": "org.keycloak.keys.KeyProvider",
+            "config": {"priority": [str(200 + secrets.randbelow(10**6))], "algorithm": ["RS256"]},
+        }
+        self.admin("POST", "/components", component)
+
+    def let_console(self, url: str) -> None:
+        """Let the console at this address sign people in."""
+        [client] = self.admin("GET", "/clients", params={"clientId": "trimtab-console"})
+        client["redirectUris"] = [*client["redirectUris"], f"{url}/sign-in"]
+        client["webOrigins"] = [*client["webOrigins"], url]
+        client["attributes"]["post.logout.redirect.uris"] = "+"
+        self.admin("PUT", f"/clients/{client['id']}", client)
+
+
+@contextmanager
+def keycloak_server(folder: Path) -> Iterator[Keycloak]:
+    """A Keycloak of its own, with its data in memory. Without Java or Maven: a failure in CI, else a skip."""
+    require_program("java", "openjdk-17-jre-headless")
+    require_program("mvn", "maven")
+    fetched = subprocess.run([ROOT / "deploy/keycloak/fetch.sh"], stdout=subprocess.PIPE, text=True, check=True)
+    home = folder / "keycloak"
+    shutil.copytree(fetched.stdout.strip(), home, copy_function=_link)
+    (home / "data" / "import").mkdir(parents=True)
+    (home / "data" / "import" / "realm.json").write_text(json.dumps(realm()))
+    port, password = free_port(), secrets.token_urlsafe(16)
+    argv = [str(home / "bin" / "kc.sh"), "start", "--optimized", "--import-realm", "--cache=local"]
+    argv += ["--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={port}", f"--hostname=http://127.0.0.1:{port}"]
+    environment = {
+        **os.environ,
+        "JAVA_OPTS": JAVA,
+        "KC_BOOTSTRAP_ADMIN_USERNAME": "admin",
+        "KC_BOOTSTRAP_ADMIN_PASSWORD": password,
+    }
+    # The script passes SIGTERM on to Java, which the kernel's SIGKILL of the script alone would leave running.
+    child = Child(
+        "keycloak",
+        argv,
+        environment,
+        folder / "keycloak.log",
+        stop_signals=((signal.SIGTERM, 20.0),),
+        death_signal=signal.SIGTERM,
+    )
+    child.start()
+    server = Keycloak(f"http://127.0.0.1:{port}", child, password)
+    try:
+        wait_for(lambda: _serves(server) or not child.running(), START_SECONDS, "Keycloak serves")
+        assert child.running(), (folder / "keycloak.log").read_text()[-3000:]
+        yield server
+    finally:
+        stop([child])
+
+
+def realm() -> dict[str, Any]:
+    """The realm that Trimtab ships, with tenants, people, and two clients that take passwords."""
+    made: dict[str, Any] = json.loads((ROOT / "deploy/keycloak/realm.json").read_text())
+    [tenants] = made["groups"]
+    [default] = tenants["subGroups"]
+    tenants["subGroups"] += [{**copy.deepcopy(default), "name": name} for name in TENANTS]
+    made["users"] += [_user(name, groups) for name, groups in PEOPLE.items()]
+    for user in made["users"]:
+        if user["username"] == "olga":
+            user["realmRoles"] = ["operator"]
+        if user["username"] == "dora":
+            user["enabled"] = False
+    cli = next(client for client in made["clients"] if client["clientId"] == "trimtab-cli")
+    for name in (CLIENT, OTHER_CLIENT):
+        client = {**copy.deepcopy(cli), "clientId": name, "directAccessGrantsEnabled": True}
+        if name == OTHER_CLIENT:
+            client["protocolMappers"] = [item for item in client["protocolMappers"] if item["name"] != "audience"]
+        made["clients"].append(client)
+    # Tests sign in often, and wrongly.
+    made["bruteForceProtected"] = False
+    made["oauth2DevicePollingInterval"] = 1
+    return made
+
+
+def _user(name: str, groups: Sequence[str]) -> dict[str, Any]:
+    return {
+        "username": name,
+        "enabled": True,
+        "email": f"{name}@example.org",
+        "emailVerified": True,
+        "firstName": name.capitalize(),
+        "lastName": "Example",
+        "credentials": [{"type": "password", "value": PASSWORD}],
+        "groups": list(groups),
+    }
+
+
+def _answer(answer: httpx.Response) -> Any:
+    answer.raise_for_status()
+    return answer.json() if answer.content else None
+
+
+def _serves(server: Keycloak) -> bool:
+    try:
+        return httpx.get(f"{server.issuer}/.well-known/openid-configuration", timeout=10).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _link(source: str, target: str) -> None:
+    """A hard link where the file systems allow it: 170 MB need no copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
