@@ -16,8 +16,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 # package that gets the code -> what it needs
 TARGETS = {
-    "service": ("tuning", "agent", "errordetails"),
-    "sdk/trimtab": ("tuning", "errordetails"),
+    "service": ("tuning", "agent", "identity", "errordetails"),
+    "sdk/trimtab": ("tuning", "identity", "errordetails"),
     "agents/trimtab_agent": ("tuning", "agent", "errordetails"),
 }
 PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}

@@ -9,19 +9,26 @@ from rest_framework.request import Request
 from service.api.errors import SIGN_IN_HEADERS
 from service.core.errors import Forbidden, Unauthenticated
 from service.identity import sessions
+from service.identity.oidc import Proof
 from service.identity.principals import authenticate_cookie, authenticate_header
 from service.tenancy.principal import Principal
 
 # A page of another origin cannot send it without the browser asking this service first, which never allows it.
 CONSOLE_HEADER = "X-Trimtab-Console"
+# Which tenant is meant by a member of several.
+TENANT_HEADER = "X-Trimtab-Tenant"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def authenticate(request: HttpRequest) -> Principal:
-    """The principal of a request. Raises Unauthenticated, and Forbidden for another site's write in a user's name."""
+    """The principal of a request.
+
+    Raises Unauthenticated; Forbidden for another site's write in a user's name, and for a tenant of which the caller is
+    no member.
+    """
     header = request.headers.get("Authorization")
     if header is not None:
-        return authenticate_header(header)
+        return authenticate_header(header, request.headers.get(TENANT_HEADER, ""), address_of(request))
     cookie = request.COOKIES.get(sessions.COOKIE_NAME)
     if cookie is None:
         raise Unauthenticated(
@@ -29,7 +36,12 @@ def authenticate(request: HttpRequest) -> Principal:
         )
     if request.method not in SAFE_METHODS:
         check_same_origin(request)
-    return authenticate_cookie(cookie)
+    return authenticate_cookie(cookie, address_of(request))
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where the request came from; behind a reverse proxy, what that says (uvicorn's --forwarded-allow-ips)."""
+    return str(request.META.get("REMOTE_ADDR") or "")
 
 
 def check_same_origin(request: HttpRequest) -> None:
@@ -45,12 +57,14 @@ def check_same_origin(request: HttpRequest) -> None:
         )
 
 
-def start_session(request: HttpRequest, response: HttpResponse, principal: Principal) -> None:
-    """Set the cookie of a new console session."""
+def start_session(
+    request: HttpRequest, response: HttpResponse, principal: Principal, proof: Proof | None = None
+) -> None:
+    """Set the cookie of a new console session; `proof` as in `sessions.issue`."""
     response.set_cookie(
         sessions.COOKIE_NAME,
-        sessions.issue(principal),
-        max_age=sessions.MAX_AGE_SECONDS,
+        sessions.issue(principal, proof),
+        max_age=sessions.seconds_left(proof),
         secure=request.is_secure(),
         httponly=True,
         samesite="Strict",

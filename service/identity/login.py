@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +9,8 @@ from datetime import timedelta
 from django.db.models.functions import Now
 
 from service.core.errors import Unauthenticated
+from service.identity import secret
+from service.identity.lookup import tenant_of
 from service.identity.models import LoginCode
 from service.identity.principals import administrator
 from service.tenancy import access, audit
@@ -25,7 +26,7 @@ def create_code() -> str:
     with access.work(principal):
         access.add(
             principal,
-            LoginCode(digest=_digest(code), actor=principal.actor, expires_at=Now() + LIFETIME),
+            LoginCode(digest=secret.digest(code), actor=principal.actor, expires_at=Now() + LIFETIME),
         )
         audit.record(principal, "login.create_code", principal.actor)
     return code
@@ -33,17 +34,14 @@ def create_code() -> str:
 
 def redeem(code: str) -> Principal:
     """The principal of an unused code, which is used up by this. Raises Unauthenticated."""
-    unused = access.system_rows(LoginCode).filter(digest=_digest(code), used_at=None, expires_at__gt=Now())
-    found = unused.first()
-    if found is not None:
-        principal = replace(administrator(), tenant_id=found.tenant_id, actor=found.actor, credential="login-code")
+    digest = secret.digest(code)
+    tenant = tenant_of(digest)
+    if tenant is not None:
+        principal = replace(administrator(), tenant_id=tenant, credential="login-code")
         with access.work(principal):
+            unused = access.rows(LoginCode, principal).filter(digest=digest, used_at=None, expires_at__gt=Now())
             # The update decides between two that redeem the code at the same moment.
             if unused.update(used_at=Now()):
                 audit.record(principal, "login.redeem_code", principal.actor)
                 return principal
     raise Unauthenticated("invalid_login_code", "The login link was used before or is too old: ask for a new one.")
-
-
-def _digest(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import Message
 from prometheus_client import Counter, Histogram
 
 from service.core.errors import ResourceExhausted
-from service.identity.principals import authenticate_header
+from service.identity.principals import authenticate_header, remembered_header
 from service.rpc import errors
 from service.rpc.threads import DatabaseThreads
 from service.tenancy.permissions import Action, require
@@ -28,6 +29,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
+TENANT_KEY = "trimtab-tenant"
 # gRPC's own health and reflection: they need no token.
 OPEN_SERVICES = ("/grpc.health.", "/grpc.reflection.")
 
@@ -81,29 +83,32 @@ def declared_for(method: Any) -> Declared:
 
 
 class Authentication:
-    """Finds out who calls, from the metadata `authorization: Bearer TOKEN`."""
-
-    # How long a token is believed without a look at its present state.
-    TRUST_SECONDS = 10.0
-    MAX_REMEMBERED = 10_000
+    """Finds out who calls, from the metadata `authorization: Bearer TOKEN` and, for members of several tenants,
+    `trimtab-tenant: NAME`.
+    """
 
     def __init__(self, threads: DatabaseThreads) -> None:
         self._threads = threads
-        self._remembered: dict[str, tuple[float, Principal]] = {}
 
     async def principal(self, context: Context) -> Principal:
-        """Who calls. Raises Unauthenticated."""
-        metadata = context.invocation_metadata() or ()
-        header = str(next((value for key, value in metadata if key == "authorization"), ""))
-        now = time.monotonic()
-        known = self._remembered.get(header)
-        if known is not None and now < known[0]:
-            return known[1]
-        principal = await self._threads.run(authenticate_header, header)
-        if len(self._remembered) >= self.MAX_REMEMBERED:
-            self._remembered.clear()
-        self._remembered[header] = (now + self.TRUST_SECONDS, principal)
-        return principal
+        """Who calls. Raises Unauthenticated, and Forbidden for one who is not a member of the tenant."""
+        header = tenant = ""
+        for key, value in context.invocation_metadata() or ():
+            if key == "authorization":
+                header = str(value)
+            elif key == TENANT_KEY:
+                tenant = str(value)
+        address = _address(context.peer())
+        known = remembered_header(header, tenant, address)
+        if known is not None:
+            return known
+        return await self._threads.run(authenticate_header, header, tenant, address)
+
+
+def _address(peer: str) -> str:
+    """The caller's address without its port, from gRPC's name for it (`ipv4:127.0.0.1:51234`, `ipv6:%5B::1%5D:1`)."""
+    kind, _, rest = peer.partition(":")
+    return unquote(rest.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
 
 
 class Boundary(grpc.aio.ServerInterceptor):
@@ -162,6 +167,8 @@ class Boundary(grpc.aio.ServerInterceptor):
             try:
                 await self._admit(declared, request, context)
                 async for message in stream(request, context):
+                    # A stream may outlive what its caller came with.
+                    await self._admit(declared, request, context)
                     yield message
             except Exception as error:  # noqa: BLE001 - as above
                 await call.refuse(error)

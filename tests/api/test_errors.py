@@ -74,7 +74,13 @@ def test_a_session_by_the_token(db: None) -> None:
     browser = sign_in()
     cookie = browser.cookies["trimtab_session"]
     assert (cookie["httponly"], cookie["samesite"], bool(cookie["secure"])) == (True, "Strict", False)
-    assert browser.get("/api/v1/session").json() == {"actor": "administrator"}
+    assert browser.get("/api/v1/session").json() == {
+        "actor": "administrator",
+        "tenant": "default",
+        "role": "operator",
+        "scopes": ["admin", "agent", "read", "tune"],
+        "study": None,
+    }
     assert browser.get("/api/v1/studies").status_code == 200
     assert browser.delete("/api/v1/session", headers={"X-Trimtab-Console": "1"}).status_code == 204
     assert browser.get("/api/v1/studies").status_code == 401

@@ -12,12 +12,13 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
     assert {
         f"/api/v1{path}"
         for path in (
-            "/session", "/studies", "/studies/{name}", "/studies/{name}/best", "/studies/{name}/analysis",
+            "/sign-in", "/session", "/tokens", "/tokens/{token_id}", "/enrolments", "/revocations",
+            "/studies", "/studies/{name}", "/studies/{name}/best", "/studies/{name}/analysis",
             "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/queue", "/studies/{name}/trials",
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",
             "/studies/{name}/trials/{number}/measurements", "/operations/{operation_id}", "/agents",
-            "/agents/{agent_id}",
+            "/agents/{agent_id}", "/agents/{agent_id}/credentials",
         )
     } == set(paths)  # fmt: skip
     for path in paths.values():

@@ -2,84 +2,28 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
 import pytest
 
 import trimtab
-from service.embedded.processes import Child, stop
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
-from tests.factories.service import free_port, postgres_server, wait_for
-
-TOKEN = "hosted-token"
-
-
-@dataclass
-class Hosted:
-    """The processes by name, and where they answer."""
-
-    http_url: str
-    grpc_address: str
-    processes: dict[str, Child] = field(default_factory=dict)
+from tests.factories.hosted import TOKEN, Hosted, hosted_service
+from tests.factories.service import wait_for
 
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Hosted]:
-    folder = tmp_path_factory.mktemp("hosted")
-    port = str(free_port())
-    with postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}) as server:
-        server.ensure_database("trimtab")
-        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-            connection.execute("ALTER ROLE postgres PASSWORD 'hosted'")
-        environment = {
-            **os.environ,
-            "DATABASE_URL": f"postgresql://postgres:hosted@127.0.0.1:{port}/trimtab",
-            "CELERY_BROKER_URL": redis_url,
-            "TRIMTAB_SECRET_KEY": "hosted-secret",
-            "TRIMTAB_ADMIN_TOKEN": TOKEN,
-        }
-        environment.pop("DJANGO_SETTINGS_MODULE", None)
-        http, grpc = str(free_port()), str(free_port())
-        service = [sys.executable, "-m", "service.main"]
-        subprocess.run([*service, "migrate"], env=environment, check=True, capture_output=True)
-        hosted = Hosted(f"http://127.0.0.1:{http}", f"127.0.0.1:{grpc}")
-        arguments = {
-            "web": ["web", "--port", http],
-            "grpc": ["grpc", "--port", grpc],
-            "worker-1": ["worker"],
-            "worker-2": ["worker"],
-            "beat": ["beat"],
-        }
-        for name, words in arguments.items():
-            child = Child(name, [*service, *words], environment, folder / f"{name}.log")
-            child.start()
-            hosted.processes[name] = child
-        try:
-            wait_for(lambda: readyz(hosted) == 200, 60, "the web process is ready")
-            yield hosted
-        finally:
-            stop(list(hosted.processes.values()))
+    with hosted_service(tmp_path_factory.mktemp("hosted"), redis_url, workers=2) as hosted:
+        yield hosted
 
 
 @pytest.fixture
 def client(hosted: Hosted) -> Iterator[trimtab.Client]:
     with trimtab.Client(hosted.grpc_address, token=TOKEN) as client:
         yield client
-
-
-def readyz(hosted: Hosted) -> int:
-    try:
-        with urllib.request.urlopen(f"{hosted.http_url}/readyz", timeout=5) as answer:
-            return int(answer.status)
-    except OSError:
-        return 0
 
 
 @pytest.mark.timeout(240)

@@ -149,7 +149,12 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
     (home / "data" / "import" / "realm.json").write_text(json.dumps(realm()))
     port, password = free_port(), secrets.token_urlsafe(16)
     argv = [str(home / "bin" / "kc.sh"), "start", "--optimized", "--import-realm", "--cache=local"]
-    argv += ["--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={port}", f"--hostname=http://127.0.0.1:{port}"]
+    argv += [
+        "--http-enabled=true",
+        "--http-host=127.0.0.1",
+        f"--http-port={port}",
+        f"--hostname=http://127.0.0.1:{port}",
+    ]
     environment = {
         **os.environ,
         "JAVA_OPTS": JAVA,

@@ -77,16 +77,15 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
                 yield "event: deleted\ndata: {}\n\n"
                 return
             if more or changes.revision != seen:
+                if not await _in_thread(_may_go_on, request, study.name):
+                    return
                 yield _event(changes)
                 more, seen, spoken = changes.more, changes.revision, time.monotonic()
                 if more:
                     continue
                 await asyncio.sleep(PAUSE_SECONDS)
             if await _heartbeat_due(bell, spoken):
-                try:
-                    # A session that is over, or a token that was changed or may do less, ends the stream as well.
-                    await _in_thread(_admit, request, study.name)
-                except TrimtabError:
+                if not await _in_thread(_may_go_on, request, study.name):
                     return
                 yield ": heartbeat\n\n"
                 spoken = time.monotonic()
@@ -96,6 +95,15 @@ def _admit(request: HttpRequest, name: str) -> Principal:
     principal = authenticate(request)
     require(principal, ACTION, name)
     return principal
+
+
+def _may_go_on(request: HttpRequest, name: str) -> bool:
+    """Whether the caller may still read: a session that is over, a token that was revoked, ends the stream as well."""
+    try:
+        _admit(request, name)
+    except TrimtabError:
+        return False
+    return True
 
 
 async def _heartbeat_due(bell: Bell, spoken: float) -> bool:

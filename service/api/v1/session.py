@@ -7,10 +7,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from service.api import authentication
-from service.api.v1.serializers.session import SessionSerializer, SignInSerializer
+from service.api.v1.serializers.session import SessionSerializer, SignInOptionsSerializer, SignInSerializer
 from service.api.views import View
-from service.identity.principals import authenticate_bearer
+from service.identity.principals import identify, tenant_name
+from service.identity.sign_in import sign_in
 from service.tenancy.permissions import Action
+from service.tenancy.principal import Principal
+
+
+class SignInOptions(View):
+    """/sign-in"""
+
+    actions = {"GET": None}
+
+    @extend_schema(operation_id="getSignIn", auth=[], responses=SignInOptionsSerializer)
+    def get(self, request: Request) -> Response:
+        """How people sign in here. Anybody may ask."""
+        return Response(SignInOptionsSerializer(sign_in()).data)
 
 
 class Session(View):
@@ -22,15 +35,16 @@ class Session(View):
     @extend_schema(operation_id="getSession", responses=SessionSerializer)
     def get(self, request: Request) -> Response:
         """Who is signed in."""
-        return Response({"actor": self.principal.actor})
+        return Response(_describe(self.principal))
 
     @extend_schema(operation_id="signIn", auth=[], request=SignInSerializer, responses=SessionSerializer)
     def post(self, request: Request) -> Response:
-        """Sign in to the console with the administrator's token: sets a cookie."""
+        """Sign in to the console: sets a cookie. With an identity provider's token it holds as long as that."""
         authentication.check_same_origin(request._request)
-        principal = authenticate_bearer(self.body(SignInSerializer)["token"].strip())
-        response = Response({"actor": principal.actor})
-        authentication.start_session(request._request, response, principal)
+        body = self.body(SignInSerializer)
+        principal, proof = identify(body["token"].strip(), body["tenant"])
+        response = Response(_describe(principal))
+        authentication.start_session(request._request, response, principal, proof)
         return response
 
     @extend_schema(operation_id="signOut", auth=[], responses={204: None})
@@ -40,3 +54,16 @@ class Session(View):
         response = Response(status=204)
         authentication.end_session(response)
         return response
+
+
+def _describe(principal: Principal) -> dict[str, object]:
+    described = SessionSerializer(
+        {
+            "actor": principal.actor,
+            "tenant": tenant_name(principal),
+            "role": principal.role,
+            "scopes": sorted(principal.scopes),
+            "study": principal.study,
+        }
+    )
+    return dict(described.data)

@@ -6,8 +6,9 @@ from drf_spectacular.views import SpectacularJSONAPIView
 from service.api.v1.agents import AgentList, AgentView
 from service.api.v1.events import events
 from service.api.v1.operations import OperationView, SuggestionList
-from service.api.v1.session import Session
+from service.api.v1.session import Session, SignInOptions
 from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
+from service.api.v1.tokens import AgentCredentials, ApiTokenList, ApiTokenView, EnrolmentList, RevocationList
 from service.api.v1.trials import (
     TrialComplete,
     TrialDetail,
@@ -20,7 +21,12 @@ from service.api.v1.trials import (
 
 urlpatterns = [
     path("schema", SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[])),
+    path("sign-in", SignInOptions.as_view()),
     path("session", Session.as_view()),
+    path("tokens", ApiTokenList.as_view()),
+    path("tokens/<str:token_id>", ApiTokenView.as_view()),
+    path("enrolments", EnrolmentList.as_view()),
+    path("revocations", RevocationList.as_view()),
     path("studies", StudyList.as_view()),
     path("studies/<str:name>", StudyDetail.as_view()),
     path("studies/<str:name>/best", StudyBest.as_view()),
@@ -37,4 +43,5 @@ urlpatterns = [
     path("operations/<str:operation_id>", OperationView.as_view()),
     path("agents", AgentList.as_view()),
     path("agents/<str:agent_id>", AgentView.as_view()),
+    path("agents/<str:agent_id>/credentials", AgentCredentials.as_view()),
 ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
 
+from service.config.settings.auth import *
 from service.config.settings.celery import *
 from service.config.settings.limits import *
 from service.config.settings.rest import *
@@ -37,9 +38,6 @@ WHITENOISE_INDEX_FILE = True
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/"
 WHITENOISE_AUTOREFRESH = False
 STATIC_URL = "static/"
-
-TRIMTAB_ADMIN_TOKEN = os.environ.get("TRIMTAB_ADMIN_TOKEN", "")
-TRIMTAB_ADMIN_TOKEN_FILE = os.environ.get("TRIMTAB_ADMIN_TOKEN_FILE", "")
 
 LOGGING: dict[str, Any] = {
     "version": 1,

@@ -1,8 +1,9 @@
 """Any number of processes on any number of machines, described by the environment alone.
 
-Required: DATABASE_URL (PostgreSQL), CELERY_BROKER_URL (Redis or RabbitMQ), TRIMTAB_SECRET_KEY, and TRIMTAB_ADMIN_TOKEN
-or TRIMTAB_ADMIN_TOKEN_FILE. Optional: TRIMTAB_ALLOWED_HOSTS (comma-separated names by which browsers reach the web
-process; default: every name), TRIMTAB_LOG_LEVEL, and the numbers of limits.py.
+Required: DATABASE_URL (PostgreSQL), CELERY_BROKER_URL (Redis or RabbitMQ), TRIMTAB_SECRET_KEY, and a way to sign in:
+TRIMTAB_OIDC_ISSUER (Keycloak), or TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE. Optional: TRIMTAB_ALLOWED_HOSTS
+(comma-separated names by which browsers reach the web process; default: every name), TRIMTAB_LOG_LEVEL, and what
+auth.py and limits.py read.
 """
 
 import os
@@ -17,8 +18,11 @@ _NEEDED = {
     "TRIMTAB_SECRET_KEY": "a long random text that signs sign-ins, the same for every process",
 }
 _missing = [f"{name}: {meaning}" for name, meaning in _NEEDED.items() if not os.environ.get(name)]
-if not (TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE):
-    _missing.append("TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE: the administrator's token, or a file that has it")
+if not (TRIMTAB_OIDC_ISSUER or TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE):
+    _missing.append(
+        "TRIMTAB_OIDC_ISSUER: Keycloak's realm, such as https://sso.example.org/realms/trimtab;\n"
+        "  or TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE: the administrator's token, or a file that has it"
+    )
 if _missing:
     raise ImproperlyConfigured("These environment variables are not set:\n  " + "\n  ".join(_missing))
 

@@ -2,6 +2,7 @@
 
 from service._gen import agent_pb2, agent_pb2_grpc
 from service.fleet import agents, leases
+from service.identity import enrolment
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
@@ -19,15 +20,25 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self._threads = threads
         self._waits = waits
 
+    @requires(None)
+    async def Enrol(self, request: agent_pb2.EnrolRequest, context: Context) -> agent_pb2.EnrolResponse:
+        return await self._threads.run(_enrol, request)
+
+    @requires(Action.AGENT_RUN)
+    async def RenewCredential(
+        self, request: agent_pb2.RenewCredentialRequest, context: Context
+    ) -> agent_pb2.RenewCredentialResponse:
+        return await self._threads.run(_renew_credential, _caller(request.agent_id), request)
+
     @requires(Action.AGENT_RUN)
     async def Register(self, request: agent_pb2.RegisterRequest, context: Context) -> agent_pb2.RegisterResponse:
-        return await self._threads.run(_register, current_principal(), request)
+        return await self._threads.run(_register, _caller(request.agent_id), request)
 
     @requires(Action.AGENT_RUN)
     async def AcquireLeases(
         self, request: agent_pb2.AcquireLeasesRequest, context: Context
     ) -> agent_pb2.AcquireLeasesResponse:
-        principal = current_principal()
+        principal = _caller(request.agent_id)
         return await self._waits.until(
             lambda: self._threads.run(_acquire_leases, principal, request),
             lambda response: bool(response.leases),
@@ -39,29 +50,52 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     async def RenewLeases(
         self, request: agent_pb2.RenewLeasesRequest, context: Context
     ) -> agent_pb2.RenewLeasesResponse:
-        return await self._threads.run(_renew_leases, current_principal(), request)
+        return await self._threads.run(_renew_leases, _caller(request.agent_id), request)
 
     @requires(Action.AGENT_RUN)
     async def ReportStarted(
         self, request: agent_pb2.ReportStartedRequest, context: Context
     ) -> agent_pb2.ReportStartedResponse:
-        return await self._threads.run(_report_started, current_principal(), request)
+        return await self._threads.run(_report_started, _caller(request.agent_id), request)
 
     @requires(Action.AGENT_RUN)
     async def ReportMeasurement(
         self, request: agent_pb2.ReportMeasurementRequest, context: Context
     ) -> agent_pb2.ReportMeasurementResponse:
-        return await self._threads.run(_report_measurement, current_principal(), request)
+        return await self._threads.run(_report_measurement, _caller(request.agent_id), request)
 
     @requires(Action.AGENT_RUN)
     async def SettleLease(
         self, request: agent_pb2.SettleLeaseRequest, context: Context
     ) -> agent_pb2.SettleLeaseResponse:
-        return await self._threads.run(_settle_lease, current_principal(), request)
+        return await self._threads.run(_settle_lease, _caller(request.agent_id), request)
 
     @requires(Action.AGENT_RUN)
     async def AppendLog(self, request: agent_pb2.AppendLogRequest, context: Context) -> agent_pb2.AppendLogResponse:
-        return await self._threads.run(_append_log, current_principal(), request)
+        return await self._threads.run(_append_log, _caller(request.agent_id), request)
+
+
+def _caller(agent_id: str) -> Principal:
+    """Who calls. Raises Forbidden for an enrolled agent that speaks for another one."""
+    principal = current_principal()
+    enrolment.check_own(principal, agent_id)
+    return principal
+
+
+def _enrol(request: agent_pb2.EnrolRequest) -> agent_pb2.EnrolResponse:
+    issued = enrolment.enrol(request.token, agent_id=request.agent_id, credential_digest=request.credential_digest)
+    return agent_pb2.EnrolResponse(
+        lifetime=converters.duration(issued.seconds), renew_after=converters.duration(issued.renewal_seconds)
+    )
+
+
+def _renew_credential(
+    principal: Principal, request: agent_pb2.RenewCredentialRequest
+) -> agent_pb2.RenewCredentialResponse:
+    issued = enrolment.renew(principal, agent_id=request.agent_id, credential_digest=request.credential_digest)
+    return agent_pb2.RenewCredentialResponse(
+        lifetime=converters.duration(issued.seconds), renew_after=converters.duration(issued.renewal_seconds)
+    )
 
 
 def _register(principal: Principal, request: agent_pb2.RegisterRequest) -> agent_pb2.RegisterResponse:

@@ -23,6 +23,7 @@ def default_tenant(transactional_db: None) -> None:
     """Other tests empty the database, and the process remembers the tenant's id."""
     Tenant._default_manager.get_or_create(slug="default")
     principals.administrator.cache_clear()
+    principals.forget()
 
 
 def refused(value: str | None, code: str) -> None:

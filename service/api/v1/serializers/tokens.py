@@ -1,0 +1,90 @@
+"""API tokens, enrolments, revocations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from service.api.v1.serializers.fields import Input
+from service.identity import enrolment, tokens
+from service.tenancy.principal import Scope
+
+
+class ApiTokenSerializer(serializers.Serializer[Any]):
+    """An API token, without its secret."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    hint = serializers.CharField(help_text="How the secret begins.")
+    owner = serializers.CharField()
+    role = serializers.CharField(help_text="The most that it may do: its owner's role when it was made.")
+    scopes = serializers.ListField(child=serializers.CharField())
+    study = serializers.CharField(allow_null=True, help_text="The only study that it is good for.")
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
+
+
+class CreatedApiTokenSerializer(ApiTokenSerializer):
+    """A new API token, with its secret: this once."""
+
+    secret = serializers.CharField()
+
+
+class ApiTokenListSerializer(serializers.Serializer[Any]):
+    """API tokens that are good, newest first."""
+
+    tokens = ApiTokenSerializer(many=True)
+
+
+class ApiTokenQuery(Input):
+    """Whose tokens."""
+
+    everyone = serializers.BooleanField(required=False, default=False, help_text="Those of all in the tenant.")
+
+
+class CreateApiTokenSerializer(Input):
+    """A token to be made."""
+
+    name = serializers.CharField(max_length=200)
+    scopes = serializers.ListField(
+        child=serializers.CharField(), help_text=f"One or more of {', '.join(Scope)}, as far as the role may."
+    )
+    study = serializers.CharField(required=False, default=None, allow_null=True, max_length=200)
+    days = serializers.IntegerField(
+        required=False, default=tokens.DEFAULT_DAYS, help_text=f"Until it expires: 1 to {tokens.LONGEST_DAYS}."
+    )
+    request_id = serializers.CharField(required=False, default="", allow_blank=True, max_length=100)
+
+
+class CreateEnrolmentSerializer(Input):
+    """A right to enrol an agent."""
+
+    minutes = serializers.IntegerField(
+        required=False,
+        default=enrolment.DEFAULT_MINUTES,
+        help_text=f"Until it expires: 1 to {enrolment.LONGEST_MINUTES}.",
+    )
+
+
+class EnrolmentSerializer(serializers.Serializer[Any]):
+    """A token with which one agent enrols, once."""
+
+    secret = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+class RevokeAccessSerializer(Input):
+    """Who is put out: one of the two."""
+
+    person = serializers.CharField(
+        required=False, max_length=200, help_text="A name, or the identity provider's identifier."
+    )
+    session = serializers.CharField(required=False, max_length=200, help_text="The identity provider's session.")
+
+
+class RevokedSerializer(serializers.Serializer[Any]):
+    """What ended."""
+
+    tokens = serializers.IntegerField(help_text="The person's API tokens that ended.")

@@ -1,0 +1,134 @@
+"""trimtab.identity.v1.IdentityService."""
+
+from datetime import datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from service._gen import identity_pb2, identity_pb2_grpc
+from service.identity import enrolment, principals, revocations, tokens
+from service.identity.models import ApiToken
+from service.identity.principals import tenant_name
+from service.identity.sign_in import sign_in
+from service.rpc.interceptors import Context, current_principal, requires
+from service.rpc.threads import DatabaseThreads
+from service.tenancy.permissions import Action
+from service.tenancy.principal import Principal
+
+
+class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
+    """The .proto file says what each method means. Each translates, calls one action in a database thread, and
+    translates back.
+    """
+
+    def __init__(self, threads: DatabaseThreads) -> None:
+        self._threads = threads
+
+    @requires(None)
+    async def GetSignIn(
+        self, request: identity_pb2.GetSignInRequest, context: Context
+    ) -> identity_pb2.GetSignInResponse:
+        provider = sign_in().provider
+        if provider is None:
+            return identity_pb2.GetSignInResponse()
+        return identity_pb2.GetSignInResponse(issuer=provider.issuer, client_id=provider.cli_client)
+
+    @requires(Action.SESSION_READ)
+    async def WhoAmI(self, request: identity_pb2.WhoAmIRequest, context: Context) -> identity_pb2.WhoAmIResponse:
+        return await self._threads.run(_who_am_i, current_principal())
+
+    @requires(Action.TOKEN_OWN, study="study")
+    async def CreateApiToken(
+        self, request: identity_pb2.CreateApiTokenRequest, context: Context
+    ) -> identity_pb2.CreateApiTokenResponse:
+        return await self._threads.run(_create_api_token, current_principal(), request)
+
+    @requires(Action.TOKEN_OWN)
+    async def ListApiTokens(
+        self, request: identity_pb2.ListApiTokensRequest, context: Context
+    ) -> identity_pb2.ListApiTokensResponse:
+        found = await self._threads.run(tokens.list_tokens, current_principal(), everyone=request.everyone)
+        return identity_pb2.ListApiTokensResponse(tokens=[_token(token) for token in found])
+
+    @requires(Action.TOKEN_OWN)
+    async def RevokeApiToken(
+        self, request: identity_pb2.RevokeApiTokenRequest, context: Context
+    ) -> identity_pb2.RevokeApiTokenResponse:
+        await self._threads.run(tokens.revoke, current_principal(), request.token)
+        principals.forget()
+        return identity_pb2.RevokeApiTokenResponse()
+
+    @requires(Action.AGENT_ENROL)
+    async def CreateEnrolment(
+        self, request: identity_pb2.CreateEnrolmentRequest, context: Context
+    ) -> identity_pb2.CreateEnrolmentResponse:
+        minutes = request.minutes or enrolment.DEFAULT_MINUTES
+        made, text = await self._threads.run(enrolment.create, current_principal(), minutes=minutes)
+        return identity_pb2.CreateEnrolmentResponse(secret=text, expires_at=_time(made.expires_at))
+
+    @requires(Action.AGENT_ENROL)
+    async def RevokeAgent(
+        self, request: identity_pb2.RevokeAgentRequest, context: Context
+    ) -> identity_pb2.RevokeAgentResponse:
+        await self._threads.run(enrolment.revoke, current_principal(), request.agent_id)
+        principals.forget()
+        return identity_pb2.RevokeAgentResponse()
+
+    @requires(Action.ACCESS_REVOKE)
+    async def RevokeAccess(
+        self, request: identity_pb2.RevokeAccessRequest, context: Context
+    ) -> identity_pb2.RevokeAccessResponse:
+        count = 0
+        if request.WhichOneof("whom") == "session":
+            await self._threads.run(revocations.revoke_session, current_principal(), request.session)
+        else:
+            count = await self._threads.run(revocations.revoke_person, current_principal(), request.person)
+        principals.forget()
+        return identity_pb2.RevokeAccessResponse(tokens=count)
+
+
+def _who_am_i(principal: Principal) -> identity_pb2.WhoAmIResponse:
+    return identity_pb2.WhoAmIResponse(
+        actor=principal.actor,
+        tenant=tenant_name(principal),
+        role=principal.role,
+        scopes=sorted(principal.scopes),
+        study=principal.study or "",
+        credential=principal.credential,
+    )
+
+
+def _create_api_token(
+    principal: Principal, request: identity_pb2.CreateApiTokenRequest
+) -> identity_pb2.CreateApiTokenResponse:
+    token, text = tokens.create(
+        principal,
+        name=request.name,
+        scopes=list(request.scopes),
+        study=request.study or None,
+        days=request.days or tokens.DEFAULT_DAYS,
+        request_id=request.request_id,
+    )
+    return identity_pb2.CreateApiTokenResponse(token=_token(token), secret=text)
+
+
+def _token(token: ApiToken) -> identity_pb2.ApiToken:
+    return identity_pb2.ApiToken(
+        id=str(token.pk),
+        name=token.name,
+        hint=token.hint,
+        owner=token.owner,
+        role=token.role,
+        scopes=token.scopes,
+        study=token.study or "",
+        created_at=_time(token.created_at),
+        expires_at=_time(token.expires_at),
+        last_used_at=_time(token.last_used_at),
+    )
+
+
+def _time(time: datetime | None) -> Timestamp | None:
+    if time is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(time)
+    return message
