@@ -95,6 +95,11 @@ class Verifier:
             raise Unauthenticated("wrong_audience", f"The token is not for {self.audience!r}.") from None
         except jwt.InvalidIssuerError:
             raise Unauthenticated("wrong_issuer", f"The token is not from {self.issuer}.") from None
+        except jwt.MissingRequiredClaimError as error:
+            code = "wrong_audience" if error.claim == "aud" else "invalid_token"
+            raise Unauthenticated(
+                code, f"The token is not valid for this service: it has no {error.claim!r}."
+            ) from None
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise Unauthenticated("invalid_token", f"The token is not valid for this service: {error}.") from None
 

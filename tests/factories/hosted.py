@@ -1,4 +1,4 @@
-"""The service in hosted mode: PostgreSQL over TCP, Redis, and each process on its own, configured by the environment."""
+"""The service in hosted mode: PostgreSQL over TCP, Redis, each process on its own, configured by its environment."""
 
 import os
 import subprocess
@@ -72,9 +72,7 @@ def hosted_service(
         }
         settings.pop("DJANGO_SETTINGS_MODULE", None)
         http, grpc = str(free_port()), str(free_port())
-        subprocess.run(
-            [sys.executable, "-m", "service.main", "migrate"], env=settings, check=True, capture_output=True
-        )
+        subprocess.run([sys.executable, "-m", "service.main", "migrate"], env=settings, check=True, capture_output=True)
         hosted = Hosted(f"http://127.0.0.1:{http}", f"127.0.0.1:{grpc}", settings, server.url("trimtab"))
         for tenant in tenants:
             hosted.execute("INSERT INTO tenancy_tenant (slug, name) VALUES (%s, %s)", (tenant, tenant.title()))

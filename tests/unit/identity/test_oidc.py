@@ -1,0 +1,313 @@
+"""Tokens and keys of an issuer that the test is itself, for what a Keycloak cannot be brought to do."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from django.core.exceptions import ImproperlyConfigured
+
+from service.core.errors import TrimtabError, Unauthenticated, Unavailable
+from service.identity import keys
+from service.identity.keys import Keys
+from service.identity.oidc import Verifier
+from service.tenancy.principal import Role
+
+RSA = rsa.generate_private_key(65537, 2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+
+
+def public(name: str, key: Any, algorithm: Any) -> jwt.PyJWK:
+    return jwt.PyJWK({**algorithm.to_jwk(key.public_key(), as_dict=True), "kid": name, "use": "sig"})
+
+
+KEYS = {
+    "rsa": public("rsa", RSA, jwt.algorithms.RSAAlgorithm),
+    "ec": public("ec", EC, jwt.algorithms.ECAlgorithm),
+}
+
+
+class Issuer:
+    """What is published, how often that was fetched, and whether it can be."""
+
+    def __init__(self) -> None:
+        self.keys: Mapping[str, jwt.PyJWK] = KEYS
+        self.fetched = 0
+        self.away = False
+
+    def fetch(self) -> Mapping[str, jwt.PyJWK]:
+        self.fetched += 1
+        if self.away:
+            raise OSError("connection refused")
+        return self.keys
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets so many seconds pass, for the keys alone."""
+    passed = 1000.0
+
+    class Clock:
+        monotonic = staticmethod(lambda: passed)
+
+    monkeypatch.setattr(keys, "time", Clock)
+
+    def forward(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    return forward
+
+
+def verifier(issuer: Issuer, **changes: Any) -> Verifier:
+    settings: dict[str, Any] = {
+        "issuer": "https://sso.example/realms/trimtab",
+        "audience": "trimtab",
+        "algorithms": ("RS256",),
+        "leeway_seconds": 10.0,
+        "groups": "/tenants",
+        "keys": Keys(issuer.fetch),
+    }
+    return Verifier(**(settings | changes))
+
+
+def token(key: Any = RSA, algorithm: str = "RS256", kid: str = "rsa", **changes: object) -> str:
+    now = int(time.time())
+    claims: dict[str, object] = {
+        "iss": "https://sso.example/realms/trimtab", "aud": "trimtab", "sub": "id-1", "iat": now, "exp": now + 60,
+        "typ": "Bearer", "preferred_username": "ann", "sid": "s-1", "groups": ["/tenants/acme/member"],
+    }  # fmt: skip
+    claims |= changes
+    kept = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(kept, key, algorithm, headers={"kid": kid})
+
+
+def refused(check: Verifier, text: str) -> str:
+    with pytest.raises(Unauthenticated) as caught:
+        check.verify(text)
+    assert text not in caught.value.message
+    return caught.value.code
+
+
+def test_what_a_token_says(issuer: Issuer) -> None:
+    groups = [
+        "/tenants/acme/viewer", "/tenants/acme/admin", "/tenants/acme/agent", "/tenants/globex/agent",
+        "/tenants/none", "/tenants/x/owner", "/other/acme/admin", "/tenants/deep/er/admin", "tenants/acme/admin", 7,
+    ]  # fmt: skip
+    found = verifier(issuer).verify(token(groups=groups, realm_access={"roles": ["operator", "x"]}))
+    assert found.tenants == {"acme": Role.ADMIN, "globex": Role.AGENT}
+    assert found.operator
+    assert (found.proof.subject, found.proof.name, found.proof.session) == ("id-1", "ann", "s-1")
+    odd = verifier(issuer).verify(token(groups="/tenants/acme/admin", realm_access="operator", preferred_username=None))
+    assert (odd.tenants, odd.operator, odd.proof.name) == ({}, False, "id-1")
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("token_expired", {"exp": int(time.time()) - 3600}),
+        ("token_expired", {"exp": 0}),
+        ("wrong_audience", {"aud": "account"}),
+        ("wrong_audience", {"aud": ["account", "other"]}),
+        ("wrong_issuer", {"iss": "https://sso.example/realms/trimtab/"}),
+        ("wrong_issuer", {"iss": "https://evil.example"}),
+        ("invalid_token", {"typ": "ID"}),
+        ("invalid_token", {"typ": "Refresh"}),
+        ("invalid_token", {"iat": int(time.time()) + 3600}),
+        ("invalid_token", {"nbf": int(time.time()) + 3600}),
+        ("invalid_token", {"exp": None}),
+        ("invalid_token", {"iat": None}),
+        ("invalid_token", {"sub": None}),
+        ("invalid_token", {"iss": None}),
+        ("invalid_token", {"iat": "soon"}),
+    ],
+)
+def test_a_claim_that_is_wrong_or_missing_is_refused(issuer: Issuer, code: str, changes: dict[str, object]) -> None:
+    assert refused(verifier(issuer), token(**changes)) == code
+
+
+def test_a_missing_audience_is_refused(issuer: Issuer) -> None:
+    assert refused(verifier(issuer), token(aud=None)) == "wrong_audience"
+
+
+def test_clocks_may_differ_a_little(issuer: Issuer) -> None:
+    now = int(time.time())
+    check = verifier(issuer, leeway_seconds=300.0)
+    check.verify(token(iat=now - 200, exp=now - 100))
+    check.verify(token(iat=now + 100, exp=now + 200))
+    assert refused(verifier(issuer, leeway_seconds=5.0), token(iat=now - 200, exp=now - 100)) == "token_expired"
+
+
+def test_only_the_algorithms_of_the_settings_count(issuer: Issuer) -> None:
+    assert refused(verifier(issuer), token(EC, "ES256", "ec")) == "invalid_token"
+    verifier(issuer, algorithms=("ES256",)).verify(token(EC, "ES256", "ec"))
+    assert refused(verifier(issuer, algorithms=("ES256",)), token()) == "invalid_token"
+    # a key of the other kind
+    assert refused(verifier(issuer, algorithms=("RS256", "ES256")), token(EC, "ES256", "rsa")) == "invalid_token"
+    for algorithm in ("none", "HS256", "", "rs256"):
+        with pytest.raises(ImproperlyConfigured, match="RS256"):
+            verifier(issuer, algorithms=("RS256", algorithm))
+
+
+def test_what_is_not_signed_by_the_issuer_is_refused(issuer: Issuer) -> None:
+    stranger = rsa.generate_private_key(65537, 2048)
+    assert refused(verifier(issuer), token(stranger)) == "invalid_token"
+    good = token()
+    header, claims, signature = good.split(".")
+    for bad in (
+        f"{header}.{claims}.", f"{header}..{signature}", f"{header}.{claims}", "a.b.c", "..", good + "a" * 20_000,
+        f"{header}.{token(sub='id-2').split('.')[1]}.{signature}",
+    ):  # fmt: skip
+        assert refused(verifier(issuer), bad) == "invalid_token"
+
+
+def test_keys_are_fetched_once_and_not_on_the_way_of_a_call(issuer: Issuer, clock: Callable[[float], None]) -> None:
+    check = verifier(issuer)
+    for _ in range(20):
+        check.verify(token())
+    assert issuer.fetched == 1
+    # Later they are fetched anew, beside the call: a key that was withdrawn counts no longer.
+    issuer.keys = {"ec": KEYS["ec"]}
+    clock(keys.REFRESH_SECONDS + 1)
+    check.verify(token())
+    until(lambda: issuer.fetched == 2)
+    clock(keys.RETRY_SECONDS + 1)
+    until(lambda: refuses(check))
+
+
+def test_a_new_key_is_fetched_when_it_is_first_seen(issuer: Issuer, clock: Callable[[float], None]) -> None:
+    check = verifier(issuer, algorithms=("RS256", "ES256"))
+    issuer.keys = {"rsa": KEYS["rsa"]}
+    check.verify(token())
+    issuer.keys = KEYS
+    clock(keys.RETRY_SECONDS + 1)
+    check.verify(token(EC, "ES256", "ec"))
+    assert issuer.fetched == 2
+
+
+def test_whoever_makes_keys_up_does_not_make_the_service_ask_for_each(
+    issuer: Issuer, clock: Callable[[float], None]
+) -> None:
+    check = verifier(issuer)
+    check.verify(token())
+    clock(keys.RETRY_SECONDS + 1)
+    for number in range(50):
+        assert refused(check, token(kid=f"made-up-{number}")) == "unknown_key"
+    assert issuer.fetched == 2
+    check.verify(token())
+
+
+def test_an_issuer_that_is_away_is_not_missed_while_its_keys_are_known(
+    issuer: Issuer, clock: Callable[[float], None]
+) -> None:
+    check = verifier(issuer)
+    check.verify(token())
+    issuer.away = True
+    for _ in range(5):
+        clock(keys.REFRESH_SECONDS + 1)
+        check.verify(token())
+    clock(keys.RETRY_SECONDS + 1)
+    with pytest.raises(Unavailable) as caught:
+        check.verify(token(kid="new"))
+    assert caught.value.retryable
+    until(lambda: not any(thread.name == "keys" for thread in threading.enumerate()))
+
+
+def test_without_any_key_the_service_says_that_it_cannot_tell(issuer: Issuer, clock: Callable[[float], None]) -> None:
+    issuer.away = True
+    check = verifier(issuer)
+    for _ in range(10):
+        with pytest.raises(Unavailable):
+            check.verify(token())
+    assert issuer.fetched == 1
+    issuer.away = False
+    clock(keys.RETRY_SECONDS + 1)
+    check.verify(token())
+
+
+def test_many_at_once_fetch_once(issuer: Issuer) -> None:
+    check = verifier(issuer)
+    faults: list[TrimtabError] = []
+
+    def verify() -> None:
+        try:
+            check.verify(token())
+        except TrimtabError as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=verify) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    assert issuer.fetched == 1
+
+
+@pytest.fixture
+def web() -> Iterator[dict[str, Any]]:
+    """A server on this machine: path -> JSON that it answers with; `url` is where it is."""
+    pages: dict[str, Any] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(pages.get(self.path, {})).encode()
+            self.send_response(200 if self.path in pages else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    pages["url"] = f"http://127.0.0.1:{server.server_port}"
+    yield pages
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_is_published_is_read(web: dict[str, Any]) -> None:
+    url = web["url"]
+    key = jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True)
+    web["/realms/t/.well-known/openid-configuration"] = {"issuer": f"{url}/realms/t", "jwks_uri": f"{url}/keys"}
+    web["/keys"] = {"keys": [{**key, "kid": "a", "use": "sig"}, {**key, "kid": "b", "use": "enc"}, {"kty": "oct"}]}
+    assert set(keys.fetch(f"{url}/realms/t", "")) == {"a"}
+    assert set(keys.fetch("https://elsewhere.example", f"{url}/keys")) == {"a"}
+    web["/keys"] = {"keys": []}
+    with pytest.raises(ValueError, match="no signing keys"):
+        keys.fetch(f"{url}/realms/t", "")
+    web["/realms/t/.well-known/openid-configuration"]["issuer"] = "https://evil.example"
+    with pytest.raises(ValueError, match=r"evil\.example"):
+        keys.fetch(f"{url}/realms/t", "")
+    with pytest.raises(OSError, match="404"):
+        keys.fetch(f"{url}/other", "")
+    with pytest.raises(ValueError, match="web address"):
+        keys.fetch("", "file:///etc/passwd")
+
+
+def refuses(check: Verifier) -> bool:
+    try:
+        check.verify(token())
+    except Unauthenticated:
+        return True
+    return False
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -1,0 +1,247 @@
+"""API tokens, agents' credentials and the form of secrets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from service.core.errors import Conflict, Forbidden, InvalidInput, NotFound, TrimtabError, Unauthenticated
+from service.identity import enrolment, principals, secret, tokens
+from service.identity.models import AgentCredential, ApiToken, Enrolment
+from service.pipeline import studies
+from service.tenancy import access
+from service.tenancy.models import AuditEntry
+from service.tenancy.permissions import Action, may
+from service.tenancy.principal import Principal, Role, Scope
+from tests.factories.domain import make_principal, make_spec, study_name
+
+
+@pytest.fixture
+def admin(principal: Principal) -> Principal:
+    return replace(principal, actor="alice", role=Role.ADMIN, credential="oidc:1")
+
+
+@pytest.fixture
+def member(admin: Principal) -> Principal:
+    return replace(admin, actor="mel", role=Role.MEMBER)
+
+
+def code_of(call: Any, *arguments: Any, **options: Any) -> str:
+    with pytest.raises(TrimtabError) as caught:
+        call(*arguments, **options)
+    return caught.value.code
+
+
+def test_the_form_of_secrets() -> None:
+    made = {secret.create(kind) for kind in secret.Kind for _ in range(200)}
+    assert len(made) == 600
+    for text in made:
+        assert secret.kind_of(text) == text[:4]
+        assert len(text) == 50
+        assert text[4:].isalnum()
+        # A letter that was mistyped, left out or swapped is noticed without a look into the database.
+        for wrong in (text[:-1], text + "a", text[:9] + ("a" if text[9] != "a" else "b") + text[10:], text.upper()):
+            assert secret.kind_of(wrong) is None
+    for other in ("", "trm_", "trx_" + text[4:], "trm_" + "0" * 46, "é" * 50):
+        assert secret.kind_of(other) is None
+
+
+def test_a_token_does_what_its_owner_may_within_its_scopes(admin: Principal, member: Principal) -> None:
+    _, text = tokens.create(member, name="script", scopes=["read"])
+    found = principals.authenticate_bearer(text)
+    assert (found.tenant_id, found.actor, found.role, found.scopes) == (
+        member.tenant_id, "mel", Role.MEMBER, frozenset({Scope.READ}),
+    )  # fmt: skip
+    assert found.credential == f"token:{text[:8]}"
+    assert may(found, Action.STUDY_READ)
+    for action in (Action.STUDY_CREATE, Action.TOKEN_OWN, Action.AGENT_RUN):
+        assert not may(found, action)
+    _, agent = tokens.create(admin, name="agent", scopes=["agent"])
+    assert may(principals.authenticate_bearer(agent), Action.AGENT_RUN)
+    assert not may(principals.authenticate_bearer(agent), Action.STUDY_READ)
+
+
+def test_nobody_makes_a_token_that_could_do_more_than_he(admin: Principal, member: Principal) -> None:
+    viewer = replace(admin, actor="vera", role=Role.VIEWER)
+    for who, scope in ((viewer, "tune"), (viewer, "agent"), (member, "agent"), (member, "owner"), (admin, "")):
+        with pytest.raises(InvalidInput) as caught:
+            tokens.create(who, name="t", scopes=[scope])
+        assert caught.value.data["field"] == "scopes"
+    assert code_of(tokens.create, admin, name="t", scopes=[]) == "invalid_argument"
+    limited = replace(admin, scopes=frozenset({Scope.READ}))
+    assert code_of(tokens.create, limited, name="t", scopes=["admin"]) == "invalid_argument"
+    for days in (0, 367, -1):
+        assert code_of(tokens.create, admin, name="t", scopes=["read"], days=days) == "invalid_argument"
+    assert code_of(tokens.create, admin, name="", scopes=["read"]) == "invalid_argument"
+
+
+def test_a_token_for_one_study(admin: Principal) -> None:
+    study = study_name()
+    studies.create_study(admin, study, make_spec())
+    _, text = tokens.create(admin, name="t", scopes=["tune"], study=study)
+    found = principals.authenticate_bearer(text)
+    assert may(found, Action.TRIAL_SUGGEST, study)
+    assert not may(found, Action.TRIAL_SUGGEST, "another")
+    assert not may(found, Action.STUDY_READ)
+    assert code_of(tokens.create, admin, name="t", scopes=["tune"], study="no-such") == "study_not_found"
+
+
+def test_a_token_ends_by_its_time_or_when_it_is_revoked(admin: Principal, member: Principal) -> None:
+    late, text = tokens.create(admin, name="t", scopes=["read"], days=1)
+    rows = access.rows(ApiToken, admin)
+    rows.filter(pk=late.pk).update(expires_at=Now() - timedelta(seconds=1))
+    assert code_of(principals.authenticate_bearer, text) == "invalid_token"
+    assert tokens.list_tokens(admin) == []
+
+    mine, text = tokens.create(member, name="mine", scopes=["read"])
+    others, other = tokens.create(admin, name="hers", scopes=["read"])
+    assert [token.name for token in tokens.list_tokens(member)] == ["mine"]
+    assert code_of(tokens.list_tokens, member, everyone=True) == "not_permitted"
+    assert {token.name for token in tokens.list_tokens(admin, everyone=True)} == {"mine", "hers"}
+    # A member ends his own alone, an administrator anybody's in the tenant, and a stranger sees none.
+    assert code_of(tokens.revoke, member, str(others.pk)) == "not_permitted"
+    stranger = replace(make_principal(), actor="mel", role=Role.ADMIN)
+    for name in (str(mine.pk), mine.hint, "no-such"):
+        with pytest.raises(NotFound):
+            tokens.revoke(stranger, name)
+    principals.authenticate_bearer(text)
+    tokens.revoke(admin, mine.hint)
+    assert code_of(principals.authenticate_bearer, text) == "invalid_token"
+    assert code_of(tokens.revoke, admin, str(mine.pk)) == "token_not_found"
+    principals.authenticate_bearer(other)
+    actions = list(access.rows(AuditEntry, admin).order_by("id").values_list("action", flat=True))
+    assert actions == ["token.create"] * 3 + ["token.revoke"]
+
+
+def test_when_a_token_was_last_used_is_written_once_a_minute(admin: Principal) -> None:
+    token, text = tokens.create(admin, name="t", scopes=["read"])
+    rows = access.rows(ApiToken, admin)
+
+    def used() -> Any:
+        return rows.get(pk=token.pk).last_used_at
+
+    assert used() is None
+    principals.authenticate_bearer(text)
+    first = used()
+    assert first is not None
+    principals.authenticate_bearer(text)
+    assert used() == first
+    rows.update(last_used_at=Now() - timedelta(seconds=61))
+    before = used()
+    principals.authenticate_bearer(text)
+    assert used() > before
+
+
+def test_a_creation_that_is_sent_twice_makes_one_token(admin: Principal) -> None:
+    _, lost = tokens.create(admin, name="t", scopes=["read"], request_id="r")
+    _, text = tokens.create(admin, name="t", scopes=["read"], request_id="r")
+    assert len(tokens.list_tokens(admin)) == 1
+    principals.authenticate_bearer(text)
+    assert code_of(principals.authenticate_bearer, lost) == "invalid_token"
+
+
+def drawn() -> tuple[str, str]:
+    text = secret.create(secret.Kind.AGENT)
+    return text, secret.digest(text)
+
+
+def test_an_enrolment_is_good_for_one_agent_once(admin: Principal) -> None:
+    _, allowed = enrolment.create(admin)
+    # It opens nothing by itself.
+    assert code_of(principals.authenticate_bearer, allowed) == "invalid_token"
+    text, digest = drawn()
+    assert code_of(principals.authenticate_bearer, text) == "invalid_credential"
+    issued = enrolment.enrol(allowed, agent_id="a-1", credential_digest=digest)
+    assert 0 < issued.renewal_seconds < issued.seconds
+    found = principals.authenticate_bearer(text)
+    assert (found.tenant_id, found.actor, found.role) == (admin.tenant_id, "agent/a-1", Role.AGENT)
+    assert {action for action in Action if may(found, action)} == {Action.SESSION_READ, Action.AGENT_RUN}
+    # The answer was lost: the same again answers the same.
+    assert enrolment.enrol(allowed, agent_id="a-1", credential_digest=digest) == issued
+    for agent_id, other in (("a-2", digest), ("a-1", drawn()[1])):
+        assert code_of(enrolment.enrol, allowed, agent_id=agent_id, credential_digest=other) == "invalid_enrolment"
+    principals.authenticate_bearer(text)
+
+
+def test_an_enrolment_that_is_too_old_or_none_is_refused(admin: Principal) -> None:
+    _, allowed = enrolment.create(admin, minutes=1)
+    access.rows(Enrolment, admin).update(expires_at=Now() - timedelta(seconds=1))
+    digest = drawn()[1]
+    _, token = tokens.create(admin, name="t", scopes=["agent"])
+    for text in (allowed, secret.create(secret.Kind.ENROLMENT), token, "", "x" * 50):
+        assert code_of(enrolment.enrol, text, agent_id="a", credential_digest=digest) == "invalid_enrolment"
+    _, allowed = enrolment.create(admin)
+    for wrong in ("", "0" * 63, "G" * 64, "0" * 65):
+        assert code_of(enrolment.enrol, allowed, agent_id="a", credential_digest=wrong) == "invalid_argument"
+    for minutes in (0, -1, enrolment.LONGEST_MINUTES + 1):
+        assert code_of(enrolment.create, admin, minutes=minutes) == "invalid_argument"
+    # Nobody takes another's credential over by its hash.
+    _, mine = drawn()
+    enrolment.enrol(allowed, agent_id="a", credential_digest=mine)
+    _, another = enrolment.create(admin)
+    assert code_of(enrolment.enrol, another, agent_id="b", credential_digest=mine) == "invalid_argument"
+
+
+def test_renewal_leaves_the_old_credential_until_its_end(admin: Principal) -> None:
+    _, allowed = enrolment.create(admin)
+    old, digest = drawn()
+    enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
+    agent = principals.authenticate_bearer(old)
+    new, following = drawn()
+    issued = enrolment.renew(agent, agent_id="a", credential_digest=following)
+    # The answer was lost and the agent asks again; or it never does, and goes on with the old one.
+    assert enrolment.renew(agent, agent_id="a", credential_digest=following) == issued
+    for text in (old, new):
+        assert principals.authenticate_bearer(text).actor == "agent/a"
+    rows = access.rows(AgentCredential, admin)
+    assert rows.count() == 2
+    rows.filter(digest=digest).update(expires_at=Now() - timedelta(seconds=1))
+    assert code_of(principals.authenticate_bearer, old) == "invalid_credential"
+    # However often it asks, few are kept, and the one that it asks with is among them.
+    agent = principals.authenticate_bearer(new)
+    for _ in range(10):
+        last, digest = drawn()
+        enrolment.renew(agent, agent_id="a", credential_digest=digest)
+    assert rows.count() <= 3
+    principals.authenticate_bearer(new)
+    principals.authenticate_bearer(last)
+
+
+def test_only_an_enrolled_agent_renews_and_only_for_itself(admin: Principal) -> None:
+    _, allowed = enrolment.create(admin)
+    text, digest = drawn()
+    enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
+    agent = principals.authenticate_bearer(text)
+    with pytest.raises(Forbidden) as caught:
+        enrolment.renew(agent, agent_id="b", credential_digest=drawn()[1])
+    assert caught.value.code == "another_agent"
+    with pytest.raises(Conflict) as conflict:
+        enrolment.renew(admin, agent_id="a", credential_digest=drawn()[1])
+    assert conflict.value.code == "not_enrolled"
+
+
+def test_an_agent_is_revoked_and_enrolled_anew(admin: Principal) -> None:
+    _, allowed = enrolment.create(admin)
+    text, digest = drawn()
+    enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
+    with pytest.raises(NotFound):
+        enrolment.revoke(make_principal(), "a")
+    enrolment.revoke(admin, "a")
+    with pytest.raises(Unauthenticated):
+        principals.authenticate_bearer(text)
+    # Nor does its enrolment bring it back.
+    assert code_of(enrolment.enrol, allowed, agent_id="a", credential_digest=digest) == "invalid_enrolment"
+    assert code_of(enrolment.revoke, admin, "a") == "agent_not_enrolled"
+    _, allowed = enrolment.create(admin)
+    first, digest = drawn()
+    enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
+    # An agent that lost its state comes with a new enrolment: what it had ends.
+    _, allowed = enrolment.create(admin)
+    second, digest = drawn()
+    enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
+    assert code_of(principals.authenticate_bearer, first) == "invalid_credential"
+    principals.authenticate_bearer(second)
