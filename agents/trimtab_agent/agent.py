@@ -6,10 +6,11 @@ import signal
 import uuid
 from collections.abc import Mapping
 
-from trimtab_agent import heartbeat, lease_loop
+from trimtab_agent import heartbeat, lease_loop, renewal
 from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, pause
+from trimtab_agent.credentials import Credentials, Enrolled
 from trimtab_agent.errors import CallError
 from trimtab_agent.journal import Journal
 from trimtab_agent.lease import Settlement
@@ -23,11 +24,13 @@ logger = logging.getLogger(__name__)
 FAREWELL = 2.0
 
 
-async def serve(config: Config, components: Mapping[str, Component], journal: Journal, runner: Runner) -> None:
+async def serve(
+    config: Config, components: Mapping[str, Component], journal: Journal, runner: Runner, credentials: Credentials
+) -> None:
     """Runs until SIGTERM or SIGINT, then ends every trial, gives their leases back and returns.
 
     Raises:
-        CredentialsError: the token is not accepted at the start.
+        CredentialsError: the token or the enrolment is not accepted at the start.
         CallRefusedError: the service does not accept the registration.
         ConfigError: the policy leaves nothing to offer.
     """
@@ -35,11 +38,11 @@ async def serve(config: Config, components: Mapping[str, Component], journal: Jo
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, offered) as control:
+    async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, offered, credentials) as control:
         trials = TrialRunner(config, components, journal, runner, control)
         for entry in journal.entries():
             trials.resume(entry)
-        work = asyncio.create_task(_work(config, components, journal, control, trials))
+        work = asyncio.create_task(_work(config, components, journal, control, trials, credentials))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
@@ -55,8 +58,16 @@ async def serve(config: Config, components: Mapping[str, Component], journal: Jo
 
 
 async def _work(
-    config: Config, components: Mapping[str, Component], journal: Journal, control: ControlPlane, trials: TrialRunner
+    config: Config,
+    components: Mapping[str, Component],
+    journal: Journal,
+    control: ControlPlane,
+    trials: TrialRunner,
+    credentials: Credentials,
 ) -> None:
+    if config.enrol is not None and isinstance(credentials, Enrolled) and not credentials.came_with(config.enrol):
+        await control.enrol(config.enrol, credentials)
+        logger.info("enrolled")
     interval = await control.register()
     await _confirm(control, trials)
     offered = ",".join(config.policy.offered(components))
@@ -64,6 +75,8 @@ async def _work(
     try:
         async with asyncio.TaskGroup() as loops:
             loops.create_task(heartbeat.beat(control, trials, interval))
+            if isinstance(credentials, Enrolled):
+                loops.create_task(renewal.keep(control, credentials))
             loops.create_task(lease_loop.acquire(control, trials, journal))
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None

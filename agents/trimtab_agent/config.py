@@ -27,12 +27,16 @@ class Tls:
 
 @dataclass(frozen=True)
 class Config:
-    """How one agent process works. `cache_limit` is in bytes; `tls`: None: the connection is not encrypted."""
+    """How one agent process works. `cache_limit` is in bytes; `tls`: None: the connection is not encrypted.
+
+    `token_file`: None for an agent with a credential of its own; `enrol` is the token with which it gets one.
+    """
 
     server: str
-    token_file: Path
     state: Path
     name: str
+    token_file: Path | None = None
+    enrol: str | None = None
     slots: int = 1
     labels: Mapping[str, str] = field(default_factory=dict)
     cache_limit: int = 2 << 30
@@ -40,20 +44,6 @@ class Config:
     policy: Policy = field(default_factory=Policy)
     # the administrator's own, for every job
     slurm_options: tuple[str, ...] = ()
-
-    def token(self) -> str:
-        """The token as the file has it now: an administrator may replace it while the agent runs.
-
-        Raises:
-            ConfigError: the file cannot be read or is empty.
-        """
-        try:
-            token = self.token_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"--token-file {self.token_file} cannot be read: {error}") from None
-        if not token or any(ord(character) <= 32 or ord(character) > 126 for character in token):
-            raise ConfigError(f"--token-file {self.token_file} must hold one token, printable and without spaces")
-        return token
 
 
 def make_runner(name: str, slurm_options: Sequence[str]) -> Runner:

@@ -17,6 +17,7 @@ from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
+from trimtab_agent.credentials import Credentials, Enrolled, TokenFile
 from trimtab_agent.errors import (
     CallError,
     CallRefusedError,
@@ -48,6 +49,10 @@ class Retry:
 
 # What is repeated while the service is away. Every call may be: the service answers the same to the same.
 CALLS: Mapping[str, Retry] = {
+    # the same: without it the agent has nothing to prove itself with
+    "Enrol": Retry(deadline=10, tries=None),
+    # its loop makes it again by itself
+    "RenewCredential": Retry(deadline=10, tries=1),
     # without it the agent is nobody: until it works, however long the service is away
     "Register": Retry(deadline=10, tries=None),
     # its loop makes it again by itself, with what it then has free; the deadline comes on top of the wait it asks for
@@ -106,12 +111,20 @@ class ControlPlane:
     tries that `CALLS` allows.
     """
 
-    def __init__(self, config: Config, agent_id: str, session_id: str, components: Sequence[Component]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        agent_id: str,
+        session_id: str,
+        components: Sequence[Component],
+        credentials: Credentials,
+    ) -> None:
         self._config = config
         self._agent_id = agent_id
         self._session_id = session_id
         self._components = components
-        self._token = config.token()
+        self._credentials = credentials
+        self._token = credentials.token() if isinstance(credentials, TokenFile) or credentials.exists() else ""
         self._registered = False
 
     async def __aenter__(self) -> Self:
@@ -135,6 +148,20 @@ class ControlPlane:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._channel.close(None)
+
+    async def enrol(self, token: str, enrolled: Enrolled) -> None:
+        """Exchanges a token that is good once for a credential of the agent's own."""
+        request = agent_pb2.EnrolRequest(token=token, agent_id=self._agent_id, credential_digest=enrolled.draw(token))
+        answer = await self._call("Enrol", request)
+        enrolled.confirm(_seconds(answer.renew_after))
+        self._token = enrolled.token()
+
+    async def renew_credential(self, enrolled: Enrolled) -> None:
+        """Exchanges the credential for its successor."""
+        request = agent_pb2.RenewCredentialRequest(agent_id=self._agent_id, credential_digest=enrolled.draw())
+        answer = await self._call("RenewCredential", request)
+        enrolled.confirm(_seconds(answer.renew_after))
+        self._token = enrolled.token()
 
     async def register(self) -> float:
         """Says who this agent is and what it has; the seconds between two heartbeats that the service asks for."""
@@ -225,9 +252,9 @@ class ControlPlane:
             return await method(request, timeout=deadline, metadata=(("authorization", f"Bearer {token}"),))
         except grpc.aio.AioRpcError as error:
             failure = _failure(name, error)
-        if isinstance(failure, CredentialsError):
+        if isinstance(failure, CredentialsError) and isinstance(self._credentials, TokenFile):
             try:
-                self._token = self._config.token()  # it may have been replaced
+                self._token = self._credentials.token()  # it may have been replaced
             except ConfigError as unreadable:
                 logger.warning("%s", unreadable)
         raise failure

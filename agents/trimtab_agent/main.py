@@ -11,6 +11,7 @@ from trimtab_agent import config as configuration
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
 from trimtab_agent.components.schema import Component
+from trimtab_agent.credentials import Enrolled, TokenFile
 from trimtab_agent.errors import AgentError, ComponentError, ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
@@ -70,14 +71,21 @@ def parser() -> argparse.ArgumentParser:
         "run",
         parents=[state, where],
         help="take leases from the service and run their trials, until SIGTERM or SIGINT",
-        epilog="example:\n  trimtab-agent run --server tune.example.org:443 --token-file /etc/trimtab/token \\\n"
+        epilog="example:\n  trimtab-agent run --server tune.example.org:443 --enrol tre_... \\\n"
         "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
         "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
         "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
-    run.add_argument("--token-file", required=True, type=Path, metavar="F", help="file that holds the token")
+    run.add_argument(
+        "--enrol",
+        metavar="TOKEN",
+        help="a token that is good once, from `trimtab agent enrol` (-: read it from standard input): the agent then "
+        "has a credential of its own in --state-dir, which it renews by itself; later starts need nothing, and ignore "
+        "the same token",
+    )
+    run.add_argument("--token-file", type=Path, metavar="F", help="file that holds a token, where none enrols")
     run.add_argument(
         "--components", required=True, type=Path, metavar="DIR", help="folder with NAME/component.yaml or *.yaml"
     )
@@ -154,6 +162,7 @@ def _run(options: argparse.Namespace) -> None:
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
         token_file=options.token_file,
+        enrol=(sys.stdin.readline() if options.enrol == "-" else options.enrol or "").strip() or None,
         state=options.state_dir.absolute(),
         name=options.name,
         slots=min(options.slots, policy.trials or options.slots),
@@ -165,7 +174,10 @@ def _run(options: argparse.Namespace) -> None:
         policy=policy,
         slurm_options=tuple(options.slurm_option),
     )
-    settings.token()
+    if settings.token_file and settings.enrol:
+        raise ConfigError("give --enrol or --token-file, not both")
+    if settings.token_file:
+        TokenFile(settings.token_file).token()
     runner = configuration.make_runner(options.runner, options.slurm_option)
     components = _load(options.components, options.state_dir)
     # only here: they bring gRPC, which check and try do without
@@ -174,7 +186,10 @@ def _run(options: argparse.Namespace) -> None:
 
     journal = Journal(settings.state)
     try:
-        asyncio.run(serve(settings, components, journal, runner))
+        credentials = TokenFile(settings.token_file) if settings.token_file else Enrolled(settings.state)
+        if settings.enrol is None:
+            credentials.token()
+        asyncio.run(serve(settings, components, journal, runner, credentials))
     finally:
         journal.close()
 

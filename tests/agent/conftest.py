@@ -77,10 +77,11 @@ class AgentProcess:
         self._log = folder / "agent.log"
         self._begun = 0
 
-    def start(self, *options: str) -> "AgentProcess":
+    def start(self, *options: str, token_file: bool = True) -> "AgentProcess":
         """Starts it; does not wait."""
         command = [sys.executable, "-m", "trimtab_agent.main", "run", "--server", f"127.0.0.1:{self.port}"]
-        command += ["--token-file", str(self.folder / "token"), "--components", str(self.components)]
+        command += ["--token-file", str(self.folder / "token")] if token_file else []
+        command += ["--components", str(self.components)]
         command += ["--state-dir", str(self.state), "--name", "tested", *options]
         with self._log.open("ab") as log:
             self._begun = log.tell()

@@ -15,6 +15,7 @@ from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes w
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
 from trimtab_agent.components.messages import of_value
 from trimtab_agent.components.schema import Scalar
+from trimtab_agent.credentials import digest
 
 TOKEN = "far-side-token"
 Outcome = agent_pb2.SettleLeaseRequest
@@ -46,6 +47,11 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.before: Callable[[str, Any, Any], None] = lambda method, request, context: None
         # answers lost on their way: method -> how many
         self.lose_answers: dict[str, int] = {}
+        # enrolment tokens that were not used yet; hashes of agents' own credentials; how soon to renew them
+        self.enrolments: set[str] = set()
+        self.used: dict[str, str] = {}
+        self.credentials: list[str] = []
+        self.renew_after = 3600.0
         self.port = 0
         self._server: grpc.Server | None = None
         self._count = 0
@@ -116,7 +122,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
 
     def _enter(self, method: str, request: Any, context: grpc.ServicerContext, *, registered: bool = True) -> None:
         self.before(method, request, context)
-        if ("authorization", f"Bearer {TOKEN}") not in context.invocation_metadata():
+        shown = str(dict(context.invocation_metadata()).get("authorization", "")).removeprefix("Bearer ")
+        if shown != TOKEN and digest(shown) not in self.credentials:
             refuse(context, grpc.StatusCode.UNAUTHENTICATED, "bad_token", "the token is not known")
         if registered and request.agent_id not in self.known_sessions:
             refuse(context, grpc.StatusCode.NOT_FOUND, "unknown_agent", "register first")
@@ -125,6 +132,35 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         if self.lose_answers.get(method, 0) > 0:
             self.lose_answers[method] -= 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "the answer is lost")
+
+    def Enrol(self, request: agent_pb2.EnrolRequest, context: grpc.ServicerContext) -> agent_pb2.EnrolResponse:
+        self.before("Enrol", request, context)
+        known = self.used.get(request.token)
+        if request.token not in self.enrolments and known != request.credential_digest:
+            refuse(context, grpc.StatusCode.UNAUTHENTICATED, "invalid_enrolment", "the token was used")
+        with self.changed:
+            if known is None:
+                self.enrolments.remove(request.token)
+                self.used[request.token] = request.credential_digest
+                self.credentials.append(request.credential_digest)
+            self.changed.notify_all()
+        self._leave("Enrol", context)
+        answer = agent_pb2.EnrolResponse()
+        answer.renew_after.FromNanoseconds(int(self.renew_after * 1e9))
+        return answer
+
+    def RenewCredential(
+        self, request: agent_pb2.RenewCredentialRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.RenewCredentialResponse:
+        self._enter("RenewCredential", request, context, registered=False)
+        with self.changed:
+            if request.credential_digest not in self.credentials:
+                self.credentials.append(request.credential_digest)
+            self.changed.notify_all()
+        self._leave("RenewCredential", context)
+        answer = agent_pb2.RenewCredentialResponse()
+        answer.renew_after.FromNanoseconds(int(self.renew_after * 1e9))
+        return answer
 
     def Register(self, request: agent_pb2.RegisterRequest, context: grpc.ServicerContext) -> agent_pb2.RegisterResponse:
         self._enter("Register", request, context, registered=False)
