@@ -18,6 +18,7 @@ from trimtab import errors
 from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, Component
+from trimtab.identity import ApiToken, Identity
 from trimtab.method import FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
@@ -28,12 +29,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
+    "ApiToken",
     "Bool",
     "Categorical",
     "Client",
     "Component",
     "FinalCheck",
     "Float",
+    "Identity",
     "Infeasible",
     "Int",
     "Maximize",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from trimtab import login
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, Component
+from trimtab.identity import ApiToken, Identity
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
@@ -36,6 +37,7 @@ class Client:
         address: HOST:PORT or grpc://HOST:PORT of the service's gRPC port, grpcs://HOST:PORT for TLS. Left out:
             TRIMTAB_URL, else what `trimtab login` stored, else 127.0.0.1:8471.
         token: left out: TRIMTAB_TOKEN, else what `trimtab login` stored for the address.
+        tenant: which one is meant, for members of several. Left out: TRIMTAB_TENANT, else what was chosen at the login.
         client_id: who this is when it asks for trials; new in every process unless given. A program that crashed
             and comes back with the same one gets the trials back that it was working on. Two programs at work at
             the same time must not share one.
@@ -54,13 +56,14 @@ class Client:
         address: str | None = None,
         token: str | None = None,
         *,
+        tenant: str | None = None,
         client_id: str | None = None,
         retry_seconds: float = 120.0,
     ) -> None:
         # gRPC takes a tenth of a second to import: only those who connect wait for it.
         from trimtab.transport import Transport
 
-        self._transport = Transport(login.find(address, token), retry_seconds)
+        self._transport = Transport(login.find(address, token, tenant), retry_seconds)
         self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._desks: dict[tuple[str, str], Desk] = {}
         self._desks_guard = threading.Lock()
@@ -236,6 +239,82 @@ class Client:
 
         answer = self._transport.call(self._transport.stub.ListAgents, pb.ListAgentsRequest())
         return [from_agent(agent) for agent in answer.agents]
+
+    def who_am_i(self) -> Identity:
+        """Who the service takes this client for."""
+        from trimtab._gen import identity_pb2 as pb
+        from trimtab.converters import from_identity
+
+        return from_identity(self._transport.call(self._transport.identity.WhoAmI, pb.WhoAmIRequest()))
+
+    def create_token(
+        self, name: str, scopes: Sequence[str], *, study: str | None = None, days: int = 90
+    ) -> tuple[ApiToken, str]:
+        """An API token for scripts, and its secret, which is shown this once.
+
+        Args:
+            name: what it is for.
+            scopes: of "read", "tune", "agent" and "admin", as far as the caller's role may.
+            study: the only study that it is to be good for.
+            days: until it expires, 1 to 366.
+
+        Raises:
+            InvalidInput: a value that is not allowed.
+            Forbidden: the caller may not make tokens; a token may do so only with the scope "admin".
+        """
+        from trimtab._gen import identity_pb2 as pb
+        from trimtab.converters import from_api_token
+
+        answer = self._transport.call(
+            self._transport.identity.CreateApiToken,
+            pb.CreateApiTokenRequest(
+                name=name, scopes=scopes, study=study or "", days=days, request_id=uuid.uuid4().hex
+            ),
+        )
+        return from_api_token(answer.token), answer.secret
+
+    def list_tokens(self, *, everyone: bool = False) -> list[ApiToken]:
+        """The caller's API tokens that are good, newest first; with `everyone` those of all in the tenant."""
+        from trimtab._gen import identity_pb2 as pb
+        from trimtab.converters import from_api_token
+
+        answer = self._transport.call(
+            self._transport.identity.ListApiTokens, pb.ListApiTokensRequest(everyone=everyone)
+        )
+        return [from_api_token(token) for token in answer.tokens]
+
+    def revoke_token(self, token: str) -> None:
+        """Ends an API token, given by its id or by how its secret begins. Raises NotFound."""
+        from trimtab._gen import identity_pb2 as pb
+
+        self._transport.call(self._transport.identity.RevokeApiToken, pb.RevokeApiTokenRequest(token=token))
+
+    def enrol_agent(self, *, minutes: int = 60) -> str:
+        """A token with which one agent enrols, once: `trimtab-agent run --enrol TOKEN`."""
+        from trimtab._gen import identity_pb2 as pb
+
+        answer = self._transport.call(
+            self._transport.identity.CreateEnrolment, pb.CreateEnrolmentRequest(minutes=minutes)
+        )
+        return answer.secret
+
+    def revoke_agent(self, agent_id: str) -> None:
+        """Ends every credential of an agent, which has to be enrolled anew. Raises NotFound."""
+        from trimtab._gen import identity_pb2 as pb
+
+        self._transport.call(self._transport.identity.RevokeAgent, pb.RevokeAgentRequest(agent_id=agent_id))
+
+    def revoke_access(self, *, person: str | None = None, session: str | None = None) -> int:
+        """Puts a person, or one session of a person, out at once; how many of the person's API tokens ended.
+
+        Whoever may sign in at the identity provider may come again: disable the person there before.
+        """
+        from trimtab._gen import identity_pb2 as pb
+
+        if (person is None) == (session is None):
+            raise InvalidInput.of("person", person, "either a person or a session")
+        request = pb.RevokeAccessRequest(session=session) if session else pb.RevokeAccessRequest(person=person)
+        return self._transport.call(self._transport.identity.RevokeAccess, request).tokens
 
     def component(self, name: str, digest: str = "") -> Component:
         """The component as the agents offer it; online agents go before those that have gone.

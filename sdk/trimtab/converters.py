@@ -9,9 +9,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from trimtab._gen import identity_pb2 as identity_pb
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, Component
+from trimtab.identity import ApiToken, Identity
 from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
@@ -425,6 +427,37 @@ def _from_params(space: Sequence[Parameter], message: Mapping[str, pb.Value]) ->
 def _from_measurement(message: pb.Measurement) -> Measurement:
     elapsed = _seconds(message.elapsed) if message.HasField("elapsed") else None
     return Measurement(message.step, dict(message.metrics), elapsed)
+
+
+# --- identities
+
+
+def from_identity(message: identity_pb.WhoAmIResponse) -> Identity:
+    """Who the service takes the caller for."""
+    return Identity(
+        actor=message.actor,
+        tenant=message.tenant,
+        role=message.role,
+        scopes=tuple(message.scopes),
+        study=message.study or None,
+        credential=message.credential,
+    )
+
+
+def from_api_token(message: identity_pb.ApiToken) -> ApiToken:
+    """An API token."""
+    return ApiToken(
+        id=message.id,
+        name=message.name,
+        hint=message.hint,
+        owner=message.owner,
+        role=message.role,
+        scopes=tuple(message.scopes),
+        study=message.study or None,
+        created_at=_time(message.created_at),
+        expires_at=_time(message.expires_at),
+        last_used_at=_time(message.last_used_at),
+    )
 
 
 # --- agents

@@ -14,7 +14,8 @@ import grpc
 from google.rpc import status_pb2
 
 from trimtab import errors, retries
-from trimtab._gen import errordetails_pb2, tuning_pb2_grpc
+from trimtab._gen import errordetails_pb2, identity_pb2_grpc, tuning_pb2_grpc
+from trimtab.bearer import Bearer
 from trimtab.login import Login
 from trimtab.structs import from_struct
 
@@ -62,7 +63,7 @@ KINDS: dict[grpc.StatusCode, type[errors.TrimtabError]] = {
 
 
 class Transport:
-    """A channel to one service with one token. Thread-safe.
+    """A channel to one service, for one caller. Thread-safe.
 
     `retry_seconds` is how long a call is tried again after its first failure before it is given up.
     """
@@ -71,13 +72,14 @@ class Transport:
         self.address = login.address
         self._retry_seconds = retry_seconds
         self._closed = False
-        self._metadata = (("authorization", f"Bearer {login.token}"),)
+        self._bearer = Bearer(login)
         target = login.address.target
         if login.address.secure:
             self._channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=OPTIONS)
         else:
             self._channel = grpc.insecure_channel(target, options=OPTIONS)
         self.stub = tuning_pb2_grpc.TuningServiceStub(self._channel)
+        self.identity = identity_pb2_grpc.IdentityServiceStub(self._channel)
 
     def close(self) -> None:
         """Ends the connection, and calls that are under way with it."""
@@ -101,11 +103,16 @@ class Transport:
             TrimtabError: the service refused, or (Unavailable) did not answer in time.
         """
         patience = Patience(self._retry_seconds, until)
+        renewals = 1
         while True:
             self._check_open()
+            metadata = self._show(patience)
             try:
-                return method(request, timeout=hold + ATTEMPT_SECONDS, metadata=self._metadata)
+                return method(request, timeout=hold + ATTEMPT_SECONDS, metadata=metadata)
             except grpc.RpcError as error:
+                if renewals and _refuses_caller(error) and self._bearer.renew():
+                    renewals -= 1
+                    continue
                 self._bear(error, patience)
 
     def stream(
@@ -124,21 +131,37 @@ class Transport:
             Timeout: the stream was still open at `until`.
         """
         patience = Patience(self._retry_seconds, until)
+        renewals = 1
         while True:
             self._check_open()
             left = until - time.monotonic()
-            messages = method(next_request(), timeout=None if left == math.inf else left, metadata=self._metadata)
+            timeout = None if left == math.inf else left
+            messages = method(next_request(), timeout=timeout, metadata=self._show(patience))
             try:
                 for message in messages:
                     patience = Patience(self._retry_seconds, until)
+                    renewals = 1
                     yield message
                 return
             except grpc.RpcError as error:
                 if time.monotonic() >= until:
                     raise errors.Timeout("watch_timeout", "The time given for watching is over.") from None
+                # A stream may outlive the token that it was opened with.
+                if renewals and _refuses_caller(error) and self._bearer.renew():
+                    renewals -= 1
+                    continue
                 self._bear(error, patience)
             finally:
                 messages.cancel()
+
+    def _show(self, patience: "Patience") -> tuple[tuple[str, str], ...]:
+        """What the next attempt shows, as soon as there is something."""
+        while True:
+            try:
+                return self._bearer.metadata()
+            except errors.Unavailable:
+                if not patience.sleep():
+                    raise
 
     def _bear(self, error: grpc.RpcError, patience: "Patience") -> None:
         """Sleeps if the call is worth another attempt, else raises what it failed with."""
@@ -191,6 +214,10 @@ class Patience:
         time.sleep(min(retries.pause(self.attempts), end - now))
         self.attempts += 1
         return True
+
+
+def _refuses_caller(error: grpc.RpcError) -> bool:
+    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 def _read(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, errordetails_pb2.ErrorDetail | None]:

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import trimtab
-from tests.factories.service import EmbeddedService
+from tests.factories.service import EmbeddedService, wait_for
 from tests.sdk.conftest import make_study
 from tests.sdk.hand import agent
 from trimtab.cli.main import app
@@ -85,7 +85,8 @@ def test_login_checks_the_token_and_keeps_it(embedded_service: EmbeddedService, 
     token_file = str(embedded_service.data_dir / "admin-token")
     run = shell.run("login", embedded_service.grpc_address, "--token-file", token_file)
     path = tmp_path / "trimtab" / "credentials.json"
-    assert run.stderr == f"Logged in to {embedded_service.grpc_address}; stored in {path}.\n"
+    told = f"Logged in to {embedded_service.grpc_address} as administrator, operator of default; stored in {path}.\n"
+    assert run.stderr == told
     assert path.stat().st_mode & 0o777 == 0o600
     assert study.name in shell.succeed("study", "list")
     assert embedded_service.token not in run.stdout + run.stderr
@@ -108,6 +109,56 @@ def test_login_without_a_token_is_a_usage_error(tmp_path: Path) -> None:
 def test_a_service_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     error = Shell(tmp_path).fail("login", "127.0.0.1:1", "--token", "t")
     assert "error: The service at 127.0.0.1:1 did not answer for" in error
+
+
+def test_who_one_is_until_one_logs_out(embedded_service: EmbeddedService, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.succeed("login", embedded_service.grpc_address, "--token", embedded_service.token)
+    shown = shell.succeed("whoami")
+    assert "administrator at " in shown
+    assert "tenant default, role operator, by administrator-token" in shown
+    assert json.loads(shell.succeed("whoami", "--json"))["role"] == "operator"
+    assert "Logged out" in shell.run("logout").stderr
+    assert embedded_service.token not in (tmp_path / "trimtab" / "credentials.json").read_text()
+    assert "missing_token" in shell.fail("whoami")
+    assert "not logged in" in shell.run("logout").stderr
+
+
+# --- tokens
+
+
+def test_a_token_is_made_used_listed_and_revoked(shell: Shell, tmp_path: Path, study: Study) -> None:
+    run = shell.run("tokens", "create", "nightly", "--scope", "tune", "--study", study.name, "--days", "3")
+    secret = run.stdout.strip()
+    assert (run.returncode, secret[:4], len(secret)) == (0, "trm_", 50)
+    assert secret not in run.stderr
+    script = Shell(tmp_path / "script", TRIMTAB_URL=shell.environment["TRIMTAB_URL"], TRIMTAB_TOKEN=secret)
+    assert study.name in script.succeed("study", "show", study.name)
+    assert "[not_permitted]" in script.fail("study", "list")
+    assert "study " + study.name + " alone" in " ".join(script.succeed("whoami").split())
+    [listed] = [token for token in json.loads(shell.succeed("token", "list", "--json")) if token["name"] == "nightly"]
+    assert (listed["hint"], listed["scopes"], listed["study"]) == (secret[:8], ["tune"], study.name)
+    assert listed["last_used_at"] is not None
+    assert secret[:8] in shell.succeed("token", "list", "--everyone")
+    shell.succeed("token", "revoke", secret[:8])
+    wait_for(lambda: script.run("whoami").returncode == 1, 30, "the token is refused")
+    assert "[invalid_token]" in script.fail("study", "show", study.name)
+    assert "[token_not_found]" in shell.fail("token", "revoke", secret[:8])
+    assert "scopes" in shell.fail("token", "create", "x", "--scope", "fly")
+
+
+def test_an_enrolment_comes_as_a_command(shell: Shell) -> None:
+    command = shell.succeed("agents", "enrol", "--minutes", "5").split()
+    assert command[:4] == ["trimtab-agent", "run", "--server", shell.environment["TRIMTAB_URL"]]
+    assert command[-2:][0] == "--enrol"
+    assert command[-1].startswith("tre_")
+    assert shell.succeed("agent", "enrol", "--token-only").strip().startswith("tre_")
+    assert "[agent_not_enrolled]" in shell.fail("agent", "revoke", "no-such-agent")
+
+
+def test_a_person_is_put_out(shell: Shell) -> None:
+    assert "Out: nobody-there; 0 API tokens ended." in shell.run("revoke", "--person", "nobody-there").stderr
+    assert "--person or --session" in shell.fail("revoke", code=2)
 
 
 # --- studies
@@ -371,6 +422,11 @@ def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, na
 HELP = [
     [],
     ["login"],
+    ["logout"],
+    ["whoami"],
+    ["revoke"],
+    *[["token", command] for command in ("create", "list", "revoke")],
+    *[["agent", command] for command in ("enrol", "revoke")],
     ["tune"],
     ["measure-grid"],
     ["agent", "list"],

@@ -65,7 +65,7 @@ def test_a_stored_token_goes_nowhere_but_where_it_belongs(monkeypatch: pytest.Mo
 
 
 def test_the_file_is_for_its_user_alone(home: Path) -> None:
-    path = login.store(Login(Address.parse("one:1"), "token-1"))
+    path = Path(login.store(Login(Address.parse("one:1"), "token-1")))
     assert path == home / "trimtab" / "credentials.json"
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
@@ -80,7 +80,7 @@ def test_a_relative_config_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tm
     assert login.location() == tmp_path / ".config" / "trimtab" / "credentials.json"
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"default": "a:1", "tokens": []}', "\0"])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"default": "a:1", "logins": []}', "\0"])
 def test_a_broken_file_is_named(home: Path, content: str) -> None:
     path = home / "trimtab" / "credentials.json"
     path.parent.mkdir()

@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 import trimtab
+from trimtab import login as logins
 from trimtab.cli import study_file
 from trimtab.cli.output import out, print_json, say, table
 from trimtab.fleet import Agent, Component
@@ -26,7 +27,7 @@ def list_agents(
         print_json([_agent_json(agent) for agent in agents])
         return
     if not agents:
-        say("No agent has registered. Start one: trimtab-agent run --server HOST:PORT --token-file F --components DIR")
+        say("No agent has registered. To start one: trimtab agent enrol")
         return
     shown = table("agent", "state", "running", "components", "last seen")
     for agent in agents:
@@ -38,6 +39,30 @@ def list_agents(
             _ago(agent.last_seen_at),
         )
     out.print(shown)
+
+
+@app.command(epilog="Examples:\n\n`trimtab agent enrol`\n\n`trimtab agent enrol --minutes 10080 --token-only`")
+def enrol(
+    minutes: Annotated[int, typer.Option(help="How long the token is good: 1 to 10080.")] = 60,
+    token_only: Annotated[bool, typer.Option("--token-only", help="Print the token alone.")] = False,
+) -> None:
+    """Let one more machine run trials: print the command with which its agent enrols, once."""
+    with trimtab.Client(retry_seconds=10.0) as client:
+        secret, where = client.enrol_agent(minutes=minutes), logins.Address.parse(client.address)
+    if token_only:
+        typer.echo(secret)
+        return
+    say(f"On the machine, within {minutes} minutes; the agent keeps a credential of its own in its state directory:")
+    tls = " --tls" if where.secure else ""
+    typer.echo(f"trimtab-agent run --server {where.target}{tls} --components DIR --enrol {secret}")
+
+
+@app.command(epilog="Example:\n\n`trimtab agent revoke 4c1f...` (the id is in `trimtab agent list --json`)")
+def revoke(agent_id: Annotated[str, typer.Argument(help="The agent's id.")]) -> None:
+    """End an agent's credentials at once. It has to be enrolled anew."""
+    with trimtab.Client(retry_seconds=10.0) as client:
+        client.revoke_agent(agent_id)
+    say(f"Agent {agent_id} is out.")
 
 
 def _agent_json(agent: Agent) -> dict[str, object]:

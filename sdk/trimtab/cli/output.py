@@ -28,8 +28,11 @@ err = Console(stderr=True, highlight=False)
 
 # What to do about an error, by its code; codes not listed here have messages that say so themselves.
 ADVICE = {
-    "unauthenticated": "Log in again: trimtab login ADDRESS --token-file FILE",
-    "invalid_token": "Log in again: trimtab login ADDRESS --token-file FILE",
+    "unauthenticated": "Log in again: trimtab login ADDRESS",
+    "invalid_token": "Log in again: trimtab login ADDRESS",
+    "token_expired": "Log in again: trimtab login ADDRESS",
+    "revoked": "Log in again: trimtab login ADDRESS",
+    "tenant_required": "Say which: trimtab login ADDRESS --tenant NAME, or TRIMTAB_TENANT=NAME",
     "study_not_found": "The names are shown by: trimtab study list",
     "study_exists": "Choose another name, or go on with that study: --load-if-exists",
     "component_not_found": "What agents offer is shown by: trimtab agent list",

@@ -1,0 +1,85 @@
+"""`trimtab token`: what scripts sign in with."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import trimtab
+from trimtab.cli.output import out, print_json, say, shown, table
+
+app = typer.Typer(no_args_is_help=True, help="API tokens: what scripts sign in with in your place.")
+
+Scopes = Annotated[
+    list[str] | None,
+    typer.Option("--scope", help="read, tune, agent or admin; may be repeated. [default: read and tune]"),
+]
+
+
+@app.command(
+    epilog="Examples:\n\n`trimtab token create nightly --study gcc --days 30`\n\n"
+    "`TRIMTAB_TOKEN=$(trimtab token create ci --scope read)`"
+)
+def create(
+    name: Annotated[str, typer.Argument(help="What it is for.")],
+    scope: Scopes = None,
+    study: Annotated[str | None, typer.Option(help="The only study that it is to be good for.")] = None,
+    days: Annotated[int, typer.Option(help="Until it expires: 1 to 366.")] = 90,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make an API token and print it: this once, for the service keeps only its hash.
+
+    It may do what your role may, within its scopes. The token goes to standard output, all else to standard error.
+    """
+    with trimtab.Client(retry_seconds=10.0) as client:
+        token, secret = client.create_token(name, scope or ["read", "tune"], study=study, days=days)
+    if as_json:
+        print_json({**vars(token), "secret": secret})
+        return
+    say(f"Token {token.name} ({', '.join(token.scopes)}), good until {shown(token.expires_at)}. It is shown this once:")
+    typer.echo(secret)
+
+
+@app.command("list", epilog="Examples:\n\n`trimtab token list`\n\n`trimtab token list --everyone --json`")
+def list_tokens(
+    everyone: Annotated[
+        bool, typer.Option("--everyone", help="Those of all in the tenant; for administrators.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the API tokens that are good, with when each was last used."""
+    with trimtab.Client(retry_seconds=10.0) as client:
+        tokens = client.list_tokens(everyone=everyone)
+    if as_json:
+        print_json([vars(token) for token in tokens])
+        return
+    if not tokens:
+        say("There are no API tokens. Make one: trimtab token create NAME")
+        return
+    listed = table("token", "name", "owner", "scopes", "study", "expires", "last used")
+    for token in tokens:
+        listed.add_row(
+            f"{token.hint}…",
+            Text(token.name),
+            Text(token.owner),
+            ", ".join(token.scopes),
+            Text(token.study or "all"),
+            _date(token.expires_at),
+            _date(token.last_used_at) or "never",
+        )
+    out.print(listed)
+
+
+@app.command(epilog="Example:\n\n`trimtab token revoke trm_4fK2`")
+def revoke(
+    token: Annotated[str, typer.Argument(help="The token's id, or its beginning as `list` shows it.")],
+) -> None:
+    """End an API token at once. An administrator may end anybody's."""
+    with trimtab.Client(retry_seconds=10.0) as client:
+        client.revoke_token(token.rstrip("…"))
+    say(f"Token {token} is no longer good.")
+
+
+def _date(time: datetime | None) -> str:
+    return "" if time is None else shown(time)
