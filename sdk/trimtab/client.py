@@ -313,7 +313,11 @@ class Client:
 
         if (person is None) == (session is None):
             raise InvalidInput.of("person", person, "either a person or a session")
-        request = pb.RevokeAccessRequest(session=session) if session else pb.RevokeAccessRequest(person=person)
+        request = pb.RevokeAccessRequest()
+        if session is not None:
+            request.session = session
+        if person is not None:
+            request.person = person
         return self._transport.call(self._transport.identity.RevokeAccess, request).tokens
 
     def component(self, name: str, digest: str = "") -> Component:

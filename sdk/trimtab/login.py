@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from trimtab import keyring
 from trimtab.errors import InvalidInput, Unauthenticated
@@ -134,7 +135,7 @@ def store(login: Login) -> str:
     secret = {"session": asdict(login.session)} if login.session else {"token": login.token}
     ring = keyring.usable()
     if ring is not None and keyring.put(ring, str(login.address), json.dumps(secret)):
-        entry: dict[str, object] = {"keyring": True}
+        entry: dict[str, Any] = {"keyring": True}
     else:
         ring, entry = None, dict(secret)
     with _locked():
@@ -216,10 +217,10 @@ class _Kept:
     """The file. `logins`: by address, {"token"} or {"session"} or {"keyring": true}, and {"tenant"}."""
 
     default: str
-    logins: dict[str, dict[str, object]]
+    logins: dict[str, dict[str, Any]]
 
 
-def _stored(address: Address, entry: Mapping[str, object]) -> Login | None:
+def _stored(address: Address, entry: Mapping[str, Any]) -> Login | None:
     if not entry:
         return None
     try:
@@ -239,7 +240,9 @@ def _read() -> _Kept:
     try:
         content = json.loads(path.read_text())
         if "tokens" in content:  # of a version before sessions
-            logins = {str(key): {"token": str(value)} for key, value in content["tokens"].items()}
+            logins: dict[str, dict[str, Any]] = {
+                str(key): {"token": str(value)} for key, value in content["tokens"].items()
+            }
         else:
             logins = {str(key): dict(value) for key, value in content["logins"].items()}
         return _Kept(str(content["default"]), logins)
@@ -251,7 +254,7 @@ def _read() -> _Kept:
         ) from error
 
 
-def _write(default: str, logins: Mapping[str, Mapping[str, object]]) -> None:
+def _write(default: str, logins: Mapping[str, Mapping[str, Any]]) -> None:
     path = location()
     path.parent.mkdir(parents=True, exist_ok=True)
     # mkstemp's files have mode 0600 from the start; the rename makes the change whole.

@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jwt
 
@@ -109,7 +110,7 @@ def fetch(issuer: str, url: str) -> Mapping[str, jwt.PyJWK]:
     return keys
 
 
-def _get(url: str) -> dict[str, object]:
+def _get(url: str) -> dict[str, Any]:
     if not url.startswith(("https://", "http://")):
         raise ValueError(f"{url} is not a web address")
     with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:

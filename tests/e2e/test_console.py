@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from service._gen import agent_pb2, agent_pb2_grpc
+from tests.factories.browser import NEEDS_BROWSER, PATIENCE, build_console, open_page, started_browser
 from tests.factories.service import EmbeddedService
 
-WEB = Path(__file__).resolve().parents[2] / "web"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-# A machine that runs all tests at once is slow.
-PATIENCE = 30_000
 SPEC: dict[str, Any] = {
     "space": {
         "parameters": [
@@ -45,30 +30,21 @@ SPEC: dict[str, Any] = {
     "budget": {"max_trials": 20},
 }
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the console is not tested"),
-    pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is not installed: the console is not tested"),
-]
+pytestmark = [pytest.mark.timeout(300), *NEEDS_BROWSER]
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
     """A service of this module's own: it starts empty, and with the console built."""
-    if not (WEB / "dist" / "index.html").exists():
-        if not (WEB / "node_modules").exists():
-            subprocess.run(["npm", "ci"], cwd=WEB, check=True)
-        subprocess.run(["npm", "run", "build"], cwd=WEB, check=True)
+    build_console()
     with EmbeddedService(tmp_path_factory.mktemp("console")) as service:
         yield service
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with started_browser() as browser:
         yield browser
-        browser.close()
 
 
 class Api:
@@ -97,13 +73,6 @@ class Api:
 @pytest.fixture
 def api(service: EmbeddedService) -> Api:
     return Api(service)
-
-
-def open_page(context: BrowserContext) -> Page:
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
-    return page
 
 
 @pytest.fixture

@@ -50,13 +50,15 @@ def write_component(folder: Path, runs: Path, delay: float = 0.05) -> Path:
 
 
 class RealAgent:
-    """`trimtab-agent run`, its state kept in `folder` from start to start."""
+    """`trimtab-agent run`, its state kept in `folder` from start to start. `proof`: a token's file, or an enrolment."""
 
-    def __init__(self, folder: Path, server: str, token_file: Path, components: Path, slots: int = 1) -> None:
+    def __init__(
+        self, folder: Path, server: str, proof: Path | str, components: Path, slots: int = 1, name: str = "test-agent"
+    ) -> None:
         self._log = folder / "agent.log"
         argv = [str(Path(sys.executable).parent / "trimtab-agent"), "run", "--server", server]
-        argv += ["--token-file", str(token_file), "--components", str(components)]
-        argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", "test-agent"]
+        argv += ["--token-file" if isinstance(proof, Path) else "--enrol", str(proof), "--components", str(components)]
+        argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", name]
         self._child = Child("agent", argv, dict(os.environ), self._log)
 
     def start(self) -> "RealAgent":

@@ -77,7 +77,7 @@ class Keycloak:
 
     def grant(self, **fields: str) -> dict[str, Any]:
         """Keycloak's token endpoint. Raises httpx.HTTPStatusError where it refuses."""
-        return _answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=30))
+        return dict(_answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=30)))
 
     def admin(self, method: str, path: str, body: object = None, **options: Any) -> Any:
         """Keycloak's administration of the realm."""
@@ -189,7 +189,7 @@ def realm() -> dict[str, Any]:
     made["users"] += [_user(name, groups) for name, groups in PEOPLE.items()]
     for user in made["users"]:
         if user["username"] == "olga":
-            user["realmRoles"] = ["operator"]
+            user["realmRoles"] = [*user["realmRoles"], "operator"]
         if user["username"] == "dora":
             user["enabled"] = False
     cli = next(client for client in made["clients"] if client["clientId"] == "trimtab-cli")
@@ -214,6 +214,8 @@ def _user(name: str, groups: Sequence[str]) -> dict[str, Any]:
         "lastName": "Example",
         "credentials": [{"type": "password", "value": PASSWORD}],
         "groups": list(groups),
+        # Whoever is added by hand has these by themselves; an import takes people as they are described.
+        "realmRoles": [f"default-roles-{REALM}"],
     }
 
 

@@ -136,9 +136,11 @@ def test_a_study_stopped_by_somebody_else_ends_it(client: trimtab.Client, study:
     assert study.state == "ABORTED"
 
 
-def test_trials_left_from_a_crash_are_done_first(client: trimtab.Client, study: Study) -> None:
+def test_trials_left_from_a_crash_are_done_first(
+    embedded_service: EmbeddedService, client: trimtab.Client, study: Study
+) -> None:
     client.get_study(study.name, client_id="worker").ask(2)
-    with trimtab.Client(client.address, client._transport._metadata[0][1][7:], client_id="worker") as restarted:
+    with trimtab.Client(client.address, embedded_service.token, client_id="worker") as restarted:
         restarted.get_study(study.name).optimize(lambda params: 1.0, n_trials=3, progress=False)
     assert states(study) == {"COMPLETED": 3}
 

@@ -1,7 +1,10 @@
 """Who may sign in, and how long what they hold is good for."""
 
 import os
+import re
 from datetime import timedelta
+
+from django.core.exceptions import ImproperlyConfigured
 
 # The local administrator's token. It opens everything, so an installation with Keycloak may well do without.
 TRIMTAB_ADMIN_TOKEN = os.environ.get("TRIMTAB_ADMIN_TOKEN", "")
@@ -9,6 +12,10 @@ TRIMTAB_ADMIN_TOKEN_FILE = os.environ.get("TRIMTAB_ADMIN_TOKEN_FILE", "")
 
 # Keycloak's realm, such as https://sso.example.org/realms/trimtab: exactly as its tokens name it. Empty: none.
 TRIMTAB_OIDC_ISSUER = os.environ.get("TRIMTAB_OIDC_ISSUER", "").rstrip("/")
+if TRIMTAB_OIDC_ISSUER and not re.fullmatch(
+    r"https?://[\w.:/~%-]+|https?://\[[\da-fA-F:]+\][\w.:/~%-]*", TRIMTAB_OIDC_ISSUER
+):
+    raise ImproperlyConfigured(f"TRIMTAB_OIDC_ISSUER is {TRIMTAB_OIDC_ISSUER!r}; allowed: a web address")
 TRIMTAB_OIDC_AUDIENCE = os.environ.get("TRIMTAB_OIDC_AUDIENCE", "trimtab")
 # Asymmetric algorithms only (oidc.py refuses to start with others).
 TRIMTAB_OIDC_ALGORITHMS = os.environ.get("TRIMTAB_OIDC_ALGORITHMS", "RS256").split(",")

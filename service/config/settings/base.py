@@ -19,6 +19,7 @@ INSTALLED_APPS = [*(f"service.{label}" for label in DOMAIN), "rest_framework", "
 MIGRATION_MODULES = {label: f"migrations.{label}" for label in DOMAIN}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MIDDLEWARE = [
+    "service.config.content_security.middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.common.CommonMiddleware",

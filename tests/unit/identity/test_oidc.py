@@ -134,7 +134,7 @@ def test_what_a_token_says(issuer: Issuer) -> None:
         ("invalid_token", {"iat": "soon"}),
     ],
 )
-def test_a_claim_that_is_wrong_or_missing_is_refused(issuer: Issuer, code: str, changes: dict[str, object]) -> None:
+def test_a_claim_that_is_wrong_or_missing_is_refused(issuer: Issuer, code: str, changes: dict[str, Any]) -> None:
     assert refused(verifier(issuer), token(**changes)) == code
 
 

@@ -1,7 +1,8 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate } from "@tanstack/react-router";
 import { Button } from "@/components/Button";
-import { signOut } from "@/features/session/api";
+import { sessionQuery, signInQuery, signOut } from "@/features/session/api";
+import { signOutAt } from "@/features/session/provider";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { queries } from "./queries";
 import styles from "./Shell.module.css";
@@ -27,6 +28,7 @@ export function Shell() {
           </Link>
         </nav>
         <div className={styles.tools}>
+          <Who />
           <ThemeButton />
           <SignOutButton />
         </div>
@@ -52,11 +54,30 @@ function ThemeButton() {
   );
 }
 
+/** Who is signed in, where that is not always the same. */
+function Who() {
+  const { data: session } = useQuery(sessionQuery);
+  const { data: options } = useQuery(signInQuery);
+  if (!session || !options?.provider) return null;
+  const text = session.tenant === "" ? session.actor : `${session.actor} · ${session.tenant}`;
+  return (
+    <span className={styles.who} title={`Signed in as ${session.actor}, ${session.role}`}>
+      {text}
+    </span>
+  );
+}
+
 function SignOutButton() {
   const navigate = useNavigate();
+  const { data: options } = useQuery(signInQuery);
   const leave = useMutation({
-    mutationFn: signOut,
-    onSuccess: async () => {
+    mutationFn: async () => {
+      await signOut();
+      return options?.provider ? signOutAt(options.provider) : false;
+    },
+    onSuccess: async (elsewhere) => {
+      // The browser is on its way to the provider, which sends it back.
+      if (elsewhere) return;
       await navigate({ to: "/sign-in" });
       queries.clear();
     },

@@ -1,5 +1,6 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from "@tanstack/react-router";
-import { sessionQuery } from "@/features/session/api";
+import { sessionQuery, signInQuery } from "@/features/session/api";
+import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
@@ -12,15 +13,19 @@ const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound, e
 interface SignInSearch {
   next?: string | undefined;
   error?: string | undefined;
+  /** What the identity provider sends the browser back with, beside a code or an error. */
+  state?: string | undefined;
 }
 
 export const signInRoute = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
-  validateSearch: ({ next, error }: Record<string, unknown>): SignInSearch => ({
+  validateSearch: ({ next, error, state }: Record<string, unknown>): SignInSearch => ({
     // Only paths of this site: not //elsewhere.example. What is left out here would come through as it is.
     next: typeof next === "string" && /^\/(?![/\\])/.test(next) ? next : undefined,
     error: typeof error === "string" ? error : undefined,
+    // One of digits alone has become a number.
+    state: typeof state === "string" || typeof state === "number" ? String(state) : undefined,
   }),
   component: SignInPage,
 });
@@ -32,9 +37,11 @@ const signedIn = createRoute({
     try {
       await queries.query({ ...sessionQuery, staleTime: "static" });
     } catch (error) {
-      if (isSignedOut(error)) throw redirect({ to: "/sign-in", search: { next: location.href } });
-      throw error;
+      if (!isSignedOut(error)) throw error;
+      if (!(await renewed())) throw redirect({ to: "/sign-in", search: { next: location.href } });
     }
+    const { provider } = await queries.query({ ...signInQuery, staleTime: "static" });
+    if (provider) void keepSignedIn(provider);
   },
   component: Shell,
 });
@@ -71,10 +78,28 @@ export const router = createRouter({
   scrollRestoration: true,
 });
 
+/** Whether the session that is over could be followed by another without asking anybody. */
+async function renewed(): Promise<boolean> {
+  const { provider } = await queries.query({ ...signInQuery, staleTime: "static" });
+  return provider !== null && (await renewSession(provider));
+}
+
+let renewing: Promise<void> | undefined;
+
 onSignedOut(() => {
-  queries.removeQueries({ queryKey: sessionQuery.queryKey });
-  const { pathname, href } = router.state.location;
-  if (pathname !== "/sign-in") void router.navigate({ to: "/sign-in", search: { next: href } });
+  if (router.state.location.pathname === "/sign-in") return;
+  renewing ??= renewed()
+    .catch(() => false)
+    .then(async (again) => {
+      if (again) {
+        await queries.invalidateQueries();
+        return;
+      }
+      queries.removeQueries({ queryKey: sessionQuery.queryKey });
+      const { pathname, href } = router.state.location;
+      if (pathname !== "/sign-in") await router.navigate({ to: "/sign-in", search: { next: href } });
+    })
+    .finally(() => (renewing = undefined));
 });
 
 declare module "@tanstack/react-router" {

@@ -5,7 +5,14 @@ import { signInRoute } from "../router";
 
 export function SignInPage() {
   useTitle("Sign in");
-  const { next, error } = signInRoute.useSearch();
+  const { next, error, state } = signInRoute.useSearch();
   const router = useRouter();
-  return <SignIn error={error} onSignedIn={() => router.history.push(next ?? "/studies")} />;
+  return (
+    <SignIn
+      error={error}
+      back={state !== undefined}
+      next={next ?? "/studies"}
+      onSignedIn={(to) => router.history.push(to)}
+    />
+  );
 }

@@ -1,66 +1,171 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useId, useRef, useState } from "react";
 import { Button } from "@/components/Button";
 import { Code } from "@/components/Message";
-import { sessionQuery, signIn } from "./api";
+import { ApiError, type Provider, type Session } from "@/lib/api/client";
+import { sessionQuery, signIn, signInQuery } from "./api";
+import { comeBack, enter, leaveFor } from "./provider";
 import styles from "./SignIn.module.css";
 
 const WHY: Record<string, string> = {
   invalid_login_code: "This login link was used before or is too old. Sign in with the token, or ask for a new link.",
 };
 
-/** Sign in with the administrator's token. `error` is the code of what went wrong with a login link. */
-export function SignIn({ error, onSignedIn }: { error?: string | undefined; onSignedIn: () => void }) {
-  const id = useId();
-  const [token, setToken] = useState("");
-  const queries = useQueryClient();
-  const attempt = useMutation({
-    mutationFn: signIn,
-    onSuccess: (session) => {
-      queries.setQueryData(sessionQuery.queryKey, session);
-      onSignedIn();
-    },
-  });
-  const fault = attempt.error?.message ?? (error === undefined ? "" : (WHY[error] ?? "Sign in to go on."));
+interface Props {
+  /** The code of what went wrong with a login link. */
+  error?: string | undefined;
+  /** Whether the identity provider has just sent the browser back. */
+  back: boolean;
+  /** Where to go afterwards. */
+  next: string;
+  onSignedIn: (next: string) => void;
+}
 
+/** Sign in at the identity provider, where the service has one, or with the administrator's token. */
+export function SignIn({ error, back, next, onSignedIn }: Props) {
+  const options = useQuery(signInQuery);
+  const queries = useQueryClient();
+  const done = (session: Session, to: string) => {
+    queries.setQueryData(sessionQuery.queryKey, session);
+    onSignedIn(to);
+  };
+  const why = error === undefined || back ? "" : (WHY[error] ?? "Sign in to go on.");
+  if (options.isPending) return <main className={styles.page} aria-busy="true" />;
+  const provider = options.data?.provider;
   return (
     <main className={styles.page}>
-      <form
-        className={styles.card}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (token.trim() !== "") attempt.mutate(token.trim());
-        }}
-      >
+      <div className={styles.card}>
         <img src="/favicon.svg" alt="" width="44" height="44" />
         <h1>Sign in to Trimtab</h1>
-        <div className={styles.field}>
-          <label htmlFor={id}>Administrator token</label>
-          <input
-            id={id}
-            type="password"
-            autoComplete="current-password"
-            required
-            value={token}
-            aria-invalid={fault !== ""}
-            aria-describedby={`${id}-fault`}
-            onChange={(event) => setToken(event.target.value)}
-          />
-          <p id={`${id}-fault`} className={styles.fault} role="alert">
-            {fault}
-          </p>
-        </div>
-        <Button kind="primary" type="submit" disabled={attempt.isPending}>
-          {attempt.isPending ? "Signing in …" : "Sign in"}
-        </Button>
-        <details className={styles.help}>
-          <summary>Where is the token?</summary>
-          <p>In the data folder of the service, in a file that only its user can read:</p>
-          <Code>{"cat ~/.local/share/trimtab/admin-token"}</Code>
-          <p>Or let the service make a one-time link:</p>
-          <Code>{"trimtab-service login-link"}</Code>
-        </details>
-      </form>
+        {provider ? (
+          <>
+            <ByProvider provider={provider} back={back} next={next} why={why} onSignedIn={done} />
+            {options.data?.token ? (
+              <details className={styles.help}>
+                <summary>With the administrator token</summary>
+                <ByToken why="" onSignedIn={(session) => done(session, next)} />
+              </details>
+            ) : null}
+          </>
+        ) : (
+          <>
+            <ByToken why={why} onSignedIn={(session) => done(session, next)} />
+            <details className={styles.help}>
+              <summary>Where is the token?</summary>
+              <p>In the data folder of the service, in a file that only its user can read:</p>
+              <Code>{"cat ~/.local/share/trimtab/admin-token"}</Code>
+              <p>Or let the service make a one-time link:</p>
+              <Code>{"trimtab-service login-link"}</Code>
+            </details>
+          </>
+        )}
+      </div>
     </main>
+  );
+}
+
+interface ByProviderProps {
+  provider: Provider;
+  back: boolean;
+  next: string;
+  why: string;
+  onSignedIn: (session: Session, next: string) => void;
+}
+
+function ByProvider({ provider, back, next, why, onSignedIn }: ByProviderProps) {
+  const [afterwards, setAfterwards] = useState(next);
+  const leave = useMutation({ mutationFn: () => leaveFor(provider, next) });
+  const arrive = useMutation({
+    mutationFn: async () => {
+      const to = await comeBack(provider);
+      setAfterwards(to);
+      return { session: await enter(provider), to };
+    },
+    onSuccess: ({ session, to }) => onSignedIn(session, to),
+  });
+  const choose = useMutation({
+    mutationFn: (tenant: string) => enter(provider, tenant),
+    onSuccess: (session) => onSignedIn(session, afterwards),
+  });
+  const begun = useRef(false);
+  const come = arrive.mutate;
+  useEffect(() => {
+    // Once: the code in the address is good for one exchange.
+    if (!back || begun.current) return;
+    begun.current = true;
+    come();
+  }, [back, come]);
+
+  const tenants = tenantsToChoose(arrive.error);
+  const fault = choose.error ?? (tenants.length > 0 ? null : arrive.error) ?? leave.error;
+  if (tenants.length > 0) {
+    return (
+      <>
+        <p id="tenants">You are a member of several tenants. Which one is it to be?</p>
+        <div className={styles.choice} role="group" aria-labelledby="tenants">
+          {tenants.map((tenant) => (
+            <Button key={tenant} disabled={choose.isPending} onClick={() => choose.mutate(tenant)}>
+              {tenant}
+            </Button>
+          ))}
+        </div>
+        <p className={styles.fault} role="alert">
+          {fault?.message}
+        </p>
+      </>
+    );
+  }
+  const busy = arrive.isPending || leave.isPending || (back && arrive.isIdle);
+  return (
+    <>
+      <Button kind="primary" disabled={busy} onClick={() => leave.mutate()}>
+        {busy ? "Signing in …" : "Sign in with your account"}
+      </Button>
+      <p className={styles.fault} role="alert">
+        {fault?.message ?? why}
+      </p>
+    </>
+  );
+}
+
+function tenantsToChoose(error: Error | null): string[] {
+  if (!(error instanceof ApiError) || error.code !== "tenant_required") return [];
+  const named = error.data["tenants"];
+  return Array.isArray(named) ? named.filter((name) => typeof name === "string") : [];
+}
+
+function ByToken({ why, onSignedIn }: { why: string; onSignedIn: (session: Session) => void }) {
+  const id = useId();
+  const [token, setToken] = useState("");
+  const attempt = useMutation({ mutationFn: signIn, onSuccess: onSignedIn });
+  const fault = attempt.error?.message ?? why;
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (token.trim() !== "") attempt.mutate(token.trim());
+      }}
+    >
+      <div className={styles.field}>
+        <label htmlFor={id}>Administrator token</label>
+        <input
+          id={id}
+          type="password"
+          autoComplete="current-password"
+          required
+          value={token}
+          aria-invalid={fault !== ""}
+          aria-describedby={`${id}-fault`}
+          onChange={(event) => setToken(event.target.value)}
+        />
+        <p id={`${id}-fault`} className={styles.fault} role="alert">
+          {fault}
+        </p>
+      </div>
+      <Button kind="primary" type="submit" disabled={attempt.isPending}>
+        {attempt.isPending ? "Signing in …" : "Sign in"}
+      </Button>
+    </form>
   );
 }

@@ -9,8 +9,15 @@ export const sessionQuery = queryOptions({
   retry: false,
 });
 
+/** How people sign in here. */
+export const signInQuery = queryOptions({
+  queryKey: ["sign-in"],
+  queryFn: () => unwrap(api.GET("/api/v1/sign-in")),
+  staleTime: Infinity,
+});
+
 export function signIn(token: string) {
-  return unwrap(api.POST("/api/v1/session", { body: { token } }));
+  return unwrap(api.POST("/api/v1/session", { body: { token, tenant: "" } }));
 }
 
 export function signOut() {

@@ -16,6 +16,7 @@ export type TrialDetail = Schemas["TrialDetail"];
 export type TrialState = Schemas["TrialState"];
 export type Agent = Schemas["ListedAgent"];
 export type Session = Schemas["Session"];
+export type Provider = Schemas["Provider"];
 export type Fault = Schemas["Fault"];
 export type Scalar = number | string | boolean;
 export type Configuration = Record<string, Scalar>;
@@ -27,12 +28,14 @@ export const api = createClient<paths>({ baseUrl: "/", headers: { "X-Trimtab-Con
 export class ApiError extends Error {
   readonly code: string;
   readonly status: number;
+  readonly data: Record<string, unknown>;
 
-  constructor(message: string, code: string, status: number) {
+  constructor(message: string, code: string, status: number, data: Record<string, unknown> = {}) {
     super(message);
     this.name = "ApiError";
     this.code = code;
     this.status = status;
+    this.data = data;
   }
 }
 
@@ -57,6 +60,7 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
       fault.detail ?? `The service answered with status ${response.status}.`,
       fault.code ?? "unknown",
       response.status,
+      fault.data,
     );
   }
   return data as T;

@@ -1,0 +1,54 @@
+"""A real browser, and the built console that it is to show."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# A machine that runs all tests at once is slow.
+PATIENCE = 30_000
+# For a module's `pytestmark`.
+NEEDS_BROWSER = [
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the console is not tested"),
+    pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is not installed: the console is not tested"),
+]
+
+
+def build_console() -> None:
+    """Builds the console where it was not built."""
+    if not (WEB / "dist" / "index.html").exists():
+        if not (WEB / "node_modules").exists():
+            subprocess.run(["npm", "ci"], cwd=WEB, check=True)
+        subprocess.run(["npm", "run", "build"], cwd=WEB, check=True)
+
+
+@contextmanager
+def started_browser() -> Iterator[Browser]:
+    """Chromium, without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+def open_page(context: BrowserContext) -> Page:
+    """A page that fails the test where one of its scripts raises."""
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
+    return page
