@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, leases, selectors
 from service.fleet.leases import Grant
-from service.fleet.models import Lease
+from service.fleet.models import Agent, Lease
 from service.pipeline import analysis, enqueue, report, studies, suggest
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
@@ -27,7 +27,9 @@ from tests.factories.domain import make_component, make_execution, make_spec, st
 AGENT = "agent-1"
 
 
-def register(principal: Principal, agent_id: str = AGENT, slots: int = 4, **component: Any) -> None:
+def register(
+    principal: Principal, agent_id: str = AGENT, slots: int = 4, session_id: str = "", **component: Any
+) -> None:
     agents.register(
         principal,
         agent_id=agent_id,
@@ -36,7 +38,7 @@ def register(principal: Principal, agent_id: str = AGENT, slots: int = 4, **comp
         slots=slots,
         labels={},
         components=[make_component(**component)],
-        session_id=uuid4().hex,
+        session_id=session_id or uuid4().hex,
     )
 
 
@@ -158,6 +160,36 @@ def test_studies_take_turns(principal: Principal, agent: str) -> None:
     assert fourth.study == first[0].study
 
 
+def test_an_agent_works_in_one_place_at_a_time(principal: Principal) -> None:
+    register(principal, session_id="here:1")
+    before = agents.known(principal, AGENT)
+    refused("agent_online_elsewhere", lambda: register(principal, session_id="there:2", slots=9))
+    after = agents.known(principal, AGENT)
+    assert (after.session_id, after.slots, after.last_seen_at) == ("here:1", before.slots, before.last_seen_at)
+    register(principal, session_id="here:3")  # it was started again
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    register(principal, session_id="there:2")  # and has moved
+    refused("agent_online_elsewhere", lambda: register(principal, session_id="here:4"))
+
+
+def test_of_two_agents_that_come_at_one_moment_one_is_refused(principal: Principal) -> None:
+    register(principal, session_id="gone:0")
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+
+    def come(number: int) -> str:
+        try:
+            register(principal, session_id=f"place{number}:1")
+        except TrimtabError as error:
+            return error.code
+        finally:
+            connection.close()
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = sorted(pool.map(come, range(4)))
+    assert answers == ["", *["agent_online_elsewhere"] * 3]
+
+
 def test_who_is_unknown_registers_first(principal: Principal) -> None:
     create(principal)
     with pytest.raises(NotFound) as caught:
@@ -239,7 +271,9 @@ def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Princip
     def fail(count: int, reason: str) -> None:
         for number in range(count):
             (grant,) = acquire(principal)
-            settle(principal, grant, "infeasible", reason=f"{reason}\noutput {number}")
+            # paths of the trials' folders do not make failures different
+            where = f"/state/leases/lease-{grant.lease}/work"
+            settle(principal, grant, "infeasible", reason=f"{where}: {reason}\noutput {number}")
 
     fail(9, "ran into its time limit")
     (grant,) = acquire(principal)
@@ -249,7 +283,9 @@ def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Princip
     fail(1, "exit code 1")
     paused = study(principal, name)
     assert paused.state == "PAUSED"
-    assert paused.state_reason.startswith("10 trials in a row are INFEASIBLE for the same reason: exit code 1")
+    assert paused.state_reason.startswith(
+        "10 trials in a row are INFEASIBLE for the same reason: /state/leases/lease-…/work: exit code 1"
+    )
     assert acquire(principal) == []
 
     studies.update_state(principal, name, "ACTIVE")
