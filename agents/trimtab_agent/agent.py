@@ -11,7 +11,7 @@ from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.errors import CallError
-from trimtab_agent.journal import Journal
+from trimtab_agent.journal import Journal, place
 from trimtab_agent.lease import Settlement
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
@@ -33,7 +33,8 @@ async def serve(config: Config, components: Mapping[str, Component], journal: Jo
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, list(components.values())) as control:
+    session = f"{place()}:{uuid.uuid4().hex}"
+    async with ControlPlane(config, journal.agent_id(), session, list(components.values())) as control:
         trials = TrialRunner(config, components, journal, runner, control)
         for entry in journal.entries():
             trials.resume(entry)
