@@ -6,15 +6,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, TrimtabError
-from service.fleet import agents, leases, selectors
+from service.fleet import agents, leases, selectors, tasks
 from service.fleet.leases import Grant
 from service.fleet.models import Agent, Lease
 from service.pipeline import analysis, enqueue, report, studies, suggest
@@ -80,7 +82,7 @@ def refused(code: str, call: Callable[[], object]) -> None:
 
 def expire(principal: Principal) -> None:
     access.rows(Lease, principal).filter(state="HELD").update(expires_at=Now() - timedelta(seconds=1))
-    leases.expire_overdue()
+    leases.expire(leases.overdue())
 
 
 def test_a_study_runs_on_an_agent_from_its_first_trial_to_its_last(principal: Principal, agent: str) -> None:
@@ -325,6 +327,65 @@ def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Princip
         settle(principal, grant, seconds=2.0)
     assert (trial(principal, name, 1).state, trial(principal, name, 1).agent) == ("COMPLETED", AGENT)
     assert study(principal, name).finished_count == 1
+
+
+@pytest.mark.parametrize("how", ["renew", "acquire"])
+def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, agent: str, how: str) -> None:
+    name = create(principal, parallelism=2)
+    grants = acquire(principal, 2)
+    expire(principal)
+    held = [grant.lease for grant in grants]
+    if how == "renew":
+        renewed = leases.renew(principal, agent_id=agent, leases=held)
+        assert (renewed.cancel, renewed.lost) == ([], [])
+    else:
+        assert acquire(principal, 2, held=grants) == []
+    assert study(principal, name).active_count == 2
+    for grant in grants:
+        found = trial(principal, name, grant.trial)
+        assert (found.state, found.attempt, found.agent) == ("ACTIVE", 1, AGENT)
+        settle(principal, grant, "failed", reason="a report that only a lease that is held may give")
+        assert trial(principal, name, grant.trial).attempt == 2
+
+
+def test_what_another_has_meanwhile_is_lost(principal: Principal, agent: str) -> None:
+    """And so is what would make more run than the study allows."""
+    register(principal, "agent-2")
+    name = create(principal, parallelism=2)
+    first, second = acquire(principal, 2)
+    expire(principal)
+    (taken,) = acquire(principal, 1, agent_id="agent-2")
+    assert taken.trial == first.trial
+    renewed = leases.renew(principal, agent_id=agent, leases=[first.lease, second.lease])
+    assert renewed.lost == [first.lease]
+    expire(principal)
+    others = acquire(principal, 2, agent_id="agent-2")
+    assert len(others) == 2
+    assert leases.renew(principal, agent_id=agent, leases=[second.lease]).lost == [second.lease]
+    assert study(principal, name).active_count == 2
+    refused("lease_lost", lambda: settle(principal, first))
+
+
+def test_a_service_that_was_away_gives_agents_time_to_be_heard(
+    principal: Principal, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = create(principal)
+    acquire(principal)
+    access.rows(Lease, principal).update(expires_at=Now() - timedelta(hours=1))
+    clock = [1000.0]
+    monkeypatch.setattr(tasks, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(tasks, "_watch", tasks._Watch())
+
+    def sweep_for(seconds: float) -> str:
+        for _ in range(int(seconds / 2)):
+            tasks.sweep()
+            clock[0] += 2
+        return str(trial(principal, name, 1).state)
+
+    assert sweep_for(settings.TRIMTAB_LEASE_SECONDS) == "ACTIVE"
+    clock[0] += 60  # the database was away
+    assert sweep_for(settings.TRIMTAB_LEASE_SECONDS) == "ACTIVE"
+    assert sweep_for(2) == "REQUESTED"
 
 
 def test_a_late_result_is_refused_once_another_has_the_trial(principal: Principal, agent: str) -> None:
