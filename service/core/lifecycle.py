@@ -43,8 +43,8 @@ class OperationState(StrEnum):
 
 
 class LeaseState(StrEnum):
-    """HELD until its agent settles it (SETTLED) or lets its time run out (EXPIRED). An agent that is heard again holds it
-    again, while nobody else has its trial."""
+    """HELD until its agent settles it (SETTLED) or lets its time run out (EXPIRED). An agent that is heard again holds
+    it again, while nobody else has its trial."""
 
     HELD = "HELD"
     SETTLED = "SETTLED"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from celery import shared_task
 from django.conf import settings
 
-from service.fleet import leases
+from service.fleet import leases, waiting
 
 # Seconds between two sweeps after which the service, or its database, has been away.
 _BREAK = 10.0
@@ -27,7 +27,7 @@ _watch = _Watch()
 
 @shared_task(name="service.fleet.tasks.sweep", ignore_result=True)
 def sweep() -> None:
-    """Take back the leases of agents that are silent.
+    """Take back the leases of agents that are silent, and say why trials wait for others.
 
     A service that was away has heard nobody: agents have the time of a lease to be heard again.
     """
@@ -38,3 +38,5 @@ def sweep() -> None:
     _watch.last = now
     if now - _watch.since >= settings.TRIMTAB_LEASE_SECONDS:
         leases.expire(late)
+    if now - _watch.since >= _BREAK:
+        waiting.tell()

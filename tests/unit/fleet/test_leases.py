@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, TrimtabError
-from service.fleet import agents, leases, selectors, tasks
+from service.fleet import agents, leases, selectors, tasks, waiting
 from service.fleet.leases import Grant
 from service.fleet.models import Agent, Lease
 from service.pipeline import analysis, enqueue, report, studies, suggest
@@ -152,6 +152,53 @@ def test_trials_go_to_agents_that_offer_what_they_need(
 ) -> None:
     create(principal, **execution)
     assert len(acquire(principal)) == granted
+
+
+@pytest.mark.parametrize(
+    ("execution", "reason"),
+    [
+        ({"component": "other"}, "Waits for an agent that offers component 'other'; those online offer compiler."),
+        (
+            {"digest": "d2"},
+            "Waits for an agent that offers component 'compiler' with digest d2; those online have d1 (agent-1).",
+        ),
+        (
+            {"application": "large"},
+            "Waits for an agent whose component 'compiler' has application 'large'; those online have small.",
+        ),
+    ],
+)
+def test_a_trial_says_why_no_agent_takes_it(
+    principal: Principal, agent: str, execution: dict[str, Any], reason: str
+) -> None:
+    name = create(principal, **execution)
+    waiting.tell()
+    before = study(principal, name).revision
+    assert trial(principal, name, 1).reason.startswith(reason)
+    waiting.tell()
+    assert study(principal, name).revision == before, "it is said once"
+    register(principal, "agent-2", **component_for(execution))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == ""
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == "Waits for an agent: none is online."
+    (grant,) = acquire(principal, agent_id="agent-2")
+    assert trial(principal, name, 1).reason == ""
+    leases.settle(principal, agent_id="agent-2", lease=grant.lease, outcome="failed", reason="disk full")
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == "disk full", "what went wrong is worth more"
+
+
+def component_for(execution: dict[str, Any]) -> dict[str, Any]:
+    """What an agent has to have for that."""
+    found = {key: value for key, value in execution.items() if key == "digest"}
+    if "component" in execution:
+        found["name"] = execution["component"]
+    if "application" in execution:
+        found["applications"] = [execution["application"]]
+    return found
 
 
 def test_studies_take_turns(principal: Principal, agent: str) -> None:
