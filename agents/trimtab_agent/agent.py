@@ -12,7 +12,7 @@ from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.credentials import Credentials, Enrolled
 from trimtab_agent.errors import CallError
-from trimtab_agent.journal import Journal
+from trimtab_agent.journal import Journal, place
 from trimtab_agent.lease import Settlement
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
@@ -38,7 +38,8 @@ async def serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with ControlPlane(config, journal.agent_id(), uuid.uuid4().hex, offered, credentials) as control:
+    session = f"{place()}:{uuid.uuid4().hex}"
+    async with ControlPlane(config, journal.agent_id(), session, offered, credentials) as control:
         trials = TrialRunner(config, components, journal, runner, control)
         for entry in journal.entries():
             trials.resume(entry)

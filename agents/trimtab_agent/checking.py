@@ -1,9 +1,12 @@
-"""`trimtab-agent check`: what the component files in a folder say."""
+"""`trimtab-agent check`: what the component files in a folder say, and whether this machine is fit for timings."""
 
+import os
 import shutil
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 
 from trimtab_agent.components.schema import Choices, Component, Parameter, Range, as_text
+from trimtab_agent.supervisor import quiet
 
 
 def describe(component: Component) -> str:
@@ -22,6 +25,26 @@ def describe(component: Component) -> str:
     lines.append(f"  metrics: {', '.join(f'{metric.name} ({metric.kind})' for metric in component.metrics.values())}")
     lines += [f"  warning: {program!r} is not in PATH on this machine" for program in sorted(_missing(component))]
     return "\n".join(lines)
+
+
+class Machine:
+    """This machine, looked at from here on."""
+
+    def __init__(self) -> None:
+        self._cpus = os.sched_getaffinity(0)
+        self._watch = quiet.Watch(self._cpus)
+        self._began = time.monotonic()
+
+    def remarks(self) -> Sequence[str]:
+        """What makes timings on it doubtful: its settings, and what went on since the first look, if that was long
+        enough."""
+        return [*quiet.setting(self._cpus).values(), *self._watch.doubts().values()]
+
+    def describe(self) -> str:
+        """The same for people, after a look of at least a quarter of a second."""
+        time.sleep(max(0.0, 1.25 * quiet.LEAST_TIME - (time.monotonic() - self._began)))
+        remarks = self.remarks()
+        return "\n".join(f"warning: timing: {remark}" for remark in remarks) or "timing: this machine is quiet enough"
 
 
 def _type(parameter: Parameter) -> str:

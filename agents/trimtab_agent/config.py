@@ -1,6 +1,7 @@
 """The agent's settings, checked."""
 
 import ipaddress
+import logging
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.runners.base import Runner
+
+logger = logging.getLogger(__name__)
 
 # where trials run
 RUNNERS = ("local", "slurm")
@@ -46,13 +49,25 @@ class Config:
     slurm_options: tuple[str, ...] = ()
 
 
-def make_runner(name: str, slurm_options: Sequence[str]) -> Runner:
-    """The runner of this name, one of `RUNNERS`.
+def make_runner(
+    name: str, slurm_options: Sequence[str], *, slots: int = 1, cores: int | None = None, memory: int = 0
+) -> Runner:
+    """The runner of this name, one of `RUNNERS`. The local one keeps this process off its trials' CPUs.
+
+    Args:
+        name: which one.
+        slurm_options: for sbatch.
+        slots: trials that may run at a time.
+        cores: for each of them (runners.cpus.share_out).
+        memory: bytes for each of them; 0: no limit.
 
     Raises:
         ConfigError: this machine or an option does not allow it.
     """
     if name == "slurm":
+        for option, given in (("--trial-cores", cores is not None), ("--trial-memory-mib", memory > 0)):
+            if given:
+                raise ConfigError(f"{option} has a meaning only with --runner local; Slurm's: --slurm-option")
         from trimtab_agent.runners import slurm, slurm_client
 
         slurm.check_options(slurm_options)
@@ -60,9 +75,15 @@ def make_runner(name: str, slurm_options: Sequence[str]) -> Runner:
         return slurm.SlurmRunner(slurm_options)
     if slurm_options:
         raise ConfigError(f"--slurm-option {slurm_options[0]!r} has a meaning only with --runner slurm")
+    from trimtab_agent.runners import cpus
     from trimtab_agent.runners.local import LocalRunner
 
-    return LocalRunner()
+    shares = cpus.share_out(slots, cores, cpus.cores(cpus.allowed()))
+    if shares.warning:
+        logger.warning("%s", shares.warning)
+    runner = LocalRunner(shares, memory)
+    os.sched_setaffinity(0, shares.spare)
+    return runner
 
 
 def choose_tls(

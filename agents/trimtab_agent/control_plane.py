@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -86,6 +87,11 @@ PASSING = {
 }
 CREDENTIALS = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 UNKNOWN_AGENT = "unknown_agent"
+# another process with this agent's identity is at work; unless that was one before this machine was started again, or
+# before the agent moved here, in which case the service forgets it within the time of a lease
+ELSEWHERE = "agent_online_elsewhere"
+ELSEWHERE_TIME = 60.0
+ELSEWHERE_PAUSE = 5.0
 
 OUTCOMES = {
     Outcome.COMPLETED: agent_pb2.SettleLeaseRequest.OUTCOME_COMPLETED,
@@ -174,9 +180,21 @@ class ControlPlane:
             components=[of_component(component) for component in self._components],
             session_id=self._session_id,
         )
-        answer = await self._call("Register", request)
+        answer = await self._register(request)
         self._registered = True
         return _seconds(answer.heartbeat_interval) or _seconds(answer.lease_time) / 3 or HEARTBEAT
+
+    async def _register(self, request: agent_pb2.RegisterRequest) -> Any:
+        """Where the service says that this agent works on another machine, that may be long gone: some patience."""
+        give_up = time.monotonic() + ELSEWHERE_TIME
+        while True:
+            try:
+                return await self._call("Register", request)
+            except CallRefusedError as error:
+                if error.code != ELSEWHERE or self._registered or time.monotonic() > give_up:
+                    raise
+                logger.warning("%s; trying again for %.0f s", error, max(0.0, give_up - time.monotonic()))
+                await asyncio.sleep(ELSEWHERE_PAUSE)
 
     async def acquire(self, count: int, wait: float, held: Sequence[str]) -> list[Lease]:
         """Up to `count` leases, as soon as there is work, or none after `wait` seconds."""

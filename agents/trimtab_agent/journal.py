@@ -11,10 +11,13 @@ A lease is journalled before its trial starts (whole or not at all; should a pow
 again), its settlement before it is reported (durably: what has been sent once is never sent differently).
 """
 
+import errno
 import fcntl
+import hashlib
 import logging
 import os
 import shutil
+import socket
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,13 @@ logger = logging.getLogger(__name__)
 
 # free bytes without which no further trial is taken on
 ROOM = 32 << 20
+
+
+def place() -> str:
+    """Where this process is: the same for all that could see each other's abstract sockets."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    network = Path("/proc/self/ns/net").readlink()
+    return hashlib.sha256(f"{boot} {network}".encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -55,6 +65,7 @@ class Journal:
         Raises:
             JournalError: it cannot be written, or another agent holds it.
         """
+        self._identity: socket.socket | None = None
         self.state = state
         self.leases = state / "leases"
         self.trash = state / "trash"
@@ -74,15 +85,35 @@ class Journal:
             shutil.rmtree(left, ignore_errors=True)
 
     def close(self) -> None:
-        """Lets another process have the state directory."""
+        """Lets another process have the state directory and the identity."""
+        if self._identity is not None:
+            self._identity.close()
         os.close(self._lock)
 
     def agent_id(self) -> str:
-        """The agent's identity: made up once, then the same for ever."""
+        """The agent's identity: made up once, then the same for ever. One process has it at a time: elsewhere than in
+        this `place` the service sees to that.
+
+        Raises:
+            JournalError: another process here has it, with a copy of the state directory.
+        """
         path = self.state / "agent-id"
         if not path.exists():
             write_atomically(path, uuid.uuid4().hex.encode(), durable=True)
-        return path.read_text(encoding="ascii").strip()
+        identity = path.read_text(encoding="ascii").strip()
+        if self._identity is None:
+            self._identity = socket.socket(socket.AF_UNIX)
+            try:
+                # a name that the kernel gives to one process, until that ends
+                self._identity.bind(f"\0trimtab-agent-{identity}")
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                raise JournalError(
+                    f"another agent works with the identity in {path}, of which this is a copy or the original; "
+                    "remove that file from the copy"
+                ) from None
+        return identity
 
     def has_room(self) -> bool:
         """Whether there is disk space for another trial."""

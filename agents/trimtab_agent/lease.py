@@ -56,8 +56,8 @@ class Settlement:
 
     @classmethod
     def of(cls, result: JobResult) -> Self:
-        """The report of a job's result."""
-        return cls(result.outcome, result.reason, result.metrics, result.elapsed)
+        """The report of a job's result. What makes a completed one doubtful is told as its reason."""
+        return cls(result.outcome, result.reason or result.doubt, result.metrics, result.elapsed)
 
     def to_json(self) -> str:
         """The stored form."""

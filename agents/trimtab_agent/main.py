@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent import config as configuration
+from trimtab_agent.checking import Machine, describe
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load_all
 from trimtab_agent.components.schema import Component
@@ -15,6 +16,7 @@ from trimtab_agent.credentials import Enrolled, TokenFile
 from trimtab_agent.errors import AgentError, ComponentError, ConfigError
 from trimtab_agent.policy import Policy
 from trimtab_agent.policy import load as load_policy
+from trimtab_agent.runners.base import Runner
 
 EXAMPLES = """\
 examples:
@@ -65,6 +67,21 @@ def parser() -> argparse.ArgumentParser:
         metavar="--NAME=VALUE",
         help="option of sbatch for every job, such as --slurm-option=--partition=short or --slurm-option=--exclusive; "
         "a trial's own options override it; may be repeated",
+    )
+
+    where.add_argument(
+        "--trial-cores",
+        type=_natural,
+        metavar="N",
+        help="cores that each trial has for itself, with the local runner; their hyper-threads belong to them, and the "
+        "agent keeps off them as far as it can; 0: trials may use all (default: the cores shared out among the slots)",
+    )
+    where.add_argument(
+        "--trial-memory-mib",
+        type=_positive,
+        metavar="N",
+        help="memory that a trial may take, with the local runner and where control groups can be used; one that needs "
+        "more is infeasible (default: no limit)",
     )
 
     run = commands.add_parser(
@@ -178,13 +195,16 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError("give --enrol or --token-file, not both")
     if settings.token_file:
         TokenFile(settings.token_file).token()
-    runner = configuration.make_runner(options.runner, options.slurm_option)
+    machine = Machine()
+    runner = _runner(options, settings.slots)
     components = _load(options.components, options.state_dir)
     # only here: they bring gRPC, which check and try do without
     from trimtab_agent.agent import serve
     from trimtab_agent.journal import Journal
 
     journal = Journal(settings.state)
+    for remark in machine.remarks():
+        logging.getLogger(__name__).warning("%s", remark)
     try:
         credentials = TokenFile(settings.token_file) if settings.token_file else Enrolled(settings.state)
         if settings.enrol is None:
@@ -195,15 +215,16 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from trimtab_agent.checking import describe
-
+    machine = Machine()
     for component in _load(options.components, options.state_dir).values():
         print(describe(component), end="\n\n")
+    print(machine.describe())
 
 
 def _try(options: argparse.Namespace) -> None:
     from trimtab_agent.trying import try_once
 
+    machine = Machine()
     given = Path(options.component)
     components = _load(given if given.is_file() else options.components, options.state_dir)
     component = next(iter(components.values())) if given.is_file() else components.get(options.component)
@@ -212,7 +233,9 @@ def _try(options: argparse.Namespace) -> None:
             f"{options.components} has no component {options.component!r}; it has {', '.join(components)}"
         )
     application = options.application or next(iter(component.applications))
-    runner = configuration.make_runner(options.runner, options.slurm_option)
+    runner = _runner(options, 1)
+    if options.runner == "local":
+        print(machine.describe())
     state = options.state_dir.absolute()
     done = try_once(component, application, options.set, state, options.build_cache_mib << 20, runner)
     sys.exit(0 if done else 1)
@@ -222,6 +245,20 @@ def _load(location: Path, state: Path) -> dict[str, Component]:
     if not location.exists():
         raise ConfigError(f"components {location}: no such file or folder")
     return load_all(location, Generator(state.absolute() / "generated"))
+
+
+def _runner(options: argparse.Namespace, slots: int) -> Runner:
+    memory = (options.trial_memory_mib or 0) << 20
+    return configuration.make_runner(
+        options.runner, options.slurm_option, slots=slots, cores=options.trial_cores, memory=memory
+    )
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 0")
+    return number
 
 
 def _positive(text: str) -> int:

@@ -117,5 +117,7 @@ def _print_result(folder: Path, spec: JobSpec, result: JobResult) -> None:
     if result.outcome is not Outcome.COMPLETED:
         print(f"reason: {result.reason}")
     print(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
+    if result.doubt:
+        print(f"warning: {result.doubt}")
     for name, value in result.metrics.items():
         print(f"metric {name} = {value:.9g}")

@@ -43,7 +43,8 @@ class OperationState(StrEnum):
 
 
 class LeaseState(StrEnum):
-    """HELD until its agent settles it (SETTLED) or lets its time run out (EXPIRED)."""
+    """HELD until its agent settles it (SETTLED) or lets its time run out (EXPIRED). An agent that is heard again holds
+    it again, while nobody else has its trial."""
 
     HELD = "HELD"
     SETTLED = "SETTLED"
@@ -89,7 +90,7 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
     "lease": {
         LeaseState.HELD: frozenset({LeaseState.SETTLED, LeaseState.EXPIRED}),
         # A result that came late, while the trial still waits for another agent.
-        LeaseState.EXPIRED: frozenset({LeaseState.SETTLED}),
+        LeaseState.EXPIRED: frozenset({LeaseState.SETTLED, LeaseState.HELD}),
     },
 }
 

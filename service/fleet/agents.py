@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from service.core.errors import InvalidInput, JsonValue, NotFound
+from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound
 from service.fleet.models import Agent
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
@@ -46,7 +46,7 @@ def register(
 ) -> Registration:
     """Make an agent known, or bring what is known of it up to date. Its leases outlive its restart.
 
-    Raises InvalidInput.
+    Raises InvalidInput, Conflict (`agent_online_elsewhere`).
     """
     check_identifier("agent_id", agent_id, 100, required=True)
     check_identifier("name", name, 200, required=True)
@@ -101,10 +101,37 @@ def seen(principal: Principal, agent: Agent) -> None:
 
 def _update(principal: Principal, agent_id: str, values: Mapping[str, object]) -> bool:
     with access.work(principal):
+        # its row is locked before it is looked at: of two that come at one moment one is the first
+        access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
+        if known := find(principal, agent_id):
+            _expect_here(known, str(values["session_id"]))
         updated = access.rows(Agent, principal).filter(agent_id=agent_id).update(**values, last_seen_at=Now())
         if updated:
             audit.record(principal, "agent.register", f"agent/{agent_id}", {"session": values["session_id"]})
     return bool(updated)
+
+
+def is_online(agent: Agent) -> bool:
+    """Whether it was heard of within the time of a lease. `agent` comes with the database's time."""
+    return agent.last_seen_at > agent.database_time - timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
+
+
+def _expect_here(agent: Agent, session_id: str) -> None:
+    """Refuse a second process with an agent's identity while the first one is at work on another machine.
+
+    On one machine a new process is the old one's successor: there the agents themselves see to it that there are not
+    two. A session is PLACE:PROCESS; one without a place may come from anywhere.
+    """
+    before, now = agent.session_id.partition(":"), session_id.partition(":")
+    if not before[1] or not now[1] or before[0] == now[0] or not is_online(agent):
+        return
+    seconds = (agent.database_time - agent.last_seen_at).total_seconds()
+    raise Conflict(
+        "agent_online_elsewhere",
+        f"Agent {agent.name!r} with the identity {agent.agent_id} works on another machine, and was heard of"
+        f" {max(seconds, 0):.0f} s ago. Give each agent a state directory of its own; from a copied one, remove the"
+        " file agent-id.",
+    )
 
 
 def _check_components(components: Sequence[Mapping[str, JsonValue]]) -> None:

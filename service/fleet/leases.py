@@ -83,6 +83,8 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
     open_leases = list(
         access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.HELD).select_related("trial")
     )
+    known = {str(lease.id) for lease in open_leases}
+    open_leases += _hold_again(principal, agent, [lease for lease in held if lease not in known])
     unheard = [lease for lease in open_leases if str(lease.id) not in set(held)]
     grants = _grant_again(principal, agent, unheard)
     wanted = min(count - len(grants), agent.slots - len(open_leases))
@@ -117,6 +119,8 @@ def renew(
     if ids:
         mine.update(expires_at=Now() + _lease_time())
         held = {lease.id: lease for lease in mine.select_related("trial", "study").defer("study__spec")}
+        missing = [text for text, lease_id in ids.items() if lease_id not in held]
+        held |= {lease.id: lease for lease in _hold_again(principal, agent, missing)}
     cancel: list[tuple[str, str]] = []
     lost: list[str] = []
     for text, lease_id in ids.items():
@@ -291,10 +295,15 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
     return stored.size
 
 
-def expire_overdue() -> None:
-    """Take leases back that were not renewed in time. Runs every two seconds; safe to run twice."""
-    overdue = access.system_rows(Lease).filter(state=LeaseState.HELD, expires_at__lt=Now())
-    for found in overdue.order_by("expires_at").select_related("agent"):
+def overdue() -> list[Lease]:
+    """Leases that were not renewed in time, with their agents."""
+    late = access.system_rows(Lease).filter(state=LeaseState.HELD, expires_at__lt=Now())
+    return list(late.order_by("expires_at").select_related("agent"))
+
+
+def expire(late: Sequence[Lease]) -> None:
+    """Take overdue leases back. Safe to run twice."""
+    for found in late:
         principal = Principal.system(found.tenant_id)
         with access.work(principal):
             try:
@@ -313,6 +322,34 @@ def expire_overdue() -> None:
             actions.conclude(
                 principal, study, "lease.expire", f"trial/{trial.number}", {"lease": str(lease.id)}, slot_freed=True
             )
+
+
+def _hold_again(principal: Principal, agent: Agent, leases: Sequence[str]) -> list[Lease]:
+    """Those of an agent's leases that had expired, since it could not be heard, and whose trials still wait for another
+    agent: held again, so that what runs goes on."""
+    ids = [lease for lease in map(_uuid, leases) if lease is not None]
+    if not ids:
+        return []
+    again = []
+    for found in access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids):
+        with access.work(principal):
+            try:
+                study = actions.lock_by_id(principal, found.study_id)
+                lease = _lock(principal, found.id)
+            except NotFound:
+                continue
+            full = study.active_count >= (study.parallelism or 0)
+            if lease.state != LeaseState.EXPIRED or full or not _is_untouched(lease):
+                continue
+            _return_trial(principal, study, lease)
+            check_step("lease", LeaseState.EXPIRED, LeaseState.HELD)
+            lease.state = LeaseState.HELD
+            lease.expires_at = study.database_time + _lease_time()
+            access.save(principal, lease, "state", "expires_at")
+            lease.study = study
+            actions.conclude(principal, study, "lease.renew", f"trial/{lease.trial.number}", {"lease": str(lease.id)})
+            again.append(lease)
+    return again
 
 
 def _candidates(principal: Principal, agent: Agent) -> list[int]:
@@ -404,11 +441,20 @@ def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -
 
 def _take_back(principal: Principal, study: Study, lease: Lease, outcome: Outcome) -> None:
     """Hold an expired lease again so that its late result counts, if the trial still waits for another agent."""
-    trial = lease.trial
-    untouched = trial.state == TrialState.REQUESTED and trial.attempt == lease.attempt + 1
-    if outcome not in ("completed", "infeasible") or not untouched:
+    if outcome not in ("completed", "infeasible") or not _is_untouched(lease):
         raise Conflict("lease_lost", f"Lease {lease.id} expired, and its trial was given to another agent or ended.")
     check_step("lease", LeaseState.EXPIRED, LeaseState.SETTLED)
+    _return_trial(principal, study, lease)
+
+
+def _is_untouched(lease: Lease) -> bool:
+    """Whether the trial of an expired lease still waits for another agent."""
+    return lease.trial.state == TrialState.REQUESTED and lease.trial.attempt == lease.attempt + 1
+
+
+def _return_trial(principal: Principal, study: Study, lease: Lease) -> None:
+    """Give an expired lease its trial back, with the attempt that this had seemed to cost."""
+    trial = lease.trial
     trial.attempt = lease.attempt
     trial.agent = lease.agent.name
     actions.step_trial(principal, study, trial, TrialState.ACTIVE)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
-from django.conf import settings
 from django.db.models import Count
 
 from service.core.errors import NotFound
@@ -32,8 +30,7 @@ def get_agent(principal: Principal, agent_id: str) -> Agent:
 def _judge(principal: Principal, found: Sequence[Agent]) -> list[Agent]:
     held = access.rows(Lease, principal).filter(state=LeaseState.HELD)
     busy = dict(held.values_list("agent_id").annotate(Count("pk")).order_by())
-    silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
     for agent in found:
         agent.busy = busy.get(agent.pk, 0)
-        agent.online = agent.last_seen_at > agent.database_time - silence
+        agent.online = agents.is_online(agent)
     return list(found)

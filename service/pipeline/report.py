@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from service.tenancy.principal import Principal
 MOST_ATTEMPTS = 3
 # After so many trials in a row with the same failure a study on agents waits for its user.
 MOST_SAME_FAILURES = 10
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +190,9 @@ def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial)
 
 
 def _kind(reason: str) -> str:
-    """What failures of the same kind have in common: the first line, without output that follows."""
-    return reason.partition("\n")[0]
+    """What failures of the same kind have in common: the first line, without output that follows, and without what is
+    each lease's own in the paths of files."""
+    return _UUID.sub("…", reason.partition("\n")[0])
 
 
 def prune(principal: Principal, study: Study, trial: Trial, seconds: float | None) -> bool:

@@ -1,5 +1,6 @@
 """The daemon against a real gRPC server with a far side of our own: the ordinary course of things."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import grpc
 import pytest
 
 from tests.agent.conftest import BASIC, AgentProcess, processes_of, run_agent_command, wait_until
-from tests.agent.far_side import FarSide, Outcome
+from tests.agent.far_side import FarSide, Outcome, refuse
 
 
 def test_registers_with_what_it_has(agent: AgentProcess, far_side: FarSide) -> None:
@@ -191,6 +192,42 @@ def test_two_agents_with_one_state(agent: AgentProcess, far_side: FarSide) -> No
     done = run_agent_command(["run", *options, "--components", str(agent.components), "--state-dir", str(agent.state)])
     assert done.returncode == 1
     assert "another agent works with" in done.stderr
+
+
+def test_two_agents_with_one_identity(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+    """With a copy of the state directory: on this machine the second ends at once."""
+    agent.start()
+    lease = far_side.offer("basic", application="slow")
+    far_side.wait_for(lambda: far_side.started.get(lease))
+    shutil.copytree(agent.state, tmp_path / "copy", ignore=shutil.ignore_patterns("alive"))
+    options = ["--server", f"127.0.0.1:{far_side.port}", "--token-file", str(agent.folder / "token")]
+    options += ["--components", str(agent.components), "--state-dir", str(tmp_path / "copy")]
+    done = run_agent_command(["run", *options])
+    assert done.returncode == 1
+    assert "another agent works with the identity in" in done.stderr
+    assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
+    assert len(far_side.registrations) == 1
+    assert len(far_side.settlements) == 1
+
+
+def test_refused_while_it_works_elsewhere(agent: AgentProcess, far_side: FarSide) -> None:
+    """The service says so; what it says may be of this agent's own past, so that it is asked again."""
+    refusals = [1]
+
+    def elsewhere(method: str, request: object, context: grpc.ServicerContext) -> None:
+        if method == "Register" and refusals:
+            refusals.pop()
+            refuse(
+                context, grpc.StatusCode.FAILED_PRECONDITION, "agent_online_elsewhere", "it works on another machine"
+            )
+
+    far_side.before = elsewhere
+    agent.start()
+    wait_until(lambda: "it works on another machine (agent_online_elsewhere); trying again for 60 s" in agent.log)
+    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+    place, _, process = far_side.registrations[0].session_id.partition(":")
+    assert len(place) == 16
+    assert len(process) == 32
 
 
 def test_unknown_agent_registers_again(agent: AgentProcess, far_side: FarSide) -> None:

@@ -56,6 +56,20 @@ def test_identity_lasts(tmp_path: Path) -> None:
     assert len(ids) == 1
 
 
+def test_one_process_for_each_identity(tmp_path: Path) -> None:
+    """Also where the state directory was copied."""
+    original, copy = Journal(tmp_path / "original"), Journal(tmp_path / "copy")
+    (copy.state / "agent-id").write_text(original.agent_id())
+    with pytest.raises(JournalError, match=r"another agent works with the identity in .*agent-id, of which this is a"):
+        copy.agent_id()
+    copy.close()
+    identity = original.agent_id()
+    original.close()
+    late = Journal(tmp_path / "copy")
+    assert late.agent_id() == identity
+    late.close()
+
+
 def test_one_agent_for_each_state_directory(journal: Journal) -> None:
     with pytest.raises(JournalError, match="another agent works with"):
         Journal(journal.state)

@@ -89,6 +89,11 @@ class JobSpec:
     grace: float = 2.0
     stream_limit: int = 2 << 20
     log_limit: int = 64 << 10
+    # the CPUs that it may use, for the local runner; none: those that its supervisor has
+    cpus: Sequence[int] = ()
+    # the control group that its supervisor is in, and the bytes of memory that this allows; empty, 0: none
+    cgroup: str = ""
+    memory_limit: int = 0
     # for batch runners
     own_env: Sequence[str] = ()
     scheduler_options: Sequence[str] = ()
@@ -110,6 +115,8 @@ class JobResult:
     node: str = field(default_factory=lambda: os.uname().nodename)
     # for people: seconds that the build took; None where there was none to do
     build_seconds: float | None = None
+    # why its timing may be wrong, in one line (supervisor.quiet); empty where nothing speaks against it
+    doubt: str = ""
 
     @classmethod
     def from_json(cls, text: str) -> Self:

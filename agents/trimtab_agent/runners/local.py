@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import logging
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +21,15 @@ from trimtab_agent.runners.base import (
     JobResult,
     JobSpec,
     JobState,
+    Json,
     Outcome,
     Runner,
     reserve_result,
     stored_result,
 )
+from trimtab_agent.runners.cgroups import Cgroups
+from trimtab_agent.runners.cpus import Cpus, Shares, allowed, cores, share_out
+from trimtab_agent.supervisor import cgroup
 from trimtab_agent.supervisor.files import write_atomically
 from trimtab_agent.supervisor.process import JOB_VARIABLE
 from trimtab_agent.supervisor.supervise import start_ticks
@@ -39,13 +45,14 @@ _ALIVE = "alive"
 
 class _Supervisor:
     """A supervisor process, which takes one job after another and ends when the agent does, or with its last job after
-    that."""
+    that. `group`: the control group that it and its trials are in; "" where there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: str) -> None:
+        self.group = group
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(theirs.fileno())],
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(theirs.fileno()), group],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -70,6 +77,12 @@ class _Supervisor:
         """Lets it end, after the job that it has."""
         self._socket.close()
 
+    def bury(self) -> None:
+        """Waits for its end, and removes what it leaves."""
+        self.process.wait()
+        if self.group:
+            cgroup.remove(self.group)
+
 
 class LocalRunner(Runner):
     """Jobs as processes.
@@ -78,10 +91,16 @@ class LocalRunner(Runner):
     reading its end tells when the job is over, without a question of process numbers and of whose child it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shares: Shares | None = None, memory: int = 0) -> None:
+        """`shares`: the CPUs of each trial that may run, all unless told otherwise. `memory`: bytes that a trial may
+        take, with its supervisor; 0: no limit."""
+        self._shares = shares or share_out(1, 0, cores(allowed()))
+        self._cgroups = Cgroups(memory)
         self._idle: list[_Supervisor] = []
         self._busy: dict[Path, _Supervisor] = {}
         self._cancelled: set[Path] = set()
+        # the CPUs of jobs that run
+        self._placed: dict[Path, Cpus] = {}
         self._warned = False
 
     async def submit(self, folder: Path, spec: JobSpec) -> None:
@@ -98,18 +117,35 @@ class LocalRunner(Runner):
         (folder / RUNNING).unlink(missing_ok=True)
         self._cancelled.discard(folder)
         reserve_result(folder)
-        write_atomically(folder / SPEC, marked(spec, folder).to_json().encode())
+        supervisor = self._supervisor()
+        try:
+            self._hand_over(folder, spec, supervisor)
+        except BaseException:
+            self._idle.append(supervisor)
+            self._placed.pop(folder, None)
+            raise
+
+    def _hand_over(self, folder: Path, spec: JobSpec, supervisor: _Supervisor) -> None:
+        self._placed[folder] = cpus = self._free_cpus()
+        limit = self._cgroups.memory if supervisor.group else 0
+        spec = replace(marked(spec, folder), cpus=sorted(cpus), cgroup=supervisor.group, memory_limit=limit)
+        write_atomically(folder / SPEC, spec.to_json().encode())
         pipe = folder / _ALIVE
         pipe.unlink(missing_ok=True)
         os.mkfifo(pipe, 0o600)
         # opening the other end waits for a reader
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            supervisor = self._supervisor()
             supervisor.take(folder)
             self._busy[folder] = supervisor
         finally:
             os.close(reader)
+
+    def _free_cpus(self) -> Cpus:
+        """A share that no running job has; that which has least of theirs, where an agent before this one, with other
+        shares, has left jobs running."""
+        taken = Counter(cpu for cpus in self._placed.values() for cpu in cpus)
+        return min(self._shares.trials, key=lambda share: sum(taken[cpu] for cpu in share))
 
     def _supervisor(self) -> _Supervisor:
         """One that is idle, or a new one: starting Python takes longer than all the rest between two trials."""
@@ -118,14 +154,15 @@ class LocalRunner(Runner):
             if supervisor.is_alive():
                 return supervisor
             supervisor.dismiss()
-        return _Supervisor()
+            supervisor.bury()
+        return _Supervisor(self._cgroups.make())
 
     def close(self) -> None:
         """Lets the idle supervisors end."""
         for supervisor in self._idle:
             supervisor.dismiss()
         for supervisor in self._idle:
-            supervisor.process.wait()
+            supervisor.bury()
         self._idle.clear()
 
     async def status(self, folder: Path) -> JobState:
@@ -136,6 +173,7 @@ class LocalRunner(Runner):
             return JobState.ABSENT
         try:
             if not _is_over(reader):
+                self._placed.setdefault(folder, frozenset(_spec(folder)["cpus"]))
                 return JobState.RUNNING
         finally:
             os.close(reader)
@@ -195,6 +233,7 @@ class LocalRunner(Runner):
                     loop.remove_reader(reader)
         finally:
             os.close(reader)
+        self._placed.pop(folder, None)
         if supervisor := self._busy.pop(folder, None):
             self._idle.append(supervisor)
 
@@ -245,8 +284,17 @@ def _signal(pid: int, number: int) -> None:
             raise
 
 
+def _spec(folder: Path) -> dict[str, Json]:
+    found: dict[str, Json] = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+    return found
+
+
 async def _kill_marked(folder: Path) -> None:
-    """Kills every process that carries the job's mark, until none is left (at most 2 s)."""
+    """Kills every process of a job whose supervisor is gone: those in its control group, and those that carry the job's
+    mark, until none is left (at most 2 s each)."""
+    if group := _spec(folder)["cgroup"]:
+        await asyncio.to_thread(cgroup.kill, group)
+        cgroup.remove(group)
     give_up = time.monotonic() + 2.0
     while found := _marked_processes(folder):
         if time.monotonic() > give_up:

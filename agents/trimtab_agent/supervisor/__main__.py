@@ -1,15 +1,15 @@
-"""`python -I -S .../supervisor SOCKET`, or `... FOLDER JOB RESTART NODE` in a batch job: small, because Python compiles
-the file that it is started with anew each time."""
+"""`python -I -S .../supervisor SOCKET GROUP`, or `... FOLDER JOB RESTART NODE` in a batch job: small, because Python
+compiles the file that it is started with anew each time."""
 
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-if len(sys.argv) == 2:
+if len(sys.argv) == 3:
     from trimtab_agent.supervisor.supervise import main
 
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])
 else:
     from trimtab_agent.supervisor.batch import run
 

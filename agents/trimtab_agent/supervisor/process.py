@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from trimtab_agent.supervisor.capture import Capture
@@ -106,6 +106,7 @@ def run(
     stdout: Sequence[Capture],
     stderr: Sequence[Capture],
     signals: Signals,
+    cpus: Collection[int] = (),
 ) -> Ended:
     """Runs a command to its end.
 
@@ -118,17 +119,22 @@ def run(
         stdout: take its standard output.
         stderr: take its standard error.
         signals: ends it early when they say so.
+        cpus: those that it and all its children may use; none: those that this process may.
 
     Raises:
         NotStartedError: the program or the folder is not there, or cannot be executed.
     """
+    own = os.sched_getaffinity(0)
     try:
         os.chdir(cwd)
         program = _find(argv[0], env.get("PATH", os.defpath))
         out, out_writer = _pipe()
         err, err_writer = _pipe()
-        started = time.monotonic()
         try:
+            if cpus:
+                # inherited by the child, which is born where it is to run
+                _pin(cpus)
+            started = time.monotonic()
             pid = os.posix_spawn(
                 program,
                 list(argv),
@@ -148,6 +154,8 @@ def run(
             os.close(err)
             raise
         finally:
+            if cpus:
+                os.sched_setaffinity(0, own)
             os.close(out_writer)
             os.close(err_writer)
     except OSError as error:
@@ -255,6 +263,13 @@ def _kill_group(pid: int, number: int) -> None:
     # there may be nothing left of it, or nothing but what runs as another user
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def _pin(cpus: Collection[int]) -> None:
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        raise OSError(error.errno, f"CPUs {sorted(cpus)} may not be used: {error.strerror}") from None
 
 
 def _pipe() -> tuple[int, int]:

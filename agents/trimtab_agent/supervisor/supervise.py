@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trimtab_agent.supervisor import process
+from trimtab_agent.supervisor import cgroup, process, quiet
 from trimtab_agent.supervisor.capture import Capture, last_lines
 from trimtab_agent.supervisor.files import sync_folder, write_atomically
 
@@ -32,14 +32,17 @@ class TrialOverError(Exception):
         super().__init__(reason)
 
 
-def main(number: int) -> None:
+def main(number: int, group: str) -> None:
     """Runs the trials whose folders come in through a socket, until the agent has closed its end of it.
 
     Args:
         number: the socket's. Each message is a folder's path, with the writing end of a pipe: while that is open, the
             agent knows that the trial is being worked on.
+        group: the control group that this process and all its trials are in; empty: none.
     """
     os.set_inheritable(number, False)
+    if group:
+        cgroup.enter(group)
     process.adopt_orphans()
     signals = process.Signals()
     with socket.socket(fileno=number) as agent:
@@ -114,6 +117,9 @@ class Supervisor:
         self.build_lock: int | None = None
         # why the application's output could not be kept; empty: it was
         self.output_failure = ""
+        self.cpus = frozenset(spec["cpus"] or os.sched_getaffinity(0))
+        # what makes its timing doubtful, by kind: the latest of its runs that has it
+        self.doubts: dict[str, str] = {}
 
     def run(self) -> dict[str, Any]:
         """The result, as runners.base.JobResult has it."""
@@ -131,6 +137,9 @@ class Supervisor:
                 os.close(self.build_lock)
         if self.signals.stopped and outcome != "completed":
             outcome, reason = "cancelled", "cancelled"
+        if self.elapsed:
+            for remark in (*quiet.setting(self.cpus).values(), *self.doubts.values()):
+                self.log.add(f"[warning: {remark}]\n".encode())
         if reason:
             self.log.add(f"[{outcome}] {reason}\n".encode())
         self.log.close()
@@ -141,6 +150,7 @@ class Supervisor:
             "elapsed": self.elapsed,
             "node": self.node,
             "build_seconds": self.build_seconds,
+            "doubt": quiet.text(self.doubts),
         }
 
     # -- steps
@@ -196,6 +206,7 @@ class Supervisor:
     def _run_application(self, deadline: float) -> process.Ended:
         spec = self.spec
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
+        watch = quiet.Watch(self.cpus)
         began = time.monotonic()
         self._tell_elapsed(f"{began}")
         try:
@@ -210,6 +221,7 @@ class Supervisor:
                 capture.close()
         self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
+        self.doubts |= watch.doubts()
         self._tell_elapsed("-")
         if ended.timed_out:
             raise TrialOverError("infeasible", self._with_output(f"did not end within {spec['timeout']:g} s"))
@@ -240,6 +252,8 @@ class Supervisor:
         self.log.add(f"$ {_shown(argv)}\n".encode())
         self.log.forget()
         sinks = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
+        group = self.spec["cgroup"]
+        killed = cgroup.memory_kills(group) if group else 0
         try:
             ended = process.run(
                 argv,
@@ -250,11 +264,16 @@ class Supervisor:
                 stdout=sinks[0],
                 stderr=sinks[1],
                 signals=self.signals,
+                cpus=self.spec["cpus"],
             )
         except process.NotStartedError as error:
             raise TrialOverError("failed", f"{step}: {error}") from None
         if self.signals.stopped:
             raise TrialOverError("cancelled", "cancelled")
+        if group and cgroup.memory_kills(group) > killed:
+            limit = self.spec["memory_limit"] >> 20
+            reason = f"{step}: ran out of memory: it needs more than the {limit} MiB that a trial may have here"
+            raise TrialOverError("infeasible", self._with_output(reason))
         return ended
 
     def _with_output(self, reason: str) -> str:

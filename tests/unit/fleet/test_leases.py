@@ -6,17 +6,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, TrimtabError
-from service.fleet import agents, leases, selectors
+from service.fleet import agents, leases, selectors, tasks, waiting
 from service.fleet.leases import Grant
-from service.fleet.models import Lease
+from service.fleet.models import Agent, Lease
 from service.pipeline import analysis, enqueue, report, studies, suggest
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
@@ -27,7 +29,9 @@ from tests.factories.domain import make_component, make_execution, make_spec, st
 AGENT = "agent-1"
 
 
-def register(principal: Principal, agent_id: str = AGENT, slots: int = 4, **component: Any) -> None:
+def register(
+    principal: Principal, agent_id: str = AGENT, slots: int = 4, session_id: str = "", **component: Any
+) -> None:
     agents.register(
         principal,
         agent_id=agent_id,
@@ -36,7 +40,7 @@ def register(principal: Principal, agent_id: str = AGENT, slots: int = 4, **comp
         slots=slots,
         labels={},
         components=[make_component(**component)],
-        session_id=uuid4().hex,
+        session_id=session_id or uuid4().hex,
     )
 
 
@@ -78,7 +82,7 @@ def refused(code: str, call: Callable[[], object]) -> None:
 
 def expire(principal: Principal) -> None:
     access.rows(Lease, principal).filter(state="HELD").update(expires_at=Now() - timedelta(seconds=1))
-    leases.expire_overdue()
+    leases.expire(leases.overdue())
 
 
 def test_a_study_runs_on_an_agent_from_its_first_trial_to_its_last(principal: Principal, agent: str) -> None:
@@ -150,12 +154,89 @@ def test_trials_go_to_agents_that_offer_what_they_need(
     assert len(acquire(principal)) == granted
 
 
+@pytest.mark.parametrize(
+    ("execution", "reason"),
+    [
+        ({"component": "other"}, "Waits for an agent that offers component 'other'; those online offer compiler."),
+        (
+            {"digest": "d2"},
+            "Waits for an agent that offers component 'compiler' with digest d2; those online have d1 (agent-1).",
+        ),
+        (
+            {"application": "large"},
+            "Waits for an agent whose component 'compiler' has application 'large'; those online have small.",
+        ),
+    ],
+)
+def test_a_trial_says_why_no_agent_takes_it(
+    principal: Principal, agent: str, execution: dict[str, Any], reason: str
+) -> None:
+    name = create(principal, **execution)
+    waiting.tell()
+    before = study(principal, name).revision
+    assert trial(principal, name, 1).reason.startswith(reason)
+    waiting.tell()
+    assert study(principal, name).revision == before, "it is said once"
+    register(principal, "agent-2", **component_for(execution))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == ""
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == "Waits for an agent: none is online."
+    (grant,) = acquire(principal, agent_id="agent-2")
+    assert trial(principal, name, 1).reason == ""
+    leases.settle(principal, agent_id="agent-2", lease=grant.lease, outcome="failed", reason="disk full")
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == "disk full", "what went wrong is worth more"
+
+
+def component_for(execution: dict[str, Any]) -> dict[str, Any]:
+    """What an agent has to have for that."""
+    found = {key: value for key, value in execution.items() if key == "digest"}
+    if "component" in execution:
+        found["name"] = execution["component"]
+    if "application" in execution:
+        found["applications"] = [execution["application"]]
+    return found
+
+
 def test_studies_take_turns(principal: Principal, agent: str) -> None:
     names = [create(principal, parallelism=3) for _ in range(3)]
     first = acquire(principal, 3)
     assert sorted(grant.study for grant in first) == sorted(names)
     (fourth,) = acquire(principal, 1, held=first)
     assert fourth.study == first[0].study
+
+
+def test_an_agent_works_in_one_place_at_a_time(principal: Principal) -> None:
+    register(principal, session_id="here:1")
+    before = agents.known(principal, AGENT)
+    refused("agent_online_elsewhere", lambda: register(principal, session_id="there:2", slots=9))
+    after = agents.known(principal, AGENT)
+    assert (after.session_id, after.slots, after.last_seen_at) == ("here:1", before.slots, before.last_seen_at)
+    register(principal, session_id="here:3")  # it was started again
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    register(principal, session_id="there:2")  # and has moved
+    refused("agent_online_elsewhere", lambda: register(principal, session_id="here:4"))
+
+
+def test_of_two_agents_that_come_at_one_moment_one_is_refused(principal: Principal) -> None:
+    register(principal, session_id="gone:0")
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+
+    def come(number: int) -> str:
+        try:
+            register(principal, session_id=f"place{number}:1")
+        except TrimtabError as error:
+            return error.code
+        finally:
+            connection.close()
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = sorted(pool.map(come, range(4)))
+    assert answers == ["", *["agent_online_elsewhere"] * 3]
 
 
 def test_who_is_unknown_registers_first(principal: Principal) -> None:
@@ -239,7 +320,9 @@ def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Princip
     def fail(count: int, reason: str) -> None:
         for number in range(count):
             (grant,) = acquire(principal)
-            settle(principal, grant, "infeasible", reason=f"{reason}\noutput {number}")
+            # paths of the trials' folders do not make failures different
+            where = f"/state/leases/lease-{grant.lease}/work"
+            settle(principal, grant, "infeasible", reason=f"{where}: {reason}\noutput {number}")
 
     fail(9, "ran into its time limit")
     (grant,) = acquire(principal)
@@ -249,7 +332,9 @@ def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Princip
     fail(1, "exit code 1")
     paused = study(principal, name)
     assert paused.state == "PAUSED"
-    assert paused.state_reason.startswith("10 trials in a row are INFEASIBLE for the same reason: exit code 1")
+    assert paused.state_reason.startswith(
+        "10 trials in a row are INFEASIBLE for the same reason: /state/leases/lease-…/work: exit code 1"
+    )
     assert acquire(principal) == []
 
     studies.update_state(principal, name, "ACTIVE")
@@ -289,6 +374,65 @@ def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Princip
         settle(principal, grant, seconds=2.0)
     assert (trial(principal, name, 1).state, trial(principal, name, 1).agent) == ("COMPLETED", AGENT)
     assert study(principal, name).finished_count == 1
+
+
+@pytest.mark.parametrize("how", ["renew", "acquire"])
+def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, agent: str, how: str) -> None:
+    name = create(principal, parallelism=2)
+    grants = acquire(principal, 2)
+    expire(principal)
+    held = [grant.lease for grant in grants]
+    if how == "renew":
+        renewed = leases.renew(principal, agent_id=agent, leases=held)
+        assert (renewed.cancel, renewed.lost) == ([], [])
+    else:
+        assert acquire(principal, 2, held=grants) == []
+    assert study(principal, name).active_count == 2
+    for grant in grants:
+        found = trial(principal, name, grant.trial)
+        assert (found.state, found.attempt, found.agent) == ("ACTIVE", 1, AGENT)
+        settle(principal, grant, "failed", reason="a report that only a lease that is held may give")
+        assert trial(principal, name, grant.trial).attempt == 2
+
+
+def test_what_another_has_meanwhile_is_lost(principal: Principal, agent: str) -> None:
+    """And so is what would make more run than the study allows."""
+    register(principal, "agent-2")
+    name = create(principal, parallelism=2)
+    first, second = acquire(principal, 2)
+    expire(principal)
+    (taken,) = acquire(principal, 1, agent_id="agent-2")
+    assert taken.trial == first.trial
+    renewed = leases.renew(principal, agent_id=agent, leases=[first.lease, second.lease])
+    assert renewed.lost == [first.lease]
+    expire(principal)
+    others = acquire(principal, 2, agent_id="agent-2")
+    assert len(others) == 2
+    assert leases.renew(principal, agent_id=agent, leases=[second.lease]).lost == [second.lease]
+    assert study(principal, name).active_count == 2
+    refused("lease_lost", lambda: settle(principal, first))
+
+
+def test_a_service_that_was_away_gives_agents_time_to_be_heard(
+    principal: Principal, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = create(principal)
+    acquire(principal)
+    access.rows(Lease, principal).update(expires_at=Now() - timedelta(hours=1))
+    clock = [1000.0]
+    monkeypatch.setattr(tasks, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(tasks, "_watch", tasks._Watch())
+
+    def sweep_for(seconds: float) -> str:
+        for _ in range(int(seconds / 2)):
+            tasks.sweep()
+            clock[0] += 2
+        return str(trial(principal, name, 1).state)
+
+    assert sweep_for(settings.TRIMTAB_LEASE_SECONDS) == "ACTIVE"
+    clock[0] += 60  # the database was away
+    assert sweep_for(settings.TRIMTAB_LEASE_SECONDS) == "ACTIVE"
+    assert sweep_for(2) == "REQUESTED"
 
 
 def test_a_late_result_is_refused_once_another_has_the_trial(principal: Principal, agent: str) -> None:

@@ -1,0 +1,375 @@
+"""The local runner's own: CPUs, control groups, memory. What it has in common with every runner is tested in
+tests/contract/test_runners.py."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import AgentProcess, run_agent_command, wait_until
+from tests.agent.far_side import FarSide, Outcome
+from trimtab_agent.errors import ConfigError
+from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, stored_result
+from trimtab_agent.runners.base import Outcome as Ended
+from trimtab_agent.runners.cgroups import Cgroups
+from trimtab_agent.runners.cpus import Cpus, as_list, cores, share_out
+from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.supervisor import cgroup
+
+MIB = 1 << 20
+# touches every page of so many MiB
+EAT = "import sys; eaten = bytearray(int(sys.argv[1]) << 20); eaten[::4096] = b'x' * len(eaten[::4096]); print('ate')"
+# which CPUs it and a thread of it may use
+WHERE = "import os; print('cpus', *sorted(os.sched_getaffinity(0)))"
+
+
+def sets(*cpus: Sequence[int]) -> list[Cpus]:
+    return [frozenset(one) for one in cpus]
+
+
+# -- which CPUs
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Callable[..., Path]:
+    """/sys/devices/system/cpu of another machine."""
+
+    def make(siblings: dict[int, str], packages: dict[int, int] | None = None) -> Path:
+        for cpu, threads in siblings.items():
+            folder = tmp_path / f"cpu{cpu}" / "topology"
+            folder.mkdir(parents=True)
+            (folder / "thread_siblings_list").write_text(threads + "\n")
+            if packages:
+                (folder / "physical_package_id").write_text(f"{packages[cpu]}\n")
+        return tmp_path
+
+    return make
+
+
+def test_cores_hold_their_hyper_threads(topology: Callable[..., Path]) -> None:
+    place = topology({0: "0,4", 1: "1,5", 2: "2,6", 3: "3,7", 4: "0,4", 5: "1,5", 6: "2,6", 7: "3,7"})
+    assert cores(frozenset(range(8)), place) == sets([0, 4], [1, 5], [2, 6], [3, 7])
+    assert cores(frozenset([1, 4, 5]), place) == sets([4], [1, 5]), "those that are not allowed are left out"
+
+
+def test_cores_of_a_package_stay_together(topology: Callable[..., Path]) -> None:
+    place = topology({n: f"{n - n % 2}-{n - n % 2 + 1}" for n in range(8)}, {n: n // 2 % 2 for n in range(8)})
+    assert cores(frozenset(range(8)), place) == sets([0, 1], [4, 5], [2, 3], [6, 7])
+
+
+def test_without_topology_each_cpu_is_a_core(tmp_path: Path) -> None:
+    assert cores(frozenset([3, 1]), tmp_path) == sets([1], [3])
+
+
+def test_this_machines_cores_are_all_its_cpus() -> None:
+    allowed = frozenset(os.sched_getaffinity(0))
+    known = cores(allowed)
+    assert frozenset().union(*known) == allowed
+    assert sum(len(core) for core in known) == len(allowed)
+
+
+FOUR = sets([0, 4], [1, 5], [2, 6], [3, 7])
+ALL = frozenset(range(8))
+
+
+@pytest.mark.parametrize(
+    ("slots", "count", "trials", "spare"),
+    [
+        (1, None, [ALL], ALL),
+        (2, None, sets([0, 4, 1, 5], [2, 6, 3, 7]), ALL),
+        (3, None, FOUR[:3], FOUR[3]),
+        (1, 1, FOUR[:1], ALL - FOUR[0]),
+        (2, 1, FOUR[:2], FOUR[2] | FOUR[3]),
+        (2, 2, sets([0, 4, 1, 5], [2, 6, 3, 7]), ALL),
+        (2, 0, [ALL, ALL], ALL),
+    ],
+)
+def test_shares(slots: int, count: int | None, trials: list[Cpus], spare: Cpus) -> None:
+    shares = share_out(slots, count, FOUR)
+    assert (list(shares.trials), shares.spare, shares.warning) == (trials, spare, "")
+
+
+def test_more_slots_than_cores() -> None:
+    shares = share_out(5, None, FOUR)
+    assert list(shares.trials) == [ALL] * 5
+    assert shares.warning.startswith("5 slots share 4 cores, so that trials disturb each other's timing")
+    with pytest.raises(ConfigError, match="--trial-cores 3 with 2 slots needs 6 cores; the agent may use 4"):
+        share_out(2, 3, FOUR)
+
+
+def test_lists_of_cpus() -> None:
+    assert as_list(frozenset([0, 1, 2, 4, 6, 7])) == "0-2,4,6-7"
+
+
+# -- jobs
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[..., tuple[Path, JobSpec]]:
+    """Makes a job's folder, and its specification."""
+
+    def make(name: str, *command: str, **fields: object) -> tuple[Path, JobSpec]:
+        folder = tmp_path / "jobs" / name
+        (folder / "work").mkdir(parents=True)
+        environment = {"PATH": os.environ["PATH"]}
+        spec = JobSpec(
+            name=name,
+            work=str(folder / "work"),
+            cwd=str(folder / "work"),
+            command=command,
+            env=environment,
+            base_env=environment,
+            timeout=60.0,
+            metrics=[{"name": "seconds", "kind": "wall_time"}],
+            required=["seconds"],
+            params={},
+            python=sys.executable,
+            grace=0.3,
+        )
+        return folder, replace(spec, **fields)  # type: ignore[arg-type]
+
+    return make
+
+
+async def run(runner: LocalRunner, folder: Path, spec: JobSpec) -> JobResult:
+    await runner.submit(folder, spec)
+    return await asyncio.wait_for(runner.wait(folder), 30)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  the condition is in the file system
+            await asyncio.sleep(0.01)
+
+
+def cpus_told(folder: Path) -> list[list[int]]:
+    """What WHERE has printed in a job, of builds and header commands too."""
+    lines = (folder / "log").read_text().splitlines()
+    return [[int(word) for word in line.split()[1:]] for line in lines if line.startswith("cpus")]
+
+
+@pytest.fixture
+def two() -> list[int]:
+    """Two CPUs."""
+    found = sorted(os.sched_getaffinity(0))
+    if len(found) < 2:
+        pytest.skip("pinning needs two CPUs")
+    return found[:2]
+
+
+async def test_each_trial_has_its_own_cpus(
+    two: list[int], job: Callable[..., tuple[Path, JobSpec]], tmp_path: Path
+) -> None:
+    """From build to metric; with as many as may run; and again, when one has ended."""
+    runner = LocalRunner(share_out(2, 1, sets(two[:1], two[1:])))
+    gate = 'until [ -e "$0" ]; do sleep 0.02; done; exec "$@"'
+    jobs = []
+    for name in "abc":
+        opened = tmp_path / name
+        command = ["sh", "-c", gate, str(opened), sys.executable, "-c", WHERE]
+        where = [sys.executable, "-c", WHERE]
+        entry = str(tmp_path / "builds" / name)
+        build = BuildSpec(entry, [where], {"PATH": os.environ["PATH"]}, 30.0, 1 << 30)
+        jobs.append((opened, *job(name, *command, header=[where], build=build)))
+    for _, folder, spec in jobs[:2]:
+        await runner.submit(folder, spec)
+    gate_a, folder_a, _ = jobs[0]
+    gate_a.touch()
+    assert (await asyncio.wait_for(runner.wait(folder_a), 20)).outcome is Ended.COMPLETED
+    await runner.submit(jobs[2][1], jobs[2][2])
+    for opened, folder, _ in jobs[1:]:
+        opened.touch()
+        assert (await asyncio.wait_for(runner.wait(folder), 20)).outcome is Ended.COMPLETED
+    runner.close()
+    first, second, third = (cpus_told(folder) for _, folder, _ in jobs)
+    assert first == [two[:1]] * 3
+    assert second == [two[1:]] * 3
+    assert third == [two[:1]] * 3
+
+
+async def test_what_runs_keeps_its_cpus_when_the_agent_is_another(
+    two: list[int], job: Callable[..., tuple[Path, JobSpec]]
+) -> None:
+    shares = share_out(2, 1, sets(two[:1], two[1:]))
+    before, after = LocalRunner(shares), LocalRunner(shares)
+    folder, spec = job("a", "sleep", "60")
+    await before.submit(folder, spec)
+    await after.status(folder)
+    other, other_spec = job("b", sys.executable, "-c", WHERE)
+    await run(after, other, other_spec)
+    assert cpus_told(other) == [two[1:]]
+    await after.cancel(folder)
+    third, third_spec = job("c", sys.executable, "-c", WHERE)
+    await run(after, third, third_spec)
+    assert cpus_told(third) == [two[:1]]
+    await before.wait(folder)
+    before.close()
+    after.close()
+
+
+async def test_cpus_that_are_gone_are_the_machines_fault(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+    runner = LocalRunner(share_out(1, 1, sets([1023], [0])))
+    folder, spec = job("a", "true")
+    result = await run(runner, folder, spec)
+    assert result.outcome is Ended.FAILED
+    assert "'true' cannot be started: CPUs [1023] may not be used: Invalid argument" in result.reason
+    runner.close()
+
+
+def test_the_agent_keeps_off_its_trials_cpus(two: list[int], agent: AgentProcess, far_side: FarSide) -> None:
+    component = "name: where\nparameters: {x: {type: int, min: 0, max: 9, default: 1, env: X}}\n"
+    component += f"applications: {{main: {{command: [{sys.executable}, -c, {json.dumps(WHERE)}]}}}}\n"
+    component += "metrics: {cpu: {type: regex, pattern: 'cpus (\\d+)$'}}\n"
+    (agent.components / "where.yaml").write_text(component)
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, two)
+    try:
+        agent.start("--trial-cores", "1")
+    finally:
+        os.sched_setaffinity(0, before)
+    settled = far_side.outcome(far_side.offer("where", metrics=("cpu",)))
+    assert settled.outcome == Outcome.OUTCOME_COMPLETED, settled.reason
+    assert agent.process
+    if len(cores(frozenset(two))) == 2:
+        assert settled.metrics["cpu"] == two[0]
+        assert os.sched_getaffinity(agent.process.pid) == {two[1]}
+
+
+def test_options_that_mean_nothing(agent: AgentProcess) -> None:
+    many = str(2 * len(os.sched_getaffinity(0)))
+    for options, words in (
+        (["--trial-cores", many], f"--trial-cores {many} with 1 slot needs {many} cores; the agent may use "),
+        (["--trial-cores", "-1"], "-1 is not at least 0"),
+        (["--trial-memory-mib", "0"], "0 is not at least 1"),
+        (["--runner", "slurm", "--trial-cores", "1"], "--trial-cores has a meaning only with --runner local"),
+        (["--runner", "slurm", "--trial-memory-mib", "9"], "--trial-memory-mib has a meaning only with --runner local"),
+    ):
+        done = run_agent_command(["try", "basic", "--components", str(agent.components), *options])
+        assert done.returncode == 2
+        assert words in done.stderr
+
+
+# -- control groups
+
+
+@pytest.fixture
+def grouped() -> Iterator[None]:
+    """Control groups can be made here. At the test's end none is left."""
+    made = Cgroups(64 * MIB).make()
+    if not made:
+        pytest.skip("control groups with a limit of memory cannot be made here; the tests without them are run")
+    place = Path(made).parent
+    cgroup.remove(made)
+    before = set(place.glob("trimtab-*"))
+    yield
+    assert set(place.glob("trimtab-*")) <= before
+
+
+async def test_out_of_memory_is_the_configurations_fault(
+    grouped: None, job: Callable[..., tuple[Path, JobSpec]]
+) -> None:
+    runner = LocalRunner(memory=96 * MIB)
+    folder, spec = job("fits", sys.executable, "-c", EAT, "40")
+    assert (await run(runner, folder, spec)).outcome is Ended.COMPLETED
+    needs = "ran out of memory: it needs more than the 96 MiB that a trial may have here"
+    folder, spec = job("eats", "sh", "-c", 'echo begun; "$0" -c "$1" 200; exit 0', sys.executable, EAT)
+    result = await run(runner, folder, spec)
+    assert result.outcome is Ended.INFEASIBLE
+    assert result.reason.startswith(f"command: {needs}\nbegun"), "also where the program passes it over"
+    build = BuildSpec(
+        str(folder.parent / "builds" / "key"), [[sys.executable, "-c", EAT, "200"]], dict(spec.env), 30.0, 1 << 30
+    )
+    folder, spec = job("builds", "true", build=build)
+    result = await run(runner, folder, spec)
+    assert (result.outcome, result.reason) == (Ended.INFEASIBLE, f"build: {needs}")
+    folder, spec = job("again", sys.executable, "-c", EAT, "40")
+    assert (await run(runner, folder, spec)).outcome is Ended.COMPLETED, "nothing of it stays with the supervisor"
+    runner.close()
+
+
+async def test_a_limit_goes_with_the_trial_when_its_agent_is_gone(
+    grouped: None, job: Callable[..., tuple[Path, JobSpec]]
+) -> None:
+    first, second = LocalRunner(memory=96 * MIB), LocalRunner(memory=96 * MIB)
+    folder, spec = job("a", "sh", "-c", 'until [ -e open ]; do sleep 0.02; done; "$0" -c "$1" 200', sys.executable, EAT)
+    await first.submit(folder, spec)
+    await second.status(folder)
+    (folder / "work" / "open").touch()
+    result = await asyncio.wait_for(second.wait(folder), 20)
+    assert result.outcome is Ended.INFEASIBLE
+    assert "ran out of memory" in result.reason
+    await first.wait(folder)
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("memory", [0, 96 * MIB])
+async def test_what_hides_from_a_killed_supervisor_is_found(
+    grouped: None, job: Callable[..., tuple[Path, JobSpec]], memory: int
+) -> None:
+    """A process without the trial's mark, in a session of its own, whose parents have all ended."""
+    runner = LocalRunner(memory=memory)
+    folder, spec = job("a", "sh", "-c", "env -i setsid sleep 61 & echo $! > hidden; touch begun; sleep 60")
+    await runner.submit(folder, spec)
+    await until((folder / "work" / "begun").exists)
+    hidden = int((folder / "work" / "hidden").read_text())
+    os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
+    result = await asyncio.wait_for(runner.wait(folder), 10)
+    assert result.reason == "the trial's supervisor process was killed"
+    wait_until(lambda: not Path(f"/proc/{hidden}").exists() or "Z" in _state(hidden))
+    runner.close()
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_groups_of_dead_agents_are_cleared_away(grouped: None, agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start("--trial-memory-mib", "200")
+    far_side.outcome(far_side.offer("basic"))
+    mine = Path(Cgroups(64 * MIB).make())
+    assert agent.process
+    left = list(mine.parent.glob(f"trimtab-{agent.process.pid}-*"))
+    assert len(left) == 1
+    agent.kill()
+    wait_until(lambda: not cgroup.processes(str(left[0])))
+    Cgroups(64 * MIB)
+    assert not left[0].exists()
+    assert mine.exists(), "its agent, this process, lives"
+    cgroup.remove(str(mine))
+
+
+async def test_without_control_groups_it_goes_on_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, job: Callable[..., tuple[Path, JobSpec]]
+) -> None:
+    """Where this machine has them, it is told that none is mounted."""
+    monkeypatch.setattr("trimtab_agent.runners.cgroups._mounts", list)
+    runner = LocalRunner(memory=64 * MIB)
+    for name in "ab":
+        folder, spec = job(name, sys.executable, "-c", EAT, "100")
+        assert (await run(runner, folder, spec)).outcome is Ended.COMPLETED
+    folder, spec = job("killed", "sh", "-c", "touch begun; setsid sleep 60 & sleep 60")
+    await runner.submit(folder, spec)
+    await until((folder / "work" / "begun").exists)
+    os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
+    assert (await asyncio.wait_for(runner.wait(folder), 10)).outcome is Ended.FAILED
+    (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert told.startswith("no control groups for trials (none is mounted): no limit of memory holds, and trials are ")
+    assert stored_result(folder) is None
+    runner.close()
+
+
+def test_a_place_where_no_group_can_be_made(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    place = Path("/sys/fs/cgroup/trimtab-none")
+    monkeypatch.setattr("trimtab_agent.runners.cgroups._mounts", lambda: [(place, "/", {"memory"})])
+    assert Cgroups(64 * MIB).make() == ""
+    assert "no control groups for trials (/sys/fs/cgroup/trimtab-none" in caplog.text

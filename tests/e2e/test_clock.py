@@ -1,0 +1,80 @@
+"""Clocks that jump, of the agent's machine and of the service's: no trial is lost, none is counted twice."""
+
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trimtab
+from tests.e2e.test_faults import TIMES, wait_until_finished
+from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
+from tests.factories.clock import Clock
+from tests.factories.service import EmbeddedService, wait_for
+
+TRIALS = 20
+DELAY = 0.15
+# an hour forth, three back, and to where it was
+JUMPS = {5: 3600, 10: -7200, 15: 0}
+
+
+@pytest.fixture
+def clock() -> Iterator[Clock]:
+    made = Clock()
+    yield made
+    made.close()
+
+
+def test_the_clock_is_one_that_jumps(clock: Clock) -> None:
+    environment = {**os.environ, **clock.variables}
+    for offset in (0, 3600, -7200):
+        clock.set(offset)
+        told = subprocess.run(["date", "+%s"], env=environment, capture_output=True, check=True).stdout
+        assert abs(int(told) - time.time() - offset) < 60
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("whose", ["agent", "service"])
+def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
+    runs = tmp_path / "runs"
+    components = write_component(tmp_path / "components", runs, delay=DELAY)
+    service_clock = clock.variables if whose == "service" else {}
+    with EmbeddedService(tmp_path / "service", {**TIMES, **service_clock}) as service:
+        with monkeypatch.context() as patch:
+            for name, text in clock.variables.items() if whose == "agent" else ():
+                patch.setenv(name, text)
+            agent = RealAgent(tmp_path, service.grpc_address, service.data_dir / "admin-token", components, slots=2)
+        with agent, trimtab.Client(service.grpc_address, token=service.token) as client:
+            study = client.create_study(
+                "clock",
+                objectives=[trimtab.Minimize("value")],
+                algorithm="random",
+                component=COMPONENT,
+                application=APPLICATION,
+                parallelism=2,
+                max_trials=TRIALS,
+                seed=1,
+            )
+            for threshold, offset in JUMPS.items():
+                wait_until_finished(study, threshold, service, agent)
+                clock.set(offset)
+            wait_until_finished(study, TRIALS, service, agent)
+            wait_for(lambda: study.refresh().state == "COMPLETED", 30, "the study completes")
+            trials = study.trials()
+            assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))
+            assert Counter(trial.state for trial in trials) == {"COMPLETED": TRIALS}
+            assert study.status.finished_count == TRIALS
+            for trial in trials:
+                assert trial.metrics == {"value": pytest.approx(value(trial.params))}
+                assert trial.seconds is not None
+                assert DELAY <= trial.seconds < 60
+            ran = Counter(runs.read_text().splitlines())
+            assert set(ran) == {f"{trial.params['x']!r} {trial.params['n']}" for trial in trials}
+            if whose == "agent":
+                assert set(ran.values()) == {1}, "the agent goes by clocks that do not jump"
+            else:
+                # leases seem to have run out: some may have been granted again
+                assert sum(ran.values()) <= TRIALS + 2 * len(JUMPS)
