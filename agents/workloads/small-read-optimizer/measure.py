@@ -19,7 +19,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -128,14 +128,6 @@ class BenchError(Exception):
     """A part did not start, or a run went wrong."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """What one run gave."""
-
-    seconds: float
-    prefetched: int
-
-
 class Bench:
     """A service and an agent with this workload, in a folder, for the length of a `with`; and runs without them."""
 
@@ -185,20 +177,17 @@ class Bench:
         environment["LD_PRELOAD"] = ":".join(item.format(**places) for item in COMPONENT["preload"])
         return [item.format(**places) for item in described["command"]], {**os.environ, **environment}
 
-    def run(self, application: str, values: Values | None) -> Run:
-        """One run, now; None: with the optimizer switched off."""
+    def run(self, application: str, values: Values | None) -> float:
+        """The seconds of one run, now; None: with the optimizer switched off."""
         work = self.folder / "work"
         work.mkdir(exist_ok=True)
-        (work / "counters").unlink(missing_ok=True)
         command, environment = self.command(application, work)
         chosen = {"SRO_ENABLE": "0"} if values is None else dict(zip(PARAMETERS, map(str, values), strict=True))
         (self.build() / "files" / "data").read_bytes()  # into memory, as the component's header does
         done = subprocess.run(command, env={**environment, **chosen}, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BenchError(f"{application} ended with status {done.returncode}: {done.stderr}")
-        counters = work / "counters"
-        prefetched = json.loads(counters.read_text())["prefetched_bytes"] if counters.exists() else 0
-        return Run(float(json.loads(done.stdout)["seconds"]), prefetched)
+        return float(json.loads(done.stdout)["seconds"])
 
     def in_turns(
         self, application: str, contenders: Sequence[Values | None], rounds: int
@@ -212,7 +201,7 @@ class Bench:
             for number in range(rounds):
                 random.Random(number).shuffle(order)
                 for values in order:
-                    measured[values].append(self.run(application, values).seconds)
+                    measured[values].append(self.run(application, values))
                     bar.advance(task)
         return {values: statistics.median(seconds) for values, seconds in measured.items()}
 
@@ -321,7 +310,7 @@ def best_of(grid: Path) -> Values:
 def noise(bench: Bench, options: argparse.Namespace) -> None:
     """The comparison of chapter 5, measured. Repetitions are the outermost loop, so that time disturbs all alike."""
     spaces = [float(text) for text in options.runs.split(",")]
-    run_seconds = statistics.median(bench.run(NOISY, default()).seconds for _ in range(options.rounds))
+    run_seconds = statistics.median(bench.run(NOISY, default()) for _ in range(options.rounds))
     screen.print(f"{NOISY} with the defaults, without noise: {run_seconds:.2f} s")
     described = study_file.load(WORKLOAD / "study.yml")
     described = replace(described, algorithm="gp", max_trials=options.trials, final_check=None, application=NOISY)

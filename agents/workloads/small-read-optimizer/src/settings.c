@@ -107,7 +107,7 @@ void sro_read_settings(void)
 
 void sro_write_counters(void)
 {
-    if (!sro_settings.counters[0] || !atomic_load(&sro_counters.files))
+    if (!sro_settings.counters[0] || !(atomic_load(&sro_counters.reads) + atomic_load(&sro_counters.missed)))
         return;
     int before = errno;
     char line[512];

@@ -7,9 +7,9 @@
  *
  * What has been asked for is not asked for again until a quarter of the machine's memory has been asked for.
  *
- * Hooks run in the middle of anything: of the application's malloc, of a signal handler, of a thread that is cancelled
- * or jumps out. Therefore memory comes from mmap, no lock is ever waited for (a read that finds it taken is not recorded),
- * and a hook that interrupts another one in its own thread does nothing. */
+ * Hooks run in the middle of anything: of the application's malloc, of a signal handler, even one that has interrupted
+ * another hook or jumps out of it. Therefore memory comes from mmap, and no lock is ever waited for: a read that finds it
+ * taken is not recorded. */
 
 #define _GNU_SOURCE
 #include "sro.h"
@@ -65,9 +65,6 @@ static size_t bin_places; /* a power of 2 */
 static uint64_t most_asked;
 static atomic_uint_fast64_t asked_bytes; /* in this epoch */
 static atomic_uint asked_epoch;
-
-/* initial-exec: a thread's first access to it must not allocate */
-static __thread bool inside __attribute__((tls_model("initial-exec")));
 
 static bool try_lock(atomic_bool *lock)
 {
@@ -309,8 +306,10 @@ static int meaning(int descriptor)
     bool watched = S_ISREG(found.st_mode) && found.st_size >= LEAST_SIZE && flags >= 0 && !(flags & O_DIRECT) &&
                    below(descriptor);
     int place = watched ? place_of(&found) : -1;
-    if (watched && place < 0)
-        return IGNORED; /* the table was busy: the next read asks again */
+    if (watched && place < 0) { /* the table was busy: the next read asks again */
+        atomic_fetch_add(&sro_counters.missed, 1);
+        return IGNORED;
+    }
     known = watched ? place + FIRST : IGNORED;
     atomic_store_explicit(&descriptors[descriptor], (unsigned short)known, memory_order_release);
     return known;
@@ -358,23 +357,15 @@ static void note(int descriptor, off_t offset, size_t bytes)
 
 void sro_note(int descriptor, off_t offset, size_t bytes)
 {
-    if (inside)
-        return;
     int before = errno;
-    inside = true;
     note(descriptor, offset, bytes);
-    inside = false;
     errno = before;
 }
 
 bool sro_watches(int descriptor)
 {
-    if (inside)
-        return false;
     int before = errno;
-    inside = true;
     bool watched = meaning(descriptor) >= FIRST;
-    inside = false;
     errno = before;
     return watched;
 }
@@ -405,7 +396,6 @@ void sro_start(void)
 void sro_start_forked(void)
 {
     memset(&sro_counters, 0, sizeof sro_counters);
-    inside = false;
     /* what another thread was at when this process was made is half done: such files are seen as new ones */
     for (int i = 0; i < FILES; i++) {
         struct file *file = &files[i];

@@ -39,7 +39,7 @@ extern struct counters sro_counters;
 /* Reads the environment; says on standard error, once for all processes that inherit it, what is wrong with it. */
 void sro_read_settings(void);
 
-/* Appends the counters to their file as one line of JSON, unless nothing was counted, and sets them to 0. */
+/* Appends the counters to their file as one line of JSON, unless no read was seen, and sets them to 0. */
 void sro_write_counters(void);
 
 /* Makes ready. In a process that was forked: what other threads were at is forgotten, counters are 0. */
