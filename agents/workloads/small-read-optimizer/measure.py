@@ -7,6 +7,7 @@ write the same file at three rates of arrival; what they recommend is measured a
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -354,30 +356,30 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
 def disturbed(bench: Bench, interval: float) -> Iterator[None]:
     """Two writers and a reader come every `interval` seconds, unless those before are still there."""
     over = threading.Event()
-    thread = threading.Thread(target=disturb, args=(bench, interval, over))
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        disturbance = pool.submit(disturb, bench, interval, over)
+        try:
+            yield
+        finally:
+            over.set()
+        disturbance.result()
 
 
 def disturb(bench: Bench, interval: float, over: threading.Event) -> None:
     """Until `over`: as `disturbed`. All programs have ended when it returns."""
     arrival = time.monotonic()
-    number = 0
+    seeds = itertools.count(1)
     while not over.is_set():
         running = []
         for place, application in enumerate(NOISE):
             work = bench.folder / f"noise-{place}"
             work.mkdir(exist_ok=True)
             command, environment = bench.command(application, work)
-            command[-1:-1] = ["-s", str(number := number + 1)]
+            command[-1:-1] = ["-s", str(next(seeds))]
             running.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
-        for process in running:
-            if process.wait():
-                raise BenchError(f"{process.args!r} ended with status {process.returncode}")
+        statuses = [process.wait() for process in running]
+        if any(statuses):
+            raise BenchError(f"the noise ended with status {statuses}")
         arrival = max(arrival + interval, time.monotonic())
         over.wait(arrival - time.monotonic())
 

@@ -3,9 +3,9 @@
  *     fakeapp --create SIZE FILE          make the file, unless it is there
  *     fakeapp [OPTIONS] FILE              read it (or write it, -x), print seconds and counts as JSON
  *
- * The file is cut into L chunks; in the middle of each lies its lead. Leads take turns: `r` operations of w to W bytes are
- * made around the lead, each within half the scatter S before or after it, then the lead moves on by `l`, within its
- * chunk, and the next one has its turn, until there were N operations.
+ * The file is cut into L chunks; in the middle of each lies its lead. Leads take turns: `r` operations of w to W bytes
+ * are made around the lead, each within half the scatter S before or after it, then the lead moves on by `l`, within
+ * its chunk, and the next one has its turn, until there were N operations.
  *
  * Every byte of the file follows from its offset, so whatever is read is checked, and whatever is written changes
  * nothing: readers and writers may run on one file at once. Status 0: done; 1: wrong data was read; 2: wrong arguments;
@@ -189,7 +189,8 @@ static void read_by_parts(struct worker *of, uint64_t offset, size_t bytes, bool
             parts[count] = (struct iovec){of->buffer + given, some};
             given += some;
         }
-        ssize_t found = positioned ? preadv(of->file, parts, count, (off_t)(offset + done)) : readv(of->file, parts, count);
+        ssize_t found =
+            positioned ? preadv(of->file, parts, count, (off_t)(offset + done)) : readv(of->file, parts, count);
         expect_bytes(found);
         done += (size_t)found;
     }

@@ -2,7 +2,7 @@
  *
  * Descriptors are looked at when they are first read from, so it does not matter by which function, or process, a file
  * was opened; only that descriptors are closed has to be seen. Positions are asked of the system, so seeking, dup and
- * fork need not be seen either. Not seen: mmap, stdio other than fread, io_uring and aio, system calls made directly. */
+ * fork need not be seen either. Not seen: mmap, stdio other than fread, io_uring, aio, system calls made directly. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE

@@ -68,7 +68,9 @@ static bool read_path(const char *name, char *value)
     if (!text || !*text)
         return true;
     if (text[0] == '/' && strlen(text) < PATH_MAX) {
-        strcpy(value, text);
+        /* without links, as the system names open files; what is not there yet is taken as it is written */
+        if (!realpath(text, value))
+            strcpy(value, text);
         for (size_t last = strlen(value) - 1; last > 0 && value[last] == '/'; last--)
             value[last] = 0;
         return true;

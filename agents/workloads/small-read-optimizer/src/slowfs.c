@@ -2,8 +2,8 @@
  *
  *     slowfs [--latency US] [--bandwidth MB] FOLDER MOUNTPOINT COMMAND [ARGUMENT...]
  *
- * Every request that reaches the server is answered late: requests pass one after the other through a line of so many
- * MB (10^6 bytes) a second, and each answer takes so many microseconds more. What the kernel has in its page cache never
+ * Every request that reaches the server is answered late: requests pass one after the other through a line of so
+ * many MB (10^6 bytes) a second, and each answer takes so many microseconds more. What the kernel has in its page cache never
  * reaches the server. All servers of a FOLDER on one host share one line, which is what makes concurrent readers and
  * writers disturb each other. The files' own data should be in memory, so that the disk below has no part in this.
  *

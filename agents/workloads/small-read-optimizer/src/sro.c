@@ -1,15 +1,15 @@
 /* Watches the reads of each file, and prefetches zones that are read often (thesis, section 2.2).
  *
- * A file is divided into bins. Its last `sequence_length` accesses are kept as a FIFO, with their number in each bin. When
- * a bin has `cluster_threshold` of them, `prefetch_size` bytes around the last one are asked for, and the bin's count
- * begins anew. Asking means POSIX_FADV_WILLNEED: the system reads in the background, into its own page cache, from which
- * the application's reads are then served as ever. So nothing that is read can change, nor become stale.
+ * A file is divided into bins. Its last `sequence_length` accesses are kept as a FIFO, with their number in each bin.
+ * When a bin has `cluster_threshold` of them, `prefetch_size` bytes around the last one are asked for, and the bin's
+ * count begins anew. Asking means POSIX_FADV_WILLNEED: the system reads in the background, into its own page cache, from
+ * which the application's reads are then served as ever. So nothing that is read can change, nor become stale.
  *
  * What has been asked for is not asked for again until a quarter of the machine's memory has been asked for.
  *
  * Hooks run in the middle of anything: of the application's malloc, of a signal handler, even one that has interrupted
- * another hook or jumps out of it. Therefore memory comes from mmap, and no lock is ever waited for: a read that finds it
- * taken is not recorded. */
+ * another hook or jumps out of it. Therefore memory comes from mmap, and no lock is ever waited for: a read that finds
+ * it taken is not recorded. */
 
 #define _GNU_SOURCE
 #include "sro.h"
@@ -48,7 +48,6 @@ struct file {
     /* the window: bin of each of the last accesses, by number modulo its length; bins that occur in it, hashed */
     uint64_t *window, accesses;
     struct bin *bins;
-    size_t window_bytes;
     /* a bit for each page that was asked for */
     atomic_uint *asked;
     size_t words;
@@ -191,9 +190,9 @@ static bool prefetch(struct file *file, int descriptor, uint64_t offset, uint64_
     uint64_t size = now.st_size > 0 ? (uint64_t)now.st_size : 0, middle = offset + bytes / 2;
     uint64_t half = sro_settings.prefetch_size / 2;
     uint64_t begin = middle > half ? middle - half : 0;
-    uint64_t end = sro_settings.prefetch_size < size - (begin < size ? begin : size) ? begin + sro_settings.prefetch_size : size;
-    if (begin >= end)
+    if (begin >= size)
         return true;
+    uint64_t end = sro_settings.prefetch_size < size - begin ? begin + sro_settings.prefetch_size : size;
     atomic_fetch_add(&sro_counters.triggers, 1);
     if (atomic_load(&file->epoch) != atomic_load(&asked_epoch))
         clear_asked(file);
