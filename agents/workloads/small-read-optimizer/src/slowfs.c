@@ -3,9 +3,9 @@
  *     slowfs [--latency US] [--bandwidth MB] FOLDER MOUNTPOINT COMMAND [ARGUMENT...]
  *
  * Every request that reaches the server is answered late: requests pass one after the other through a line of so
- * many MB (10^6 bytes) a second, and each answer takes so many microseconds more. What the kernel has in its page cache never
- * reaches the server. All servers of a FOLDER on one host share one line, which is what makes concurrent readers and
- * writers disturb each other. The files' own data should be in memory, so that the disk below has no part in this.
+ * many MB (10^6 bytes) a second, and each answer takes so many microseconds more. What the kernel has in its page cache
+ * never reaches the server. All servers of a FOLDER on one host share one line, which is what makes concurrent readers
+ * and writers disturb each other. The files' own data should be in memory, so that the disk below has no part in this.
  *
  * The mount exists in a mount namespace that COMMAND alone shares, and ends with it, however it ends: nothing has to be
  * cleaned up. Works for root, and for others where they may create user namespaces. Files of the folder itself can be

@@ -2,8 +2,8 @@
  *
  * A file is divided into bins. Its last `sequence_length` accesses are kept as a FIFO, with their number in each bin.
  * When a bin has `cluster_threshold` of them, `prefetch_size` bytes around the last one are asked for, and the bin's
- * count begins anew. Asking means POSIX_FADV_WILLNEED: the system reads in the background, into its own page cache, from
- * which the application's reads are then served as ever. So nothing that is read can change, nor become stale.
+ * count begins anew. Asking means POSIX_FADV_WILLNEED: the system reads in the background, into its own page cache,
+ * from which the application's reads are then served as ever. So nothing that is read can change, nor become stale.
  *
  * What has been asked for is not asked for again until a quarter of the machine's memory has been asked for.
  *
