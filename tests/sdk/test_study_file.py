@@ -143,6 +143,8 @@ def test_a_component_s_parameters_are_changed_and_chosen(tmp_path: Path) -> None
     assert load(tmp_path, head).space(COMPONENT) == COMPONENT
     changed = load(tmp_path, head + "parameters: {inline: {max: 400}}\nonly: [inline]")
     assert changed.space(COMPONENT) == [trimtab.Int("inline", 10, 400, log=True, default=100)]
+    listed = load(tmp_path, head + "parameters: {inline: {type: ordinal, values: [10, 100], default: 10}}")
+    assert listed.space(COMPONENT) == [trimtab.Ordinal("inline", [10, 100], default=10), COMPONENT[1]]
     with pytest.raises(InvalidInput, match="parameters is 'inlin'; allowed: the component's own: inline, unroll"):
         load(tmp_path, head + "parameters: {inlin: {max: 400}}").space(COMPONENT)
     with pytest.raises(InvalidInput, match="only is 'x'"):

@@ -97,7 +97,10 @@ class StudyFile:
         for name, changes in self.parameters.items():
             if self.component is not None and name not in described:
                 raise InvalidInput.of("parameters", name, "the component's own: " + ", ".join(described))
-            described[name] = {**described.get(name, {}), **changes}
+            own = described.get(name, {})
+            # of another type, such as a list of values in place of a range, it is described anew
+            kept = own if changes.get("type", own.get("type")) == own.get("type") else {}
+            described[name] = {**kept, **changes}
         if self.only is not None:
             for name in self.only:
                 if name not in described:
