@@ -21,7 +21,7 @@ from trimtab.fleet import Agent, Component
 from trimtab.method import FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
-from trimtab.spec import StudyState
+from trimtab.spec import Placement, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -43,6 +43,7 @@ __all__ = [
     "Ordinal",
     "Parameter",
     "Params",
+    "Placement",
     "Policy",
     "Recommendation",
     "StudyState",
