@@ -248,7 +248,12 @@ async def test_script_options_and_environment(place: Path, slurm: Slurm) -> None
     [
         ({"scheduler_options": ["--partition=none"]}, "NotAccepted", "Invalid partition name specified"),
         ({"scheduler_options": ["--no-such-option"]}, "NotAccepted", "unrecognized option '--no-such-option'"),
-        ({"scheduler_options": ["--mem=99T"]}, "UnsuitableValue", "Requested node configuration is not available"),
+        ({"scheduler_options": ["--mem=99T"]}, "NotAccepted", "Requested node configuration is not available"),
+        (
+            {"scheduler_options": ["--mem=99T"], "asks": True},
+            "UnsuitableValue",
+            "Requested node configuration is not available",
+        ),
         ({"scheduler_options": ["--arr", "1-3"]}, "NotAccepted", "'--arr' is the runner's own; allowed: any option"),
         ({"directives": ["#BB a\ntouch x"]}, "UnsuitableValue", "is more than one line"),
         ({"directives": ["touch x"]}, "NotAccepted", "does not start with '#'"),
@@ -278,7 +283,7 @@ async def test_a_job_that_can_never_start(
     """Slurm takes it and lets it wait for ever."""
     monkeypatch.setattr(slurm_runner, "HOPELESS_TIME", 1.0)
     runner = SlurmRunner(options)
-    folder, spec = job(place, "a", "true", scheduler_options=trial)
+    folder, spec = job(place, "a", "true", scheduler_options=trial, asks=bool(trial))
     await runner.submit(folder, spec)
     result = await ended(runner, folder)
     assert (result.outcome, result.reason) == (

@@ -93,6 +93,8 @@ class JobSpec:
     own_env: Sequence[str] = ()
     scheduler_options: Sequence[str] = ()
     directives: Sequence[str] = ()
+    # whether parameters' values are among the options and directives, so that they may be what cannot be had
+    asks: bool = False
     # has its node for itself
     exclusive: bool = False
     # what the jobs of one configuration have in common, which are to run on different nodes; empty: it does not matter
