@@ -3,7 +3,6 @@ tests/contract/test_runners.py."""
 
 import asyncio
 import json
-import os
 import re
 import shutil
 import sys
@@ -48,26 +47,17 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture
 def agent(tmp_path: Path, place: Path, far_side: FarSide, slurm: Slurm) -> Iterator[AgentProcess]:
     """An agent that has not been started yet; it is, with `start("--runner", "slurm")`."""
-    made = AgentProcess(tmp_path, far_side.port)
-    (tmp_path / "components").mkdir()
-    (tmp_path / "components" / "gated.yaml").write_text(GATED.replace("PLACE", str(place)))
+    made = gated_agent(place, far_side)
     yield made
     made.clear_away()
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Puts a script before one of Slurm's programs, which it has as $REAL."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-
-    def put(program: str, script: str) -> None:
-        real = shutil.which(program)
-        (folder / program).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
-        (folder / program).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-    return put
+def gated_agent(place: Path, far_side: FarSide) -> AgentProcess:
+    """An agent with the component above."""
+    made = AgentProcess(place, far_side.port)
+    (place / "components").mkdir()
+    (place / "components" / "gated.yaml").write_text(GATED.replace("PLACE", str(place)))
+    return made
 
 
 @pytest.fixture
