@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
 NOTHING_RUNS: Mapping[str, float] = MappingProxyType({})
+NOTHING_WAITS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ CALLS: Mapping[str, Retry] = {
     "Register": Retry(deadline=10, tries=None),
     # its loop makes it again by itself, with what it then has free; the deadline comes on top of the wait it asks for
     "AcquireLeases": Retry(deadline=10, tries=1),
-    # its loop makes it again by itself, at the next beat
+    # its loop makes it again by itself, at the next beat; the deadline comes on top of the wait it asks for
     "RenewLeases": Retry(deadline=5, tries=1),
     # for people's eyes: the settlement tells the same later
     "ReportStarted": Retry(deadline=5, tries=3),
@@ -204,14 +205,26 @@ class ControlPlane:
         answer = await self._call("AcquireLeases", request, extra=wait)
         return [_lease(message) for message in answer.leases]
 
-    async def renew(self, leases: Sequence[str], elapsed: Mapping[str, float] = NOTHING_RUNS) -> Renewal:
-        """The heartbeat. `elapsed`: how many seconds the applications of running trials have been running, by lease."""
+    async def renew(
+        self,
+        leases: Sequence[str],
+        elapsed: Mapping[str, float] = NOTHING_RUNS,
+        waiting: Mapping[str, str] = NOTHING_WAITS,
+        wait: float = 0.0,
+    ) -> Renewal:
+        """The heartbeat; its answer comes when there is something to cancel, at the latest after `wait` seconds.
+
+        `elapsed`: how many seconds the applications of running trials have been running, by lease. `waiting`: why
+        others do not start, for people.
+        """
         request = agent_pb2.RenewLeasesRequest(
             agent_id=self._agent_id,
             leases=leases,
             elapsed={lease: _duration(seconds) for lease, seconds in elapsed.items()},
+            waiting=waiting,
+            wait=_duration(wait),
         )
-        answer = await self._call("RenewLeases", request)
+        answer = await self._call("RenewLeases", request, extra=wait)
         return Renewal({item.lease: item.reason for item in answer.cancel}, frozenset(answer.lost))
 
     async def report_started(self, lease: str, node: str) -> None:
@@ -229,6 +242,7 @@ class ControlPlane:
             metrics=settlement.metrics,
             reason=settlement.reason,
             elapsed=_duration(settlement.elapsed),
+            node=settlement.node,
         )
         await self._call("SettleLease", request)
 
@@ -322,6 +336,9 @@ def _lease(message: agent_pb2.Lease) -> Lease:
         metrics=tuple(message.metrics),
         trial_timeout=_seconds(message.trial_timeout),
         tenant=message.tenant,
+        exclusive=message.exclusive,
+        spread=message.spread,
+        measured_on=tuple(message.measured_on),
     )
 
 

@@ -9,18 +9,31 @@ from trimtab_agent.trial_runner import TrialRunner
 
 logger = logging.getLogger(__name__)
 
+# seconds until the next beat after one that has named trials to end: there may be more of them. Doubled, up to the
+# usual interval, while the service goes on to name the same, which are being ended.
+SHORTEST_PAUSE = 0.2
+
 
 async def beat(control: ControlPlane, trials: TrialRunner, interval: float) -> None:
-    """Renews every lease once per `interval` seconds, for ever. While the service is away trials go on: it decides
-    later what their results are worth."""
+    """Renews every lease once per `interval` seconds, for ever. The service holds each beat that long and answers it as
+    soon as a trial is to end. While the service is away trials go on: it decides later what their results are worth."""
+    loop = asyncio.get_running_loop()
+    told: set[str] = set()
+    pause = SHORTEST_PAUSE
     while True:
-        await asyncio.sleep(interval)
+        began = loop.time()
         try:
-            renewal = await control.renew(trials.held(), await trials.elapsed())
+            renewal = await control.renew(trials.held(), await trials.elapsed(), trials.waiting(), wait=interval)
         except CallError as error:
             logger.warning("%s; trials go on", error)
+            await asyncio.sleep(interval)
             continue
         for lease, reason in renewal.cancel.items():
             trials.cancel(lease, reason)
         for lease in renewal.lost:
             trials.lose(lease)
+        ending = {*renewal.cancel, *renewal.lost}
+        pause = min(interval, pause * 2) if ending <= told else SHORTEST_PAUSE
+        told = ending
+        # a service that does not hold the beat is not to be asked more often
+        await asyncio.sleep(pause if ending else max(0.0, began + interval - loop.time()))

@@ -24,11 +24,21 @@ class Lease:
     metrics: tuple[str, ...]
     trial_timeout: float
     tenant: str = ""
+    # it is to have its node for itself
+    exclusive: bool = False
+    # its configuration is to be measured on different nodes; on these it has been, or is now
+    spread: bool = False
+    measured_on: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """How people call the trial."""
         return f"{self.study}/{self.trial}"
+
+    @property
+    def configuration(self) -> str:
+        """The same for all trials that measure the same."""
+        return json.dumps([self.study, dict(self.params)], sort_keys=True)
 
     def to_json(self) -> str:
         """The stored form."""
@@ -42,7 +52,9 @@ class Lease:
             ValueError, KeyError, TypeError: it is damaged.
         """
         data = json.loads(text)
-        return cls(**{**data, "metrics": tuple(data["metrics"])})
+        metrics = tuple(data["metrics"])
+        # leases of before do not say where else
+        return cls(**{**data, "metrics": metrics, "measured_on": tuple(data.get("measured_on", ()))})
 
 
 @dataclass(frozen=True)
@@ -53,11 +65,13 @@ class Settlement:
     reason: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     elapsed: float = 0.0
+    # where it ran; empty: nowhere
+    node: str = ""
 
     @classmethod
     def of(cls, result: JobResult) -> Self:
         """The report of a job's result. What makes a completed one doubtful is told as its reason."""
-        return cls(result.outcome, result.reason or result.doubt, result.metrics, result.elapsed)
+        return cls(result.outcome, result.reason or result.doubt, result.metrics, result.elapsed, result.node)
 
     def to_json(self) -> str:
         """The stored form."""

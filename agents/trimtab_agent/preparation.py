@@ -90,6 +90,7 @@ def prepare(
         failed_exit_codes=component.failed_exit_codes,
         scheduler_options=rendering.scheduler_options,
         directives=[*application.directives, *rendering.directives],
+        asks=rendering.asks,
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 
 from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
@@ -84,12 +85,17 @@ class TrialRunner:
                 found[lease] = seconds
         return found
 
+    def waiting(self) -> dict[str, str]:
+        """Why trials do not start, where that is to be told, by lease."""
+        running = [(lease, trial.entry.folder) for lease, trial in self._trials.items() if trial.running]
+        return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
+
     async def free_slots(self) -> int:
         """How many slots are free, as soon as one is."""
         while True:
             self._slot_freed.clear()
             free = self._config.slots - sum(trial.running for trial in self._trials.values())
-            if free > 0:
+            if free > 0 and not self._runner.is_taken():
                 return free
             await self._slot_freed.wait()
 
@@ -223,7 +229,7 @@ class TrialRunner:
         if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
             return Settlement(Outcome.RELEASED, "the agent was stopped")
         if trial.cancel_reason and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
-            return Settlement(Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed)
+            return Settlement(Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed, node=result.node)
         return Settlement.of(result)
 
     async def _result(self, trial: _Trial) -> JobResult:
@@ -254,6 +260,12 @@ class TrialRunner:
                 cache_limit=self._config.cache_limit,
             )
             spec = self._config.policy.admit(entry.lease, component, spec, self._config.slurm_options)
+            spec = replace(
+                spec,
+                exclusive=entry.lease.exclusive,
+                replicates=entry.lease.configuration if entry.lease.spread else "",
+                measured_on=entry.lease.measured_on,
+            )
             await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
                 # it came while the job was being submitted, and found nothing to end

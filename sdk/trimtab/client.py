@@ -16,7 +16,7 @@ from trimtab.identity import ApiToken, Identity
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
-from trimtab.spec import Execution, StudySpec, StudyState
+from trimtab.spec import Execution, Placement, StudySpec, StudyState
 
 if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
@@ -103,6 +103,7 @@ class Client:
         digest: str = "",
         parallelism: int = 1,
         trial_timeout: float | timedelta | None = None,
+        placement: Placement | None = None,
         max_node_hours: float | None = None,
         outcome_constraints: Sequence[str] = (),
         resampling: Policy | str | None = None,
@@ -138,6 +139,8 @@ class Client:
             component, application, digest: what agents run; digest pins a version of the component's file.
             parallelism: how many trials agents may run at once.
             trial_timeout: seconds after which an agent stops a trial.
+            placement: where trials run. Left out, each has its node for itself and trials of one configuration run on
+                different nodes, which is right for timing; `trimtab.Placement(exclusive=False)` lets them share nodes.
             outcome_constraints: what must hold of the metrics, such as "memory_mb <= 4096", for a configuration to be
                 taken.
             resampling: whether a configuration is measured again: "adaptive", "none", "static", "sedr" or "thesis", or
@@ -161,7 +164,9 @@ class Client:
 
         execution = None
         if component is not None:
-            execution = Execution(component, application, digest, parallelism, _seconds(trial_timeout))
+            execution = Execution(
+                component, application, digest, parallelism, _seconds(trial_timeout), placement or Placement()
+            )
         elif application or digest:
             raise InvalidInput.of("component", None, "a component's name, when there is an application or a digest")
         if space is None:

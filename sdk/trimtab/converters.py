@@ -17,7 +17,7 @@ from trimtab.identity import ApiToken, Identity
 from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
-from trimtab.spec import Execution, StudySpec, StudyState, StudyStatus
+from trimtab.spec import Execution, Placement, StudySpec, StudyState, StudyStatus
 from trimtab.structs import from_struct, to_struct
 from trimtab.trial import Measurement, Trial, TrialState
 
@@ -258,6 +258,9 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
             message.execution.trial_timeout.CopyFrom(
                 to_duration(to_float("trial_timeout", spec.execution.trial_timeout))
             )
+        placement = spec.execution.placement
+        message.execution.placement.exclusive = placement.exclusive
+        message.execution.placement.spread = placement.spread
     return message
 
 
@@ -272,6 +275,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
             application=message.execution.application,
             parallelism=message.execution.parallelism,
             trial_timeout=_seconds(message.execution.trial_timeout) if timeout else None,
+            placement=Placement(message.execution.placement.exclusive, message.execution.placement.spread),
         )
     return StudySpec(
         space=tuple(from_parameter(parameter) for parameter in message.space),
@@ -409,6 +413,7 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
         reason=message.reason,
         client_id=message.client_id,
         agent=message.agent,
+        node=message.node,
         attempt=message.attempt,
         origin=message.origin,
         created_at=_time(message.created_at),

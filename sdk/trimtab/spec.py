@@ -26,6 +26,17 @@ class StudyState(StrEnum):
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where the trials of a study on agents run."""
+
+    exclusive: bool = True
+    """Each trial has its node for itself, so that none disturbs another's timing."""
+    spread: bool = True
+    """Trials of one configuration run on different nodes, as far as there are any, so that a slow node does not pass
+    for a slow configuration."""
+
+
+@dataclass(frozen=True)
 class Execution:
     """What agents run for a study. Without one a study is ask/tell only."""
 
@@ -36,6 +47,7 @@ class Execution:
     parallelism: int = 1
     trial_timeout: float | None = None
     """Seconds."""
+    placement: Placement = Placement()
 
 
 @dataclass(frozen=True)

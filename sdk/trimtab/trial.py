@@ -58,6 +58,8 @@ class Trial:
     finished_at: datetime | None
     log: str = ""
     """The end of what it printed; only from `Study.trial(number)`."""
+    node: str = ""
+    """Where it runs or ran last; empty: not on an agent, or not yet. Several nodes as their cluster writes them."""
     seconds: float | None = None
     """Its own running time, where its agent has told it."""
 

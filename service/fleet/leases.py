@@ -23,7 +23,8 @@ from service.pipeline import report
 from service.studies import actions
 from service.studies.change import change
 from service.studies.models import Study, Trial, TrialLog
-from service.studies.specs import spec_of
+from service.studies.models.trial import NODE_LENGTH
+from service.studies.specs import Placement, spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert, Select, Update
@@ -31,6 +32,8 @@ from service.tenancy.statements import Insert, Select, Update
 Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
 LOG_TAIL_BYTES = 64 * 1024
 MOST_GRANTS = 1000
+# Characters kept of why a trial does not start.
+REASON_LENGTH = 1000
 # Studies looked at in one call; the next call goes on with those that waited longest.
 _MOST_CANDIDATES = 100
 
@@ -38,7 +41,17 @@ _select_lease = Select(Lease, "id = %s AND agent_id = %s")
 _select_trial = Select(Trial, "id = %s")
 _insert_leases = Insert(Lease)
 _start = Update(Lease, "started_at", "node")
-_settle = Update(Lease, "state", "settlement", "settled_at")
+_settle = Update(Lease, "state", "settlement", "settled_at", "node")
+# As leases are asked for in every heartbeat: no more of them than that needs.
+_select_stops = Select(
+    Lease,
+    "agent_id = %s AND state = 'HELD'",
+    without=[field.attname for field in Lease._meta.concrete_fields if field.attname != "id"],
+    extra={
+        f"trial_{name}": f"(SELECT {name} FROM studies_trial AS trial WHERE trial.id = trial_id)"
+        for name in ("state", "reason")
+    },
+)
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +71,8 @@ class Grant:
     params: Configuration
     metrics: tuple[str, ...]
     trial_timeout_seconds: float | None
+    placement: Placement
+    measured_on: Sequence[str]
     lease_seconds: float
 
 
@@ -102,12 +117,17 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
 
 
 def renew(
-    principal: Principal, *, agent_id: str, leases: Sequence[str], elapsed: Mapping[str, float] | None = None
+    principal: Principal,
+    *,
+    agent_id: str,
+    leases: Sequence[str],
+    elapsed: Mapping[str, float] | None = None,
+    waiting: Mapping[str, str] | None = None,
 ) -> Renewal:
     """The heartbeat: extend the leases that an agent holds. Raises NotFound (`unknown_agent`).
 
     `elapsed`: how many seconds the trials of some of them have been running, without builds and queues. Pruning
-    policies that look at nothing else decide here.
+    policies that look at nothing else decide here. `waiting`: why some of them do not start, for people.
     """
     agent = agents.known(principal, agent_id)
     agents.seen(principal, agent)
@@ -133,7 +153,38 @@ def renew(
             reason = _prune(principal, lease, elapsed[text])
             if reason is not None:
                 cancel.append((text, reason))
+        elif (why := _text((waiting or {}).get(text, ""), REASON_LENGTH)) != lease.trial.reason:
+            _note_waiting(principal, lease, why)
     return Renewal(cancel, lost)
+
+
+def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
+    """What `renew` would answer of leases that it has extended: those to stop, and those that were lost meanwhile.
+
+    Leases granted to the agent since then are looked at as well. Raises NotFound (`unknown_agent`).
+    """
+    agent = agents.known(principal, agent_id)
+    held = _select_stops(principal, agent.pk)
+    known = {str(lease.id) for lease in held}
+    return Renewal(
+        cancel=[(str(lease.id), lease.trial_reason) for lease in held if lease.trial_state != TrialState.ACTIVE],
+        lost=[text for text in leases if text.lower() not in known],
+    )
+
+
+def _note_waiting(principal: Principal, lease: Lease, reason: str) -> None:
+    """Tell on a leased trial why it does not start; an empty reason: it is expected to."""
+    with access.work(principal):
+        try:
+            study = actions.lock_by_id(principal, lease.study_id)
+            trial = actions.get_trial(principal, study, lease.trial.number)
+        except NotFound:
+            return
+        if trial.state != TrialState.ACTIVE or trial.attempt != lease.attempt:
+            return
+        trial.reason = reason
+        actions.touch_trial(principal, study, trial, "reason")
+        actions.conclude(principal, study, "trial.wait", f"trial/{trial.number}", {"reason": reason})
 
 
 def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:
@@ -163,11 +214,11 @@ def report_started(principal: Principal, *, agent_id: str, lease: str, node: str
         if held.started_at is not None:
             return
         held.started_at = study.database_time
-        held.node = node[:200]
+        held.node = _text(node, NODE_LENGTH)
         _start(principal, held)
         if held.trial.state == TrialState.ACTIVE:
             # From the grant to here the agent built and prepared: the trial itself starts now.
-            actions.begin_trial(principal, study, held.trial)
+            actions.begin_trial(principal, study, held.trial, held.node)
             actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"node": held.node})
 
     change(principal, found.study_id, start)
@@ -211,8 +262,9 @@ def settle(
     metrics: Mapping[str, object] | None = None,
     reason: str = "",
     elapsed_seconds: float | None = None,
+    node: str = "",
 ) -> None:
-    """End a lease with its trial's outcome; the same again changes nothing.
+    """End a lease with its trial's outcome; the same again changes nothing. `node`: where it ran, empty: nowhere.
 
     A lease that expired meanwhile may still be settled with a result while nobody else was given the trial. Raises
     InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
@@ -242,10 +294,16 @@ def settle(
         held.state = LeaseState.SETTLED
         held.settlement = settlement
         held.settled_at = study.database_time
+        # A cluster may have started it anew, elsewhere than reported at first.
+        held.node = _text(node, NODE_LENGTH) or held.node
         _settle(principal, held)
         if trial.state == TrialState.ACTIVE:
             trial.seconds = elapsed_seconds
+            trial.node = held.node
             _apply(principal, study, trial, outcome, measured, reason)
+        elif trial.attempt == held.attempt and trial.node != held.node:
+            trial.node = held.node
+            actions.touch_trial(principal, study, trial, "node")
         actions.conclude(
             principal,
             study,
@@ -399,7 +457,7 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
             f"agent/{agent.agent_id}",
             {"trials": [trial.number for trial in trials]},
         )
-        return [_describe(study, lease) for lease in leases]
+        return [_describe(study, lease, lease.trial.measured_on) for lease in leases]
 
     try:
         return change(principal, study_id, grant)
@@ -422,7 +480,7 @@ def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -
             if held.trial.state == TrialState.ACTIVE:
                 held.expires_at = study.database_time + _lease_time()
                 access.save(principal, held, "expires_at")
-                grants.append(_describe(study, held))
+                grants.append(_describe(study, held, actions.measured_on(principal, held.trial)))
             else:
                 held.state = LeaseState.SETTLED
                 held.settlement = {"outcome": "cancelled"}
@@ -456,7 +514,7 @@ def _return_trial(principal: Principal, study: Study, lease: Lease) -> None:
     """Give an expired lease its trial back, with the attempt that this had seemed to cost."""
     trial = lease.trial
     trial.attempt = lease.attempt
-    trial.agent = lease.agent.name
+    trial.agent, trial.node = lease.agent.name, lease.node
     actions.step_trial(principal, study, trial, TrialState.ACTIVE)
 
 
@@ -477,7 +535,7 @@ def _apply(
         report.try_again(principal, study, trial, reason, counted=outcome != "released")
 
 
-def _describe(study: Study, lease: Lease) -> Grant:
+def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
     spec = spec_of(study)
     assert spec.execution is not None
     return Grant(
@@ -492,6 +550,8 @@ def _describe(study: Study, lease: Lease) -> Grant:
         params=lease.trial.params,
         metrics=spec.problem.needed_metrics,
         trial_timeout_seconds=spec.execution.trial_timeout_seconds,
+        placement=spec.execution.placement,
+        measured_on=measured_on if spec.execution.placement.spread else (),
         lease_seconds=settings.TRIMTAB_LEASE_SECONDS,
     )
 
@@ -533,6 +593,11 @@ def _expect_held(lease: Lease) -> None:
 
 def _outcome(lease: Lease) -> str:
     return str((lease.settlement or {}).get("outcome", "unknown"))
+
+
+def _text(text: str, longest: int) -> str:
+    """As much of what an agent says as is kept."""
+    return text.replace("\0", "")[:longest]
 
 
 def _lease_time() -> timedelta:

@@ -150,6 +150,7 @@ def stop_trial(principal: Principal, study: str, number: int, *, reason: str = "
         if trial.state == TrialState.PRUNED:
             return Reported(locked, trial)
         _expect_unfinished(locked, trial)
+        locked.stopping = bool(locked.component) and trial.state == TrialState.ACTIVE
         last = access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("-step").first()
         finish(principal, locked, trial, TrialState.PRUNED, metrics=last.metrics if last else None, reason=reason)
         actions.conclude(principal, locked, "trial.stop", f"trial/{number}", {"reason": reason})
@@ -213,6 +214,7 @@ def prune(principal: Principal, study: Study, trial: Trial, seconds: float | Non
     if reason is None:
         return False
     trial.seconds = seconds
+    study.stopping = bool(study.component)
     finish(principal, study, trial, TrialState.PRUNED, metrics=learner.tuner.bound(running), reason=reason)
     return True
 
@@ -227,7 +229,7 @@ def try_again(principal: Principal, study: Study, trial: Trial, reason: str, *, 
         return
     # The next run reports its steps anew.
     access.rows(Measurement, principal).filter(trial_id=trial.pk).delete()
-    trial.agent, trial.seconds = "", None
+    trial.agent, trial.node, trial.seconds = "", "", None
     trial.attempt += int(counted)
     actions.step_trial(principal, study, trial, TrialState.REQUESTED, reason=reason)
 

@@ -34,6 +34,7 @@ class Bell:
     study: int | None
     operation: UUID | None
     work: bool
+    stop: bool
     _rung: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, seconds: float) -> bool:
@@ -57,22 +58,26 @@ class Listener:
         self._studies: dict[int, set[Bell]] = {}
         self._operations: dict[UUID, set[Bell]] = {}
         self._work: set[Bell] = set()
+        self._stop: set[Bell] = set()
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def watch(
-        self, *, study: int | None = None, operation: UUID | None = None, work: bool = False
+        self, *, study: int | None = None, operation: UUID | None = None, work: bool = False, stop: bool = False
     ) -> AsyncIterator[Bell]:
-        """A bell that rings for changes of a study, for the end of an operation, or when agents may find work."""
+        """A bell that rings for changes of a study, for the end of an operation, when agents may find work, or when
+        they are to stop trials."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="trimtab-wakeup")
-        bell = Bell(study, operation, work)
+        bell = Bell(study, operation, work, stop)
         if study is not None:
             self._studies.setdefault(study, set()).add(bell)
         if operation is not None:
             self._operations.setdefault(operation, set()).add(bell)
         if work:
             self._work.add(bell)
+        if stop:
+            self._stop.add(bell)
         try:
             yield bell
         finally:
@@ -87,6 +92,7 @@ class Listener:
 
     def _forget(self, bell: Bell) -> None:
         self._work.discard(bell)
+        self._stop.discard(bell)
         if bell.study is not None:
             bells = self._studies[bell.study]
             bells.discard(bell)
@@ -120,9 +126,13 @@ class Listener:
         if payload["work"]:
             for bell in self._work:
                 bell.ring()
+        # A service of before, still running beside this one, does not say it.
+        if payload.get("stop"):
+            for bell in self._stop:
+                bell.ring()
 
     def _ring_all(self) -> None:
-        for bells in (*self._studies.values(), *self._operations.values(), self._work):
+        for bells in (*self._studies.values(), *self._operations.values(), self._work, self._stop):
             for bell in bells:
                 bell.ring()
 

@@ -175,6 +175,10 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         }
         if execution.parallelism:
             data["execution"]["parallelism"] = execution.parallelism
+        placement = execution.placement
+        data["execution"]["placement"] = {
+            name: getattr(placement, name) for name in ("exclusive", "spread") if placement.HasField(name)
+        }
     return data
 
 
@@ -296,6 +300,8 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         message.execution.parallelism = execution.parallelism
         if execution.trial_timeout_seconds is not None:
             message.execution.trial_timeout.CopyFrom(duration(execution.trial_timeout_seconds))
+        message.execution.placement.exclusive = execution.placement.exclusive
+        message.execution.placement.spread = execution.placement.spread
     return message
 
 
@@ -368,6 +374,7 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
         reason=trial.reason,
         client_id=trial.client_id,
         agent=trial.agent,
+        node=trial.node,
         attempt=trial.attempt,
         revision=trial.revision,
         origin=trial.origin,
@@ -457,6 +464,9 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
         metrics=grant.metrics,
         tenant=grant.tenant,
         lease_time=duration(grant.lease_seconds),
+        exclusive=grant.placement.exclusive,
+        spread=grant.placement.spread,
+        measured_on=grant.measured_on,
     )
     for name, value in grant.params.items():
         set_value(message.params[name], value)

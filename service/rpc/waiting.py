@@ -42,13 +42,14 @@ class Waits:
         seconds: float,
         operation: UUID | None = None,
         work: bool = False,
+        stop: bool = False,
     ) -> T:
         """The first reading that is `done`, or the last one when the time is up or the server stops.
 
         Subscribes before it reads, so that no change falls between the two.
         """
         end = time.monotonic() + seconds
-        async with listener().watch(operation=operation, work=work) as bell:
+        async with listener().watch(operation=operation, work=work, stop=stop) as bell:
             while True:
                 answer = await read()
                 left = end - time.monotonic()

@@ -42,11 +42,21 @@ _lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=["spec"]
 _select_trial = Select(Trial, "study_id = %s AND number = %s")
 _select_client = Select(Trial, "study_id = %s AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
 _insert_trials = Insert(Trial)
-_select_waiting = Select(Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s")
+_MEASURED_ON = {
+    "measured_on": """ARRAY(
+        SELECT other.node FROM studies_trial AS other
+        WHERE other.tenant_id = studies_trial.tenant_id AND other.study_id = studies_trial.study_id
+            AND other.key = studies_trial.key AND other.id <> studies_trial.id
+            AND other.node <> '' AND other.state IN ('ACTIVE', 'COMPLETED', 'PRUNED'))"""
+}
+_select_waiting = Select(
+    Trial, "study_id = %s AND state = 'REQUESTED'", ending="ORDER BY number LIMIT %s", extra=_MEASURED_ON
+)
+_select_places = Select(Trial, "id = %s", extra=_MEASURED_ON)
 _start_trials = Update(Trial, "state", "agent", "client_id", "reason", "revision", "started_at")
-_begin_trial = Update(Trial, "revision", "started_at")
+_begin_trial = Update(Trial, "revision", "reason", "node", "started_at")
 _update_trial = Update(
-    Trial, "state", "revision", "reason", "metrics", "agent", "attempt", "seconds", "started_at", "finished_at"
+    Trial, "state", "revision", "reason", "metrics", "agent", "node", "attempt", "seconds", "started_at", "finished_at"
 )
 # The revision guards what is written without a lock (change.py); under the lock it is always that.
 _CONCLUDE = """
@@ -101,7 +111,7 @@ def conclude(
     """Write the locked study's row and the audit entry, and ring for all who wait for this study.
 
     Agents are rung for as well when the study has work for them, or when one of them has a free slot now, which another
-    study may have work for.
+    study may have work for; and when a trial that one of them runs is to be stopped.
     """
     before = study.revision - 1 if study.changed else study.revision
     stamp(study)
@@ -110,6 +120,7 @@ def conclude(
         "study": study.pk,
         "operation": None if operation is None else str(operation),
         "work": slot_freed or (study.state == StudyState.ACTIVE and study.requested_count > 0),
+        "stop": study.stopping,
     }
     kept_back = attempt.current()
     writes = [] if kept_back is None else kept_back.writes
@@ -216,13 +227,19 @@ def active_trials(principal: Principal, study: Study, client_id: str) -> list[Tr
 
 
 def waiting_trials(principal: Principal, study: Study, count: int) -> list[Trial]:
-    """The first trials of a locked study that wait to be given out."""
+    """The first trials of a locked study that wait to be given out, with `measured_on`."""
     return _select_waiting(principal, study.pk, count)
 
 
-def begin_trial(principal: Principal, study: Study, trial: Trial) -> None:
-    """Note that a trial of a locked study, ACTIVE since it was leased, begins to run now."""
+def measured_on(principal: Principal, trial: Trial) -> list[str]:
+    """The nodes where a trial's configuration has been measured by others or is now, once for each time."""
+    return _select_places(principal, trial.pk)[0].measured_on
+
+
+def begin_trial(principal: Principal, study: Study, trial: Trial, node: str) -> None:
+    """Note that a trial of a locked study, ACTIVE since it was leased, begins to run now, on this node."""
     trial.started_at = study.database_time
+    trial.node, trial.reason = node, ""
     trial.revision = stamp(study)
     _begin_trial(principal, trial)
 
@@ -238,7 +255,7 @@ def step_trial(
 ) -> None:
     """Take a trial of a locked study to another state, as far as the table of steps allows it.
 
-    What the caller changed on `agent`, `attempt`, `seconds` or `started_at` is written along.
+    What the caller changed on `agent`, `node`, `attempt`, `seconds` or `started_at` is written along.
     """
     check_step("trial", TrialState(trial.state), state)
     _count(study, TrialState(trial.state), -1)
@@ -285,7 +302,7 @@ def step_study(study: Study, state: StudyState, reason: str = "") -> None:
 
 
 def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialState], reason: str) -> None:
-    """End all trials of a locked study that are in these open states as FAILED, with one statement."""
+    """End all trials of a locked study that are in these open states as FAILED, with one statement. Agents are told."""
     ended = (
         access.rows(Trial, principal)
         .filter(study_id=study.pk, state__in=states)
@@ -295,7 +312,14 @@ def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialSt
         study.requested_count = 0
     if TrialState.ACTIVE in states:
         study.active_count = 0
+        study.stopping = bool(study.component)
     study.finished_count += ended
+
+
+def ring_deleted(study_id: int) -> None:
+    """Ring for all who wait for a study that this transaction deletes, agents that run its trials among them."""
+    bell = {"study": study_id, "operation": None, "work": True, "stop": True}
+    access.ask("SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
 
 
 def _expect(found: list[Study], message: str) -> Study:

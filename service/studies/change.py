@@ -84,6 +84,6 @@ def _twin(left: _Left) -> Study:
     """A copy to work on. Its time is the database's, as far as this machine's clock can tell."""
     twin = Study.__new__(Study)
     twin.__dict__.update(left.study.__dict__)
-    twin.changed = False
+    twin.changed = twin.stopping = False
     twin.database_time = left.study.database_time + timedelta(seconds=time.monotonic() - left.at)
     return twin

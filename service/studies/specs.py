@@ -5,7 +5,8 @@
      "estimator": {"name", "options"}, "pruning": [{"name", "options"}],
      "stopping": rule of policies/stopping.py or null, "final_check": {"width", "max_trials", "level"} or null,
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
-     "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds"} or null}
+     "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
+                   "placement": {"exclusive", "spread"}} or null}
 
 Only `space` and `objectives` are required. A stored spec has "algorithm_choice": {"name", "reason", "options"} besides,
 where the algorithm is one that chooses another.
@@ -84,6 +85,18 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Where trials run: `exclusive`, each has its node for itself; `spread`, those of one configuration run on
+    different nodes, as far as there are any.
+
+    Both unless the user says otherwise: a neighbour's load, or one slow node, would pass for the configuration's.
+    """
+
+    exclusive: bool = True
+    spread: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """Which component agents tune, and how. An empty digest: whichever version an agent has."""
 
@@ -92,6 +105,7 @@ class Execution:
     application: str = ""
     parallelism: int = 1
     trial_timeout_seconds: float | None = None
+    placement: Placement = Placement()
 
 
 # Compared by identity: a study's spec never changes, and spec_of gives the same object again.
@@ -159,6 +173,7 @@ class StudySpec:
                 "application": execution.application,
                 "parallelism": execution.parallelism,
                 "trial_timeout_seconds": execution.trial_timeout_seconds,
+                "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
             },
         }
 
@@ -224,7 +239,7 @@ def _budget(data: object) -> Budget:
 
 def _execution(data: object) -> Execution:
     execution = _object(
-        "execution", data, {"component", "digest", "application", "parallelism", "trial_timeout_seconds"}
+        "execution", data, {"component", "digest", "application", "parallelism", "trial_timeout_seconds", "placement"}
     )
     component = _text("execution.component", execution.get("component"), 200)
     if not component:
@@ -236,7 +251,17 @@ def _execution(data: object) -> Execution:
         application=_text("execution.application", execution.get("application") or "", 200),
         parallelism=_integer("execution.parallelism", execution.get("parallelism") or 1, 1, 10_000),
         trial_timeout_seconds=None if timeout is None else _seconds("execution.trial_timeout_seconds", timeout),
+        placement=_placement(execution.get("placement") or {}),
     )
+
+
+def _placement(data: object) -> Placement:
+    given = _object("execution.placement", data, {"exclusive", "spread"})
+    flags = {name: True if given.get(name) is None else given[name] for name in ("exclusive", "spread")}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise InvalidInput(f"execution.placement.{name}", flag, "true or false")
+    return Placement(**flags)
 
 
 def _object(field: str, data: object, keys: Collection[str]) -> Mapping[str, Any]:
@@ -269,6 +294,9 @@ def _seconds(field: str, value: object) -> float:
 def _read(stored: Mapping[str, Any]) -> StudySpec:
     # Studies of before there were policies go on without any.
     data = {"resampling": {"name": "none"}, **stored}
+    if data.get("execution"):
+        # Those of before there was a placement, as they were: anywhere, side by side.
+        data["execution"] = {"placement": {"exclusive": False, "spread": False}, **data["execution"]}
     choice = data.pop("algorithm_choice", None)
     return replace(parse(data), choice=None if choice is None else Choice(**choice))
 

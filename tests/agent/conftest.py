@@ -1,6 +1,7 @@
 """Agents as real processes, against a far side of our own over real gRPC."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,21 @@ def far_side() -> Iterator[FarSide]:
     far = FarSide().open()
     yield far
     far.close()
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Puts a script before a program, such as sbatch, which it has as $REAL."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+
+    def put(program: str, script: str) -> None:
+        real = shutil.which(program)
+        (folder / program).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
+        (folder / program).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    return put
 
 
 class AgentProcess:

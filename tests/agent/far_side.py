@@ -43,6 +43,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.renewals = 0
         # the latest that a heartbeat said, by lease
         self.elapsed: dict[str, float] = {}
+        # and why trials do not start
+        self.waiting: dict[str, str] = {}
         # called with (method, request) before each answer: may sleep or abort
         self.before: Callable[[str, Any, Any], None] = lambda method, request, context: None
         # answers lost on their way: method -> how many
@@ -83,9 +85,10 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         digest: str = "",
         metrics: tuple[str, ...] = (),
         timeout: float = 0,
+        placed: tuple[bool, bool, tuple[str, ...]] = (False, False, ()),
         **params: Scalar,
     ) -> str:
-        """A trial to be run; the lease's identity."""
+        """A trial to be run; the lease's identity. `placed`: exclusive, spread, measured_on."""
         with self.changed:
             self._count += 1
             lease = agent_pb2.Lease(
@@ -101,6 +104,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             )
             lease.trial_timeout.FromNanoseconds(int(timeout * 1e9))
             lease.lease_time.FromSeconds(30)
+            lease.exclusive, lease.spread = placed[:2]
+            lease.measured_on.extend(placed[2])
             self.queue.append(lease)
             self.changed.notify_all()
             return lease.id
@@ -199,13 +204,20 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         with self.changed:
             self.renewals += 1
             self.elapsed.update({lease: elapsed.ToNanoseconds() / 1e9 for lease, elapsed in request.elapsed.items()})
+            self.waiting = dict(request.waiting)
             self.changed.notify_all()
-            lost = [lease for lease in request.leases if lease in self.lost or lease not in self.granted]
-            cancel = [
-                agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=self.to_cancel[lease])
-                for lease in request.leases
-                if lease in self.to_cancel and lease not in lost
-            ]
+            deadline = time.monotonic() + request.wait.ToNanoseconds() / 1e9
+            while True:
+                lost = [lease for lease in request.leases if lease in self.lost or lease not in self.granted]
+                cancel = [
+                    agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=self.to_cancel[lease])
+                    for lease in self.granted
+                    if lease in self.to_cancel and lease not in lost
+                ]
+                left = deadline - time.monotonic()
+                if lost or cancel or left <= 0 or not context.is_active() or self._server is None:
+                    break
+                self.changed.wait(min(left, 0.05))
         self._leave("RenewLeases", context)
         return agent_pb2.RenewLeasesResponse(cancel=cancel, lost=lost)
 

@@ -3,7 +3,6 @@ tests/contract/test_runners.py."""
 
 import asyncio
 import json
-import os
 import re
 import shutil
 import sys
@@ -48,26 +47,17 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture
 def agent(tmp_path: Path, place: Path, far_side: FarSide, slurm: Slurm) -> Iterator[AgentProcess]:
     """An agent that has not been started yet; it is, with `start("--runner", "slurm")`."""
-    made = AgentProcess(tmp_path, far_side.port)
-    (tmp_path / "components").mkdir()
-    (tmp_path / "components" / "gated.yaml").write_text(GATED.replace("PLACE", str(place)))
+    made = gated_agent(place, far_side)
     yield made
     made.clear_away()
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Puts a script before one of Slurm's programs, which it has as $REAL."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-
-    def put(program: str, script: str) -> None:
-        real = shutil.which(program)
-        (folder / program).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
-        (folder / program).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-    return put
+def gated_agent(place: Path, far_side: FarSide) -> AgentProcess:
+    """An agent with the component above."""
+    made = AgentProcess(place, far_side.port)
+    (place / "components").mkdir()
+    (place / "components" / "gated.yaml").write_text(GATED.replace("PLACE", str(place)))
+    return made
 
 
 @pytest.fixture
@@ -248,7 +238,12 @@ async def test_script_options_and_environment(place: Path, slurm: Slurm) -> None
     [
         ({"scheduler_options": ["--partition=none"]}, "NotAccepted", "Invalid partition name specified"),
         ({"scheduler_options": ["--no-such-option"]}, "NotAccepted", "unrecognized option '--no-such-option'"),
-        ({"scheduler_options": ["--mem=99T"]}, "UnsuitableValue", "Requested node configuration is not available"),
+        ({"scheduler_options": ["--mem=99T"]}, "NotAccepted", "Requested node configuration is not available"),
+        (
+            {"scheduler_options": ["--mem=99T"], "asks": True},
+            "UnsuitableValue",
+            "Requested node configuration is not available",
+        ),
         ({"scheduler_options": ["--arr", "1-3"]}, "NotAccepted", "'--arr' is the runner's own; allowed: any option"),
         ({"directives": ["#BB a\ntouch x"]}, "UnsuitableValue", "is more than one line"),
         ({"directives": ["touch x"]}, "NotAccepted", "does not start with '#'"),
@@ -278,7 +273,7 @@ async def test_a_job_that_can_never_start(
     """Slurm takes it and lets it wait for ever."""
     monkeypatch.setattr(slurm_runner, "HOPELESS_TIME", 1.0)
     runner = SlurmRunner(options)
-    folder, spec = job(place, "a", "true", scheduler_options=trial)
+    folder, spec = job(place, "a", "true", scheduler_options=trial, asks=bool(trial))
     await runner.submit(folder, spec)
     result = await ended(runner, folder)
     assert (result.outcome, result.reason) == (

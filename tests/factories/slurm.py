@@ -105,11 +105,11 @@ class Slurm:
         done = subprocess.run(argv, env=self._environment(), capture_output=True, text=True, timeout=60, check=False)
         return done.stdout
 
-    def jobs(self) -> Mapping[int, tuple[str, str, str]]:
-        """Every job that slurmctld remembers: its state, its name and its working directory."""
-        lines = self.run("squeue", "-h", "--states=all", "-o", "%A|%T|%j|%Z").splitlines()
+    def jobs(self) -> Mapping[str, tuple[str, str, str]]:
+        """Every job and task of an array that slurmctld remembers: its state, its name and its working directory."""
+        lines = self.run("squeue", "-h", "--array", "--states=all", "-o", "%i|%T|%j|%Z").splitlines()
         parts = [line.split("|") for line in lines]
-        return {int(number): (state, name, folder) for number, state, name, folder in parts}
+        return {number: (state, name, folder) for number, state, name, folder in parts}
 
     def logs(self) -> str:
         """The end of every log, for a failing test's message."""

@@ -154,13 +154,15 @@ def test_a_trial_from_lease_to_result(agent: Agent, tuning: TuningServiceStub) -
     assert agent.stub.AppendLog(log).next_offset == len(text)
     renewal = agent.stub.RenewLeases(pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id, "unheard-of"]))
     assert (list(renewal.cancel), list(renewal.lost)) == ([], ["unheard-of"])
-    settled = {"metrics": {"loss": 0.5}, "elapsed": Duration(seconds=3)}
+    assert trial_of(tuning, lease).node == "node-1"
+    # the scheduler started it anew, elsewhere
+    settled = {"metrics": {"loss": 0.5}, "elapsed": Duration(seconds=3), "node": "node-2"}
     agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, **settled)
     agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, **settled)
     trial = trial_of(tuning, lease)
     assert trial.state == tuning_pb2.TRIAL_STATE_COMPLETED
     assert dict(trial.metrics) == {"loss": 0.5}
-    assert trial.agent == f"name of {agent.id}"
+    assert (trial.agent, trial.node) == (f"name of {agent.id}", "node-2")
     assert trial.log == "Grüße\n"
     assert [item.step for item in trial.measurements] == [1]
     request = pb.SettleLeaseRequest(agent_id=agent.id, lease=lease.id, outcome=Outcome.OUTCOME_FAILED)
@@ -215,6 +217,62 @@ def test_a_stopped_trial_is_cancelled_on_its_agent(agent: Agent, tuning: TuningS
     assert agent.stub.ReportMeasurement(report).cancel
     agent.settle(lease.id, Outcome.OUTCOME_CANCELLED)
     assert trial_of(tuning, lease).state == tuning_pb2.TRIAL_STATE_PRUNED
+
+
+def test_a_held_heartbeat_is_answered_as_soon_as_a_trial_is_to_stop(agent: Agent, tuning: TuningServiceStub) -> None:
+    """One that was granted after the heartbeat had begun as well; a study that is deleted takes its leases along."""
+    study = agent.study(tuning)
+    (first,) = agent.acquire()
+    for act, answered in (
+        (lambda: tuning.StopTrial(tuning_pb2.StopTrialRequest(study=study, trial=2)), "cancel"),
+        (lambda: tuning.DeleteStudy(tuning_pb2.DeleteStudyRequest(name=study)), "lost"),
+    ):
+        request = pb.RenewLeasesRequest(agent_id=agent.id, leases=[first.id], wait=Duration(seconds=30))
+        renewal = agent.stub.RenewLeases.future(request, timeout=PATIENCE)
+        with pytest.raises(grpc.FutureTimeoutError):
+            renewal.result(timeout=0.3)
+        if answered == "cancel":
+            (second,) = agent.acquire(held=(first.id,))
+        act()
+        answer = renewal.result()
+        told = [one.lease for one in answer.cancel] if answered == "cancel" else list(answer.lost)
+        assert told == ([second.id] if answered == "cancel" else [first.id])
+        if answered == "cancel":
+            agent.settle(second.id, Outcome.OUTCOME_CANCELLED)
+
+
+def test_a_heartbeat_is_held_no_longer_than_it_asks_for(agent: Agent, tuning: TuningServiceStub) -> None:
+    agent.study(tuning)
+    (lease,) = agent.acquire()
+    request = pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id], wait=Duration(nanos=300_000_000))
+    answer = agent.stub.RenewLeases(request, timeout=PATIENCE)
+    assert (list(answer.cancel), list(answer.lost)) == ([], [])
+
+
+def test_why_a_trial_does_not_start_is_told_on_it(agent: Agent, tuning: TuningServiceStub) -> None:
+    agent.study(tuning)
+    (lease,) = agent.acquire()
+    for why in ("the job is held", ""):
+        waiting = {lease.id: why} if why else {}
+        agent.stub.RenewLeases(pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id], waiting=waiting))
+        assert trial_of(tuning, lease).reason == why
+    agent.stub.RenewLeases(pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id], waiting={lease.id: "again"}))
+    agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="n"))
+    assert trial_of(tuning, lease).reason == ""
+
+
+def test_where_a_study_wants_its_trials(agent: Agent, tuning: TuningServiceStub) -> None:
+    agent.study(tuning)
+    (lease,) = agent.acquire()
+    assert (lease.exclusive, lease.spread) == (True, True)
+    other = Agent(agent.stub)
+    other.register()
+    placement = tuning_pb2.Placement(exclusive=False, spread=False)
+    execution = tuning_pb2.Execution(component=other.component, application="small", placement=placement)
+    study = create(tuning, execution=execution)
+    assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study)).spec.execution.placement == placement
+    (lease,) = other.acquire()
+    assert (lease.exclusive, lease.spread) == (False, False)
 
 
 def test_a_user_cannot_ask_or_tell_a_study_of_agents(agent: Agent, tuning: TuningServiceStub) -> None:

@@ -125,7 +125,7 @@ SPEC = StudySpec(
 
 def trial(number: int, state: TrialState, **params: object) -> Trial:
     metrics = {"seconds": float(number), "rate": 2.0} if state is TrialState.COMPLETED else {}
-    return Trial("s", number, state, params, metrics, (), "", "", "host", 1, "suggested", None, None, None)  # type: ignore[arg-type]
+    return Trial("s", number, state, params, metrics, (), "", "", "host", 1, "suggested", None, None, None, node="n1")  # type: ignore[arg-type]
 
 
 def test_cells_of_the_table(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_cells_of_the_table(tmp_path: Path) -> None:
     ]
     assert write(path, SPEC, done) == 2
     assert path.read_text().splitlines() == [
-        "alg,code,huge,pages,seconds,rate,trial.number,trial.seconds,trial.agent,trial.started_at",
-        "a,1,false,,1.0,2.0,1,,host,",
-        "b,0,true,2,3.0,2.0,3,,host,",
+        "alg,code,huge,pages,seconds,rate,trial.number,trial.seconds,trial.agent,trial.node,trial.started_at",
+        "a,1,false,,1.0,2.0,1,,host,n1,",
+        "b,0,true,2,3.0,2.0,3,,host,n1,",
     ]
     assert replay_command(path, SPEC) == (
         f"trimtab-service replay {path} --parameters alg,code,huge,pages --categorical code --conditional pages"

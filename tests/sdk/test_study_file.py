@@ -10,7 +10,7 @@ import yaml
 import trimtab
 from trimtab.cli import study_file
 from trimtab.errors import InvalidInput
-from trimtab.spec import Execution, StudySpec
+from trimtab.spec import Execution, Placement, StudySpec
 
 WHOLE = """
 name: flags-1
@@ -28,6 +28,7 @@ seed: 3
 noisy: false
 budget: {max_trials: 30, max_time: 2m}
 trial_timeout: 60
+placement: {spread: false}
 """
 
 
@@ -50,6 +51,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert file.objectives == [trimtab.Minimize("seconds", "s"), trimtab.Maximize("rate")]
     assert (file.algorithm, file.algorithm_options, file.seed, file.noisy) == ("gp", {"start": 5}, 3, False)
     assert (file.max_trials, file.max_time, file.trial_timeout) == (30, 120.0, 60.0)
+    assert file.placement == Placement(exclusive=True, spread=False)
 
 
 def test_what_is_exported_can_be_read_again() -> None:
@@ -63,7 +65,7 @@ def test_what_is_exported_can_be_read_again() -> None:
         noisy=True,
         max_trials=5,
         max_time=7.5,
-        execution=Execution("gcc-flags", "small", "ab", 3, 9.0),
+        execution=Execution("gcc-flags", "small", "ab", 3, 9.0, Placement(exclusive=False)),
     )
     file = study_file.parse(json.loads(json.dumps(study_file.dump("again", spec))))
     assert file.name == "again"
@@ -71,6 +73,7 @@ def test_what_is_exported_can_be_read_again() -> None:
     assert tuple(file.objectives) == spec.objectives
     assert (file.component, file.application, file.digest) == ("gcc-flags", "small", "ab")
     assert (file.parallelism, file.trial_timeout, file.max_trials, file.max_time) == (3, 9.0, 5, 7.5)
+    assert file.placement == Placement(exclusive=False, spread=True)
 
 
 POLICIES = """

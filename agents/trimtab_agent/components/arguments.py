@@ -99,6 +99,8 @@ class Rendering:
     env: Mapping[str, str]
     scheduler_options: Sequence[str]
     directives: Sequence[str]
+    # whether the values themselves are in the two before
+    asks: bool
 
 
 def render(component: Component, values: Configuration) -> Rendering:
@@ -122,7 +124,9 @@ def render(component: Component, values: Configuration) -> Rendering:
         if parameter.directive:
             directives += parameter.directive.render(name, value)
     texts = {name: as_text(value) for name, value in values.items()}
-    return Rendering(texts, flags, env, options, [" ".join([line, *directives]) for line in component.directives])
+    lines = [" ".join([line, *directives]) for line in component.directives]
+    asks = bool(directives) or len(options) > len(component.scheduler_options)
+    return Rendering(texts, flags, env, options, lines, asks)
 
 
 def command_line(

@@ -98,6 +98,14 @@ class JobSpec:
     own_env: Sequence[str] = ()
     scheduler_options: Sequence[str] = ()
     directives: Sequence[str] = ()
+    # whether parameters' values are among the options and directives, so that they may be what cannot be had
+    asks: bool = False
+    # has its node for itself
+    exclusive: bool = False
+    # what the jobs of one configuration have in common, which are to run on different nodes; empty: it does not matter
+    replicates: str = ""
+    # the nodes where others of them ran or run, once for each
+    measured_on: Sequence[str] = ()
 
     def to_json(self) -> str:
         """The stored form, which the supervisor reads."""
@@ -112,7 +120,8 @@ class JobResult:
     reason: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     elapsed: float = 0.0
-    node: str = field(default_factory=lambda: os.uname().nodename)
+    # where it ran; empty: nowhere, or nobody knows any more
+    node: str = ""
     # for people: seconds that the build took; None where there was none to do
     build_seconds: float | None = None
     # why its timing may be wrong, in one line (supervisor.quiet); empty where nothing speaks against it
@@ -137,6 +146,8 @@ class Runner(ABC):
     @abstractmethod
     async def submit(self, folder: Path, spec: JobSpec) -> None:
         """Starts the job, or hands it to a queue. From here on it runs to its end even if the agent dies.
+
+        May take until the machine is free for it; one that is cancelled meanwhile is not started.
 
         Raises:
             OSError: it could not be started; nothing runs.
@@ -163,6 +174,14 @@ class Runner(ABC):
     @abstractmethod
     async def elapsed(self, folder: Path) -> float | None:
         """Seconds that the application has been running so far, without builds and queues; None before it began."""
+
+    def waiting(self, folder: Path) -> str:
+        """Why the job does not start, where somebody ought to know; empty: nothing is amiss."""
+        return ""
+
+    def is_taken(self) -> bool:
+        """Whether another job would have to wait for one that has the machine for itself, whatever slots are free."""
+        return False
 
     @abstractmethod
     async def cancel(self, folder: Path) -> None:

@@ -29,6 +29,7 @@ from trimtab_agent.runners.base import (
 )
 from trimtab_agent.runners.cgroups import Cgroups
 from trimtab_agent.runners.cpus import Cpus, Shares, allowed, cores, share_out
+from trimtab_agent.runners.turns import Turns
 from trimtab_agent.supervisor import cgroup
 from trimtab_agent.supervisor.files import write_atomically
 from trimtab_agent.supervisor.process import JOB_VARIABLE
@@ -102,6 +103,7 @@ class LocalRunner(Runner):
         # the CPUs of jobs that run
         self._placed: dict[Path, Cpus] = {}
         self._warned = False
+        self._turns = Turns()
 
     async def submit(self, folder: Path, spec: JobSpec) -> None:
         if (spec.scheduler_options or spec.directives) and not self._warned:
@@ -109,13 +111,22 @@ class LocalRunner(Runner):
             logger.warning(
                 "%s: scheduler options and directives are ignored: they mean nothing to the local runner", spec.name
             )
+        self._cancelled.discard(folder)
+        if not await self._turns.take(folder, exclusive=spec.exclusive):
+            return
+        try:
+            await self._start(folder, spec)
+        except BaseException:
+            self._turns.leave(folder)
+            raise
+
+    async def _start(self, folder: Path, spec: JobSpec) -> None:
         if (folder / "pid").exists():
             # an earlier run of this job ended without a result, with its supervisor
             await _kill_marked(folder)
             (folder / "pid").unlink()
         (folder / "cancel").unlink(missing_ok=True)
         (folder / RUNNING).unlink(missing_ok=True)
-        self._cancelled.discard(folder)
         reserve_result(folder)
         supervisor = self._supervisor()
         try:
@@ -174,6 +185,8 @@ class LocalRunner(Runner):
         try:
             if not _is_over(reader):
                 self._placed.setdefault(folder, frozenset(_spec(folder)["cpus"]))
+                # it may be an earlier agent's
+                self._turns.join(folder, exclusive=_is_exclusive(folder))
                 return JobState.RUNNING
         finally:
             os.close(reader)
@@ -182,10 +195,12 @@ class LocalRunner(Runner):
     async def wait(self, folder: Path) -> JobResult:
         await self._until_gone(folder)
         result = stored_result(folder)
+        if result is None:
+            # the supervisor was killed: what it ran may still be there
+            await _kill_marked(folder)
+        self._turns.leave(folder)
         if result is not None:
             return result
-        # the supervisor was killed: what it ran may still be there
-        await _kill_marked(folder)
         if folder in self._cancelled:
             return JobResult(Outcome.CANCELLED, "cancelled")
         return JobResult(Outcome.FAILED, "the trial's supervisor process was killed")
@@ -200,7 +215,17 @@ class LocalRunner(Runner):
         except (FileNotFoundError, ValueError):
             return None
 
+    def waiting(self, folder: Path) -> str:
+        return "waits until it has the agent's machine for itself" if self._turns.waits(folder) else ""
+
+    def is_taken(self) -> bool:
+        return self._turns.one_is_alone
+
     async def cancel(self, folder: Path) -> None:
+        if self._turns.waits(folder):
+            self._cancelled.add(folder)
+            self._turns.leave(folder)
+            return
         if await self.status(folder) is not JobState.RUNNING:
             return
         self._cancelled.add(folder)
@@ -244,6 +269,13 @@ def marked(spec: JobSpec, folder: Path) -> JobSpec:
     mark = {JOB_VARIABLE: str(folder)}
     build = replace(spec.build, env={**spec.build.env, **mark}) if spec.build else None
     return replace(spec, env={**spec.env, **mark}, base_env={**spec.base_env, **mark}, build=build)
+
+
+def _is_exclusive(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / SPEC).read_text(encoding="utf-8"))["exclusive"])
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _open_alive(folder: Path) -> int | None:

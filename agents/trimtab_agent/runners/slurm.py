@@ -3,7 +3,9 @@
 What a job's folder holds beside the files of every runner (supervisor.supervise):
 
     job.sh      the batch script
+    array       the name and index of the job in Slurm, where it is a task of a job array
     job         the job's number in Slurm, once sbatch has told it
+    kept-off    nodes that the job is kept off, see slurm_spread.py
     owner       the job that works on the trial, how often it was started before, and its nodes
     cancel      the trial is to be ended, for good
     fresh/      the work folder as it was before the trial, for a job that Slurm starts again
@@ -14,14 +16,13 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from trimtab_agent.errors import ConfigError, NotAcceptedError, UnsuitableValueError
+from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import (
     RESULT,
@@ -36,25 +37,15 @@ from trimtab_agent.runners.base import (
     stored_result,
 )
 from trimtab_agent.runners.slurm_client import Job, Jobs, Queue, SlurmError
-from trimtab_agent.runners.slurm_script import (
-    BATCH_LOG,
-    OPTION,
-    OPTION_ALLOWED,
-    OWN_ALLOWED,
-    batch_script,
-    is_own,
-    job_name,
-)
-from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HOPELESS
+from trimtab_agent.runners.slurm_script import BATCH_LOG, OPTION, OPTION_ALLOWED, OWN_ALLOWED, check, is_own
+from trimtab_agent.runners.slurm_spread import Spread
+from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HELD, HOPELESS
+from trimtab_agent.runners.slurm_submission import ARRAY, CANCEL, NUMBER, OWNER, SCRIPT, Submitter, active, key_of
 from trimtab_agent.supervisor.capture import last_lines
-from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.supervisor.files import is_there, write_atomically
 
 logger = logging.getLogger(__name__)
 
-SCRIPT = "job.sh"
-NUMBER = "job"
-OWNER = "owner"
-CANCEL = "cancel"
 FRESH = "fresh"
 
 # seconds between two looks for a result, with few jobs; and looks per second at all of them together
@@ -70,11 +61,7 @@ MISSES = 2
 HOPELESS_TIME = 10.0
 # seconds after which a cancelled job is killed, and after which `cancel` leaves the rest to `wait`
 KILL_AFTER = 1.0
-CANCEL_TIME = 10.0
-# seconds between two tries to submit a job
-SUBMIT_PAUSE = 2.0
-# seconds for which a limit on the user's jobs may stand in a trial's way
-LIMIT_TIME = 600.0
+CANCEL_TIME = 4.0
 
 
 def check_options(options: Sequence[str]) -> None:
@@ -95,47 +82,27 @@ class SlurmRunner(Runner):
 
     `result.json` in the folder is the truth about a trial that has ended, and is seen within a fraction of a second.
     Slurm is asked about all jobs at once, and believed where there is no result. A job is found by its working
-    directory, which is the folder.
+    directory, which is the folder; a task of a job array by the array's name and its index.
     """
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         """`options`: for every job; a trial's own override them."""
-        self._options = options
         self._queue = Queue()
+        self._spread = Spread(options)
+        self._submitter = Submitter(options, self._queue, self._spread)
         self._waiting = 0
+        # why jobs wait for somebody, by folder
+        self._held: dict[Path, str] = {}
 
     # -- submitting
 
     async def submit(self, folder: Path, spec: JobSpec) -> None:
-        script = batch_script(spec, folder, self._options)
-        for left in (NUMBER, OWNER, CANCEL, RUNNING, "pid"):
+        check(spec)
+        for left in (NUMBER, ARRAY, OWNER, CANCEL, RUNNING, "pid"):
             (folder / left).unlink(missing_ok=True)
         _keep_fresh(folder, Path(spec.work))
         reserve_result(folder)
-        write_atomically(folder / SPEC, spec.to_json().encode())
-        # from here on a job may be there
-        write_atomically(folder / SCRIPT, script.encode())
-        options = [*spec.scheduler_options, "--parsable", "--export=ALL", f"--job-name={job_name(folder)}"]
-        options += [f"--chdir={folder}", "--output=/dev/null", "--error=/dev/null", str(folder / SCRIPT)]
-        tries = 0
-        began = time.monotonic()
-        while not (folder / CANCEL).exists():
-            try:
-                number = (await slurm_client.call("sbatch", *options)).strip().partition(";")[0]
-                write_atomically(folder / NUMBER, number.encode())
-                self._queue.hurry()
-                return
-            except SlurmError as error:
-                limited = error.kind == "limit" and time.monotonic() - began < LIMIT_TIME
-                if error.kind != "passing" and not limited:
-                    raise _refused(error, spec) from None
-                tries += 1
-                if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be submitted now: %s; trying again", spec.name, error)
-            # it may have been taken all the same
-            await asyncio.sleep(SUBMIT_PAUSE)
-            if _active(await self._queue.next(), folder) or (folder / OWNER).exists():
-                return
+        await self._submitter.submit(folder, spec)
 
     # -- following
 
@@ -147,9 +114,9 @@ class SlurmRunner(Runner):
         self._queue.hurry()
         for _ in range(MISSES):
             jobs = await self._queue.next()
-            if active := _active(jobs, folder):
-                return active[-1].meaning.state
-            if str(folder) in jobs:
+            if found := active(jobs, folder):
+                return found[-1].meaning.state
+            if key_of(folder) in jobs:
                 break
         await self._verdict(folder, jobs)
         return JobState.ENDED if (folder / RESULT).exists() else JobState.ABSENT
@@ -160,6 +127,8 @@ class SlurmRunner(Runner):
             return await self._result(folder)
         finally:
             self._waiting -= 1
+            self._held.pop(folder, None)
+            self._spread.forget(folder)
 
     async def _result(self, folder: Path) -> JobResult:
         misses = 0
@@ -170,25 +139,40 @@ class SlurmRunner(Runner):
                 if result := stored_result(folder):
                     return result
                 await asyncio.wait([look], timeout=self._result_interval())
-            active = _active(look.result(), folder)
-            if not active:
+            found = active(look.result(), folder)
+            if not found:
                 # one that is new, or that slurmctld does not know again yet, shows itself at the next look
                 misses += 1
-                if str(folder) in look.result() or misses >= MISSES:
+                if key_of(folder) in look.result() or misses >= MISSES:
                     return await self._verdict(folder, look.result())
                 continue
             misses = 0
             if (folder / CANCEL).exists():
                 # whatever happens to the one who has ordered it, it is done
-                await self._end(active)
-            reason = active[-1].reason
-            if active[-1].meaning.state is not JobState.QUEUED or reason not in HOPELESS:
+                await self._end(found)
+            job = found[-1]
+            await self._spread.tend(folder, job)
+            self._note_held(folder, job)
+            hopeless = job.meaning.state is JobState.QUEUED and job.reason in HOPELESS
+            if not hopeless or await self._spread.let_in(folder, job):
                 hopeless_since = None
             elif hopeless_since is None:
                 hopeless_since = time.monotonic()
             elif time.monotonic() - hopeless_since > HOPELESS_TIME:
-                await self._end(active)
-                return self._hopeless(folder, active[-1])
+                await self._end(found)
+                return self._hopeless(folder, job)
+
+    def _note_held(self, folder: Path, job: Job) -> None:
+        # what follows the reason are particulars
+        why = HELD.get(job.reason.partition(",")[0], "") if job.meaning.state is JobState.QUEUED else ""
+        before = self._held.pop(folder, "")
+        if why:
+            self._held[folder] = told = f"Slurm job {job.id} waits: {why} ({job.reason})"
+            if told != before:
+                logger.warning("%s: %s", folder.name, told)
+
+    def waiting(self, folder: Path) -> str:
+        return self._held.get(folder, "")
 
     async def started(self, folder: Path) -> str:
         while True:
@@ -217,13 +201,13 @@ class SlurmRunner(Runner):
     async def _verdict(self, folder: Path, jobs: Jobs) -> JobResult:
         """The result of a job that is over, as far as Slurm knows. One that the configuration is to blame for is stored
         as the trial's result; what another try may mend is not."""
-        known = jobs.get(str(folder), ())
+        known = jobs.get(key_of(folder), ())
         job = _at_work(folder, known) if known else await self._forgotten(folder)
         cancelled = (folder / CANCEL).exists()
         completed = job is not None and job.state == "COMPLETED" and not cancelled
         delay = RESULT_DELAY if completed else NO_RESULT_DELAY
         # where no supervisor has begun there is nothing to wait for
-        if result := await _late_result(folder, delay if _is_there(folder, OWNER) else 0.0):
+        if result := await _late_result(folder, delay if is_there(folder, OWNER) else 0.0):
             return result
         if cancelled:
             return await self._without_result(folder, job, Outcome.CANCELLED, "cancelled")
@@ -238,15 +222,14 @@ class SlurmRunner(Runner):
 
     async def _forgotten(self, folder: Path) -> Job | None:
         """A job that slurmctld does not know any more."""
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            job = await slurm_client.accounted(int((folder / NUMBER).read_text(encoding="ascii")))
+        with contextlib.suppress(FileNotFoundError):
+            job = await slurm_client.accounted((folder / NUMBER).read_text(encoding="ascii"))
             return job if job is not None and job.is_over else None
         return None
 
     def _hopeless(self, folder: Path, job: Job) -> JobResult:
         spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
-        asks = spec["scheduler_options"] or spec["directives"]
-        fault = asks and job.reason not in ALWAYS_FAILED
+        fault = spec.get("asks") and job.reason not in ALWAYS_FAILED
         reason = f"the job can never start: {HOPELESS[job.reason]} ({job.reason})"
         return _stored(folder, JobResult(Outcome.INFEASIBLE if fault else Outcome.FAILED, reason))
 
@@ -270,20 +253,28 @@ class SlurmRunner(Runner):
 
     async def _cancel(self, folder: Path) -> None:
         began = time.monotonic()
-        with contextlib.suppress(FileNotFoundError, ValueError, SlurmError):
-            # at once; who is at it twice does no harm
-            await slurm_client.cancel([int((folder / NUMBER).read_text(encoding="ascii"))])
-        while True:
-            self._queue.hurry()
-            look = self._queue.next()
-            while not look.done():
-                if (folder / RESULT).exists():
+        # at once; who is at it twice does no harm. While slurmctld is away it takes long, and the supervisor, which
+        # looks for the mark, is faster
+        first = asyncio.create_task(self._end_by_number(folder))
+        try:
+            while True:
+                self._queue.hurry()
+                look = self._queue.next()
+                while not look.done():
+                    if (folder / RESULT).exists():
+                        return
+                    await asyncio.wait([look], timeout=self._result_interval())
+                await first
+                found = active(look.result(), folder)
+                if not found:
                     return
-                await asyncio.wait([look], timeout=self._result_interval())
-            active = _active(look.result(), folder)
-            if not active:
-                return
-            await self._end(active, kill=time.monotonic() - began > KILL_AFTER)
+                await self._end(found, kill=time.monotonic() - began > KILL_AFTER)
+        finally:
+            first.cancel()
+
+    async def _end_by_number(self, folder: Path) -> None:
+        with contextlib.suppress(FileNotFoundError, SlurmError):
+            await slurm_client.cancel([(folder / NUMBER).read_text(encoding="ascii")])
 
     async def _end(self, jobs: Sequence[Job], *, kill: bool = False) -> None:
         numbers = [job.id for job in jobs]
@@ -294,13 +285,8 @@ class SlurmRunner(Runner):
                 await slurm_client.cancel(numbers, "--full", "--signal=KILL")
 
     def close(self) -> None:
+        self._submitter.close()
         self._queue.close()
-
-
-def _active(jobs: Jobs, folder: Path) -> list[Job]:
-    """The folder's jobs that run or will. More than one only where an answer of sbatch was lost: then one of them works
-    and the others end at once."""
-    return [job for job in jobs.get(str(folder), ()) if not job.is_over]
 
 
 def _at_work(folder: Path, jobs: Sequence[Job]) -> Job:
@@ -308,15 +294,9 @@ def _at_work(folder: Path, jobs: Sequence[Job]) -> Job:
     with contextlib.suppress(FileNotFoundError):
         owner = json.loads((folder / OWNER).read_text(encoding="utf-8"))[0]
         for job in jobs:
-            if str(job.id) == owner:
+            if job.id == owner:
                 return job
     return jobs[-1]
-
-
-def _refused(error: SlurmError, spec: JobSpec) -> NotAcceptedError | UnsuitableValueError:
-    if error.kind == "too much" and (spec.scheduler_options or spec.directives):
-        return UnsuitableValueError(f"the job was refused: {error}")
-    return NotAcceptedError(f"the job was refused: {error}")
 
 
 def _keep_fresh(folder: Path, work: Path) -> None:
@@ -335,16 +315,11 @@ async def _late_result(folder: Path, seconds: float) -> JobResult | None:
     """The result, which a file system of the network may show later than it was written."""
     give_up = time.monotonic() + seconds
     while True:
-        if _is_there(folder, RESULT) and (result := stored_result(folder)):
+        if is_there(folder, RESULT) and (result := stored_result(folder)):
             return result
         if time.monotonic() > give_up:
             return None
         await asyncio.sleep(RESULT_INTERVAL)
-
-
-def _is_there(folder: Path, name: str) -> bool:
-    """Reads the folder, so that the client of a network file system asks its server."""
-    return name in os.listdir(folder)  # noqa: PTH208
 
 
 async def _how_it_failed(folder: Path, job: Job) -> str:

@@ -39,13 +39,12 @@ class SlurmError(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A line of squeue. `folder`: the job's working directory, which tells whose it is."""
+    """A line of squeue. `id` is as Slurm's programs take it: `12`, or `12_3` for a task of an array."""
 
-    id: int
+    id: str
     state: str
     reason: str
     nodes: str
-    folder: str
 
     @property
     def meaning(self) -> Meaning:
@@ -58,7 +57,17 @@ class Job:
         return self.meaning.outcome is not None
 
 
+# by what tells whose a job is: its working directory, or for a task of an array its name and index (`key_of`)
 Jobs = Mapping[str, Sequence[Job]]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as sinfo has it. `is_default`: it is in the default partition."""
+
+    state: str
+    partitions: frozenset[str]
+    is_default: bool
 
 
 def missing_programs() -> list[str]:
@@ -125,23 +134,23 @@ async def call(program: str, *arguments: str) -> str:
     return out.decode(errors="replace")
 
 
-async def cancel(jobs: Sequence[int], *options: str) -> None:
+async def cancel(jobs: Sequence[str], *options: str) -> None:
     """Ends jobs; those that are over are left alone.
 
     Raises:
         SlurmError: Slurm cannot be reached now.
     """
     try:
-        await call("scancel", *options, *map(str, jobs))
+        await call("scancel", *options, *jobs)
     except SlurmError as error:
         if error.kind == "passing":
             raise
 
 
-async def exit_code(job: int) -> tuple[int, int] | None:
+async def exit_code(job: str) -> tuple[int, int] | None:
     """The exit code and signal of a job's batch script; None where Slurm does not know."""
     with contextlib.suppress(SlurmError, ValueError):
-        for field in (await call("scontrol", "show", "job", str(job), "--oneliner")).split():
+        for field in (await call("scontrol", "show", "job", job, "--oneliner")).split():
             name, _, value = field.partition("=")
             if name == "ExitCode":
                 code, _, number = value.partition(":")
@@ -149,19 +158,39 @@ async def exit_code(job: int) -> tuple[int, int] | None:
     return None
 
 
-async def accounted(job: int) -> Job | None:
+async def accounted(job: str) -> Job | None:
     """The job as accounting has it, long after slurmctld has forgotten it; None where there is no accounting."""
     with contextlib.suppress(SlurmError, ValueError):
         options = ["--noheader", "--parsable2", "--allocations", f"--jobs={job}"]
-        for line in (await call("sacct", *options, "--format=JobIDRaw,State,NodeList")).splitlines():
-            number, state, nodes = line.split("|")
+        for line in (await call("sacct", *options, "--format=State,NodeList")).splitlines():
+            state, nodes = line.split("|")
             # "CANCELLED by 1000"
-            return Job(int(number), state.partition(" ")[0], "", nodes, "")
+            return Job(job, state.partition(" ")[0], "", nodes)
     return None
 
 
+async def nodes() -> dict[str, Node]:
+    """Every node, by name.
+
+    Raises:
+        SlurmError: sinfo failed.
+    """
+    found: dict[str, Node] = {}
+    for line in (await call("sinfo", "--noheader", "--all", "--Node", "--format=%N|%P|%T")).splitlines():
+        name, partition, state = line.split("|")
+        before = found.get(name)
+        # marks follow the state; with a star the node does not answer
+        state = "down" if state.endswith("*") else state.rstrip("~#!%$@^-+")
+        found[name] = Node(
+            state,
+            frozenset({partition.rstrip("*")} | (before.partitions if before else set())),
+            partition.endswith("*") or (before is not None and before.is_default),
+        )
+    return found
+
+
 class Queue:
-    """The jobs of this user that are trials, by folder. One call of squeue at a time serves all that wait for one."""
+    """The jobs of this user that are trials. One call of squeue at a time serves all that wait for one."""
 
     def __init__(self) -> None:
         self._next: asyncio.Future[Jobs] | None = None
@@ -227,13 +256,13 @@ async def look() -> Jobs:
         SlurmError: it failed.
     """
     found: dict[str, list[Job]] = {}
-    form = "--format=%A|%T|%r|%N|%j|%Z"
-    for line in (
-        await call("squeue", "--noheader", "--all", "--states=all", f"--user={os.getuid()}", form)
-    ).splitlines():
-        parts = line.split("|", 5)
-        if len(parts) == 6 and parts[0].isdigit() and parts[4].startswith("trimtab-"):
-            found.setdefault(parts[5], []).append(Job(int(parts[0]), parts[1], parts[2], parts[3], parts[5]))
+    options = ["--noheader", "--all", "--array", "--states=all", f"--user={os.getuid()}"]
+    for line in (await call("squeue", *options, "--format=%i|%F|%K|%T|%r|%N|%j|%Z")).splitlines():
+        parts = line.split("|", 7)
+        if len(parts) == 8 and parts[1].isdigit() and parts[6].startswith("trimtab-"):
+            number, _, index, state, reason, nodes, name, folder = parts
+            key = f"{name}_{index}" if index.isdigit() else folder
+            found.setdefault(key, []).append(Job(number, state, reason, nodes))
     for jobs in found.values():
-        jobs.sort(key=lambda job: job.id)
+        jobs.sort(key=lambda job: int(job.id.partition("_")[0]))
     return found

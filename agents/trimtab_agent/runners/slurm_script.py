@@ -46,11 +46,8 @@ def is_own(item: str) -> bool:
     return len(item) > 1 and item[0] == "-" and item[1] in "".join(OWN_OPTIONS.values())
 
 
-def batch_script(spec: JobSpec, folder: Path, defaults: Sequence[str]) -> str:
-    """The script: the administrator's options, which those of the trial override; the directives of the application and
-    of the component; and the supervisor, which runs everything else from the job's folder.
-
-    Nothing of the trial stands in a line that the shell executes.
+def check(spec: JobSpec) -> None:
+    """Checks what is asked of Slurm for a job.
 
     Raises:
         NotAcceptedError: a directive or an option that a trial's job cannot have.
@@ -66,15 +63,38 @@ def batch_script(spec: JobSpec, folder: Path, defaults: Sequence[str]) -> str:
             raise NotAcceptedError(f"directive {line!r} does not start with '#'")
         if re.search(r"[\n\r\0]", line):
             raise UnsuitableValueError(f"directive {line!r} is more than one line")
-    start = [sys.executable, "-I", "-S", str(SUPERVISOR), str(folder)]
+
+
+def batch_script(spec: JobSpec, folder: Path, defaults: Sequence[str]) -> str:
+    """The script: the study's wish for a node of its own; the administrator's options, which override that and are
+    overridden by those of the trial; the directives of the application and of the component; and the supervisor, which
+    runs everything else from the job's folder.
+
+    Nothing of the trial stands in a line that the shell executes.
+    """
+    return _script(spec, defaults, [f"trial={shlex.quote(str(folder))}"], "$SLURM_JOB_ID")
+
+
+def array_script(spec: JobSpec, folders: Sequence[Path], defaults: Sequence[str]) -> str:
+    """The script of a job array, of which each task is a trial: the folders', in the order of their indexes. `spec` is
+    that of one of them, and all ask the same of Slurm."""
+    cases = [f"{index}) trial={shlex.quote(str(folder))};;" for index, folder in enumerate(folders)]
+    choose = ['case "$SLURM_ARRAY_TASK_ID" in', *cases, "esac", 'cd "$trial"']
+    return _script(spec, defaults, choose, "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID")
+
+
+def _script(spec: JobSpec, defaults: Sequence[str], choose: Sequence[str], job: str) -> str:
+    start = shlex.join([sys.executable, "-I", "-S", str(SUPERVISOR)])
     return "\n".join(
         [
             "#!/bin/sh",
+            *(["#SBATCH --exclusive"] if spec.exclusive else []),
             *(f"#SBATCH {_quoted(option)}" for option in defaults),
             *spec.directives,
+            *choose,
             # Slurm's own redirection would take '%' in the path for a pattern
-            f"exec >{shlex.quote(str(folder / BATCH_LOG))} 2>&1",
-            f'exec {shlex.join(start)} "$SLURM_JOB_ID" "${{SLURM_RESTART_COUNT:-0}}" "$SLURM_JOB_NODELIST"',
+            f'exec >"$trial/{BATCH_LOG}" 2>&1',
+            f'exec {start} "$trial" "{job}" "${{SLURM_RESTART_COUNT:-0}}" "$SLURM_JOB_NODELIST"',
             "",
         ]
     )

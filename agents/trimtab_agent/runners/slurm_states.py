@@ -138,7 +138,21 @@ TOO_MUCH = re.compile(
     r"|Invalid --[\w-]+ specification|Invalid numeric value|Invalid node name specified",
 )
 
-Refusal = Literal["passing", "limit", "too much", "other"]
+# What sbatch says to an array that is larger than the site allows.
+ARRAY = re.compile(r"Invalid job array specification")
+
+# Why a pending job waits for somebody to do something, in words: its trial goes on waiting, and people are told.
+HELD: Mapping[str, str] = {
+    "JobHeldUser": "it is held; its user lets it go with `scontrol release`",
+    "JobHeldAdmin": "it is held by an administrator",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition is not active",
+    "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
+    "ReservationDeleted": "its reservation is gone",
+    "NodeDown": "a node that it needs is down",
+}
+
+Refusal = Literal["passing", "limit", "array", "too much", "other"]
 
 
 def meaning_of(state: str) -> Meaning:
@@ -152,4 +166,6 @@ def refusal(message: str) -> Refusal:
         return "passing"
     if LIMIT.search(message):
         return "limit"
+    if ARRAY.search(message):
+        return "array"
     return "too much" if TOO_MUCH.search(message) else "other"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from trimtab_agent.supervisor import process
-from trimtab_agent.supervisor.files import write_atomically
+from trimtab_agent.supervisor.files import is_there, write_atomically
 from trimtab_agent.supervisor.supervise import Supervisor, store, tell_pid
 
 # seconds between the signal that ends the application and the one that tells this process of it: the scheduler signals
@@ -33,8 +33,9 @@ def run(folder: str, job: str, restart: str, node: str) -> int:
     """
     process.adopt_orphans()
     signals = process.Signals(single=True)
-    if _is_there(folder, "result.json") or _is_there(folder, "cancel"):
+    if is_there(folder, "result.json") or is_there(folder, "cancel"):
         return 0
+    signals.follow(os.path.join(folder, "cancel"))
     owner = json.dumps([job, int(restart), node])
     if not _claim(folder, owner):
         print(f"another job has this trial: {_owner(folder)}")
@@ -54,7 +55,7 @@ def run(folder: str, job: str, restart: str, node: str) -> int:
         if signals.stopped:
             result = {**result, "outcome": "cancelled", "reason": "cancelled", "metrics": {}}
     os.chdir("/")
-    if result["outcome"] == "cancelled" and not _is_there(folder, "cancel"):
+    if result["outcome"] == "cancelled" and not is_there(folder, "cancel"):
         # the scheduler's will, not the agent's: the job's state tells why, and the job may be started again
         print("SIGTERM came, and not from the agent")
         return 1
@@ -86,11 +87,6 @@ def _owner(folder: str) -> list[Any]:
     with open(os.path.join(folder, "owner"), encoding="utf-8") as file:
         found: list[Any] = json.load(file)
         return found
-
-
-def _is_there(folder: str, name: str) -> bool:
-    """Asks the file server: that a file is not there may be what this node remembers."""
-    return name in os.listdir(folder)
 
 
 def _renew_work(folder: str, work: str) -> None:

@@ -34,6 +34,12 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, durable: bool
         sync_folder(os.path.dirname(name) or ".")
 
 
+def is_there(folder: str | os.PathLike[str], name: str) -> bool:
+    """Whether a folder has an entry of this name. Reads the folder, so that the client of a network file system asks
+    its server: that a file is not there may be what this machine remembers."""
+    return name in os.listdir(folder)
+
+
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Makes the names in `folder` durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -10,11 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from trimtab_agent.supervisor.capture import Capture
+from trimtab_agent.supervisor.files import is_there
 
 # marks every process of a trial, in its environment
 JOB_VARIABLE = "TRIMTAB_JOB"
 # seconds between SIGTERM and SIGKILL when the trial is cancelled: it has to be gone within a second
 CANCEL_GRACE = 0.4
+# seconds between two looks for the file that ends a batch job's trial
+LOOK_INTERVAL = 1.0
 PIPE_SIZE = 1 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ
 _PR_SET_CHILD_SUBREAPER = 36
@@ -32,13 +35,15 @@ class Signals:
     """SIGTERM means: look whether the trial is to be ended. Also wakes the waiting for a child's end.
 
     A file says which trial is meant: the signal alone could arrive when the next one runs already. Where there is no
-    next one (`single`), the signal is enough.
+    next one (`single`), the signal is enough; and so is the file, which is looked for once per second: whoever sends
+    the signals may be out of reach.
     """
 
     def __init__(self, *, single: bool = False) -> None:
         self._mark = ""
         self._single = single
         self._terminated = False
+        self._next_look = 0.0
         self.interrupts = False
         self.wake, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -52,7 +57,19 @@ class Signals:
     @property
     def stopped(self) -> bool:
         """Whether the trial is to be ended."""
-        return self._terminated if self._single else os.path.exists(self._mark)
+        if not self._single:
+            return os.path.exists(self._mark)
+        now = time.monotonic()
+        if self._mark and not self._terminated and now >= self._next_look:
+            self._next_look = now + LOOK_INTERVAL
+            with suppress(OSError):
+                self._terminated = is_there(*os.path.split(self._mark))
+        return self._terminated
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which nothing but a wake-up needs to be waited for."""
+        return LOOK_INTERVAL if self._single else 3600.0
 
     def _handle(self, number: int, _frame: object) -> None:
         self._terminated |= number == signal.SIGTERM
@@ -206,7 +223,7 @@ def _follow(
         elif kill_at and signals.stopped:
             kill_at = min(kill_at, now + CANCEL_GRACE)
         wait = max(0.0, (kill_at or deadline) - now) if now < (kill_at or deadline) else 0.05
-        for ready, _ in poll.poll(min(wait, 3600) * 1000 + 1):
+        for ready, _ in poll.poll(min(wait, signals.patience) * 1000 + 1):
             if ready == signals.wake:
                 signals.drain()
             elif not _pump(ready, sinks[ready]):

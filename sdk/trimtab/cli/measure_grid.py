@@ -118,13 +118,13 @@ def write(path: Path, spec: "StudySpec", trials: list[Trial]) -> int:
     try:
         with partial.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            about = ("number", "seconds", "agent", "started_at")
+            about = ("number", "seconds", "agent", "node", "started_at")
             writer.writerow([*parameters, *metrics, *(f"trial.{name}" for name in about)])
             for trial in measured:
                 cells: list[object] = [_cell(trial.params.get(name)) for name in parameters]
                 cells += [trial.metrics.get(name) for name in metrics]
                 started = None if trial.started_at is None else trial.started_at.isoformat()
-                writer.writerow([*cells, trial.number, trial.seconds, trial.agent, started])
+                writer.writerow([*cells, trial.number, trial.seconds, trial.agent, trial.node, started])
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

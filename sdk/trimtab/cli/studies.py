@@ -18,7 +18,7 @@ from trimtab.errors import InvalidInput
 from trimtab.table import columns, row
 
 if TYPE_CHECKING:
-    from trimtab.spec import StudySpec
+    from trimtab.spec import Placement, StudySpec
     from trimtab.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Create, look at, steer and export studies.")
@@ -116,6 +116,7 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
         }
         if spec.execution is not None:
             rows["runs"] = f"{spec.execution.application} with {spec.execution.component}, on agents"
+            rows["placement"] = _placement(spec.execution.placement)
         if spec.pruning:
             rows["pruning"] = ", ".join(policy.name for policy in spec.pruning)
         if status.verdict is not None:
@@ -140,6 +141,15 @@ def _budget(spec: "StudySpec") -> str:
         f"{spec.max_node_hours:g} node-hours" if spec.max_node_hours else "",
     ]
     return " or ".join(part for part in parts if part) or "none"
+
+
+def _placement(placement: "Placement") -> str:
+    return ", ".join(
+        (
+            "each trial alone on its node" if placement.exclusive else "trials may share a node",
+            "one configuration's on different nodes" if placement.spread else "on any node",
+        )
+    )
 
 
 @app.command(

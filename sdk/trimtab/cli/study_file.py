@@ -25,6 +25,7 @@ stopping: {rule: best_improvement, threshold: 0.01, trials: 20}
 final_check: true                    # or {width: 0.05, max_trials: 20, level: 0.95}
 parallelism: 1
 trial_timeout: 60s
+placement: {exclusive: true, spread: true}   # each trial alone on its node; one configuration's on different nodes
 """
 
 import re
@@ -39,7 +40,7 @@ from trimtab.errors import InvalidInput, JsonValue
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Scalar, condition
-from trimtab.spec import StudySpec
+from trimtab.spec import Placement, StudySpec
 
 Data: TypeAlias = Mapping[str, JsonValue]
 Number = TypeVar("Number", int, float)
@@ -47,7 +48,7 @@ Number = TypeVar("Number", int, float)
 KEYS = (
     "name", "component", "application", "digest", "parameters", "only", "constraints", "objectives", "algorithm",
     "seed", "noisy", "budget", "parallelism", "trial_timeout", "outcome_constraints", "resampling", "estimator",
-    "pruning", "stopping", "final_check",
+    "pruning", "stopping", "final_check", "placement",
 )  # fmt: skip
 PARAMETER_KEYS = {
     "float": ("min", "max", "log", "step", "factor"),
@@ -79,6 +80,7 @@ class StudyFile:
     max_time: float | None
     parallelism: int
     trial_timeout: float | None
+    placement: Placement
     max_node_hours: float | None
     outcome_constraints: Sequence[str]
     resampling: Policy | None
@@ -161,6 +163,7 @@ def parse(content: object) -> StudyFile:
         max_time=_time("budget.max_time", budget["max_time"]) if "max_time" in budget else None,
         parallelism=_whole("parallelism", data.get("parallelism", 1)),
         trial_timeout=_time("trial_timeout", data["trial_timeout"]) if "trial_timeout" in data else None,
+        placement=_placement(data.get("placement", {})),
         max_node_hours=_number("budget.max_node_hours", budget["max_node_hours"])
         if "max_node_hours" in budget
         else None,
@@ -309,6 +312,7 @@ def dump(name: str, spec: StudySpec) -> dict[str, JsonValue]:
         data["parallelism"] = spec.execution.parallelism
         if spec.execution.trial_timeout is not None:
             data["trial_timeout"] = spec.execution.trial_timeout
+        data["placement"] = asdict(spec.execution.placement)
     return data
 
 
@@ -383,6 +387,11 @@ def _final_check(value: object) -> FinalCheck | None:
         max_trials=_whole("final_check.max_trials", given["max_trials"]) if "max_trials" in given else None,
         level=_number("final_check.level", given["level"]) if "level" in given else None,
     )
+
+
+def _placement(value: object) -> Placement:
+    given = _mapping("placement", value, ("exclusive", "spread"))
+    return Placement(**{name: _flag(f"placement.{name}", flag) for name, flag in given.items()})
 
 
 def _scalars(field: str, values: object) -> list[Scalar]:

@@ -33,6 +33,7 @@ def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if
         digest=file.digest,
         parallelism=file.parallelism,
         trial_timeout=file.trial_timeout,
+        placement=file.placement,
         max_node_hours=file.max_node_hours,
         outcome_constraints=file.outcome_constraints,
         resampling=file.resampling,

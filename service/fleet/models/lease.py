@@ -31,6 +31,10 @@ class Lease(TenantOwned):
     # The settlement as it was sent, to know the same one again.
     settlement = ExactJSONField(null=True)
 
+    # Not columns. Of its trial; set where leases are looked through for what is to be stopped.
+    trial_state: str
+    trial_reason: str
+
     class Meta:
         constraints = [
             models.UniqueConstraint(

@@ -1,5 +1,7 @@
 """trimtab.agent.v1.AgentService."""
 
+from itertools import chain, repeat
+
 from service._gen import agent_pb2, agent_pb2_grpc
 from service.fleet import agents, leases
 from service.identity import enrolment
@@ -50,7 +52,15 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     async def RenewLeases(
         self, request: agent_pb2.RenewLeasesRequest, context: Context
     ) -> agent_pb2.RenewLeasesResponse:
-        return await self._threads.run(_renew_leases, _caller(request.agent_id), request)
+        principal = _caller(request.agent_id)
+        # Renewed once; from then on there is only a look at what is to be stopped.
+        calls = chain([_renew_leases], repeat(_stops))
+        return await self._waits.until(
+            lambda: self._threads.run(next(calls), principal, request),
+            lambda response: bool(response.cancel or response.lost),
+            seconds=allowed_seconds(request.wait, context),
+            stop=True,
+        )
 
     @requires(Action.AGENT_RUN)
     async def ReportStarted(
@@ -129,7 +139,16 @@ def _renew_leases(principal: Principal, request: agent_pb2.RenewLeasesRequest) -
         agent_id=request.agent_id,
         leases=list(request.leases),
         elapsed={lease: converters.seconds(elapsed) for lease, elapsed in request.elapsed.items()},
+        waiting=dict(request.waiting),
     )
+    return _renewal_message(renewal)
+
+
+def _stops(principal: Principal, request: agent_pb2.RenewLeasesRequest) -> agent_pb2.RenewLeasesResponse:
+    return _renewal_message(leases.stops(principal, agent_id=request.agent_id, leases=list(request.leases)))
+
+
+def _renewal_message(renewal: leases.Renewal) -> agent_pb2.RenewLeasesResponse:
     return agent_pb2.RenewLeasesResponse(
         cancel=[agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=reason) for lease, reason in renewal.cancel],
         lost=renewal.lost,
@@ -165,6 +184,7 @@ def _settle_lease(principal: Principal, request: agent_pb2.SettleLeaseRequest) -
         metrics=dict(request.metrics),
         reason=request.reason,
         elapsed_seconds=converters.seconds_or_none(request, "elapsed"),
+        node=request.node,
     )
     return agent_pb2.SettleLeaseResponse()
 

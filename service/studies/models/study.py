@@ -56,6 +56,8 @@ class Study(TenantOwned):
     # Not columns. The database's clock when the row was locked, and whether this transaction took a new revision.
     database_time: datetime
     changed: bool = False
+    # Whether this change stops trials that agents run.
+    stopping: bool = False
 
     class Meta:
         constraints = [

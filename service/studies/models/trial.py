@@ -10,6 +10,9 @@ from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
 
+# Of a node's name, or of the names of several.
+NODE_LENGTH = 200
+
 
 class Trial(TenantOwned):
     """One evaluation of one configuration, known by its study and its number (1, 2, ...)."""
@@ -28,12 +31,17 @@ class Trial(TenantOwned):
     seconds = models.FloatField(null=True)
     client_id = models.CharField(max_length=200, blank=True)
     agent = models.CharField(max_length=200, blank=True)
+    # Where it runs or ran last; several nodes as the agent's cluster writes them.
+    node = models.CharField(max_length=NODE_LENGTH, blank=True, default="", db_default="")
     attempt = models.PositiveIntegerField(default=1)
     revision = models.BigIntegerField()
     request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+
+    # Not a column. Set by `actions.waiting_trials`: where the same configuration has been measured or is now.
+    measured_on: list[str]
 
     class Meta:
         constraints = [

@@ -9,9 +9,10 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
-from service.pipeline import studies, suggest, wakeup
+from service.pipeline import report, studies, suggest, wakeup
 from service.pipeline.wakeup import Bell, listener
-from service.studies import selectors
+from service.studies import actions, selectors
+from service.tenancy import access
 from service.tenancy.principal import Principal
 from tests.factories.domain import make_execution, make_spec, study_name
 
@@ -54,6 +55,34 @@ async def test_it_rings_for_agents_when_there_is_work(principal: Principal) -> N
         await in_thread(lambda: studies.create_study(principal, study_name(), spec))
         assert await bell.wait(5)
     await listener().close()
+
+
+async def test_it_rings_for_agents_when_they_are_to_stop_a_trial(principal: Principal) -> None:
+    """And not for each of their results."""
+    name, told = study_name(), study_name()
+    await in_thread(lambda: studies.create_study(principal, told, make_spec()))
+    async with listener().watch(stop=True) as bell:
+        await settled(bell)
+        await in_thread(lambda: suggest.suggest(principal, told))
+        await in_thread(lambda: report.stop_trial(principal, told, 1))
+        await in_thread(lambda: studies.create_study(principal, name, make_spec(execution=make_execution())))
+        await in_thread(lambda: report.stop_trial(principal, name, 1))
+        assert not await bell.wait(0.3), "what no agent runs is no agent's business"
+        await in_thread(lambda: lease_and_stop(principal, name))
+        assert await bell.wait(5)
+        await in_thread(lambda: studies.update_state(principal, name, "ABORTED"))
+        assert await bell.wait(5)
+        await in_thread(lambda: studies.delete_study(principal, name))
+        assert await bell.wait(5)
+    await listener().close()
+
+
+def lease_and_stop(principal: Principal, name: str) -> None:
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        actions.start_trials(principal, study, actions.waiting_trials(principal, study, 1), "agent")
+        actions.conclude(principal, study, "lease.grant")
+    report.stop_trial(principal, name, 2)
 
 
 async def test_it_rings_again_after_its_connection_was_cut(

@@ -16,7 +16,7 @@ from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
 from service.fleet.leases import Outcome
 from service.rpc import converters
-from service.studies.specs import parse
+from service.studies.specs import Placement, parse
 
 scalars = st.one_of(
     st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(st.characters(codec="utf-8"))
@@ -114,6 +114,7 @@ def test_a_spec_comes_back(space: list[dict[str, object]]) -> None:
             "application": "a",
             "parallelism": 2,
             "trial_timeout_seconds": 1.5,
+            "placement": {"exclusive": False, "spread": True},
         },
     }
     spec = parse(data)
@@ -134,6 +135,7 @@ def test_what_is_left_out_is_left_to_the_domain() -> None:
     assert spec.execution is not None
     assert spec.execution.parallelism == 1
     assert spec.execution.trial_timeout_seconds is None
+    assert spec.execution.placement == Placement(exclusive=True, spread=True)
 
 
 def test_a_cast_enumeration_names_the_choices() -> None:

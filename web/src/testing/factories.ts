@@ -11,6 +11,7 @@ export function makeTrial(changes: Partial<Trial> = {}): Trial {
     origin: "suggested",
     client_id: "",
     agent: "",
+    node: "",
     attempt: 1,
     seconds: null,
     revision: 1,

@@ -78,6 +78,17 @@ class BudgetSerializer(serializers.Serializer[Any]):
     )
 
 
+class PlacementSerializer(serializers.Serializer[Any]):
+    """Where the trials of a study run."""
+
+    exclusive = serializers.BooleanField(
+        required=False, help_text="Each trial has its node for itself, so that none disturbs another's timing."
+    )
+    spread = serializers.BooleanField(
+        required=False, help_text="Trials of one configuration run on different nodes, as far as there are any."
+    )
+
+
 class ExecutionSerializer(serializers.Serializer[Any]):
     """Which component agents tune, and how."""
 
@@ -86,6 +97,7 @@ class ExecutionSerializer(serializers.Serializer[Any]):
     application = serializers.CharField(required=False)
     parallelism = serializers.IntegerField(required=False)
     trial_timeout_seconds = serializers.FloatField(required=False, allow_null=True)
+    placement = PlacementSerializer(required=False)
 
 
 class StudySpecSerializer(serializers.Serializer[Any]):

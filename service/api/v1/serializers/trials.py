@@ -25,6 +25,7 @@ class TrialSerializer(serializers.Serializer[Any]):
     )
     client_id = serializers.CharField()
     agent = serializers.CharField()
+    node = serializers.CharField(help_text="Where it runs or ran last; empty: not on an agent, or not yet.")
     attempt = serializers.IntegerField()
     seconds = serializers.FloatField(allow_null=True, help_text="Its own running time, where its agent has told it.")
     revision = serializers.IntegerField(help_text="The study's, as of this trial's last change.")

@@ -146,6 +146,12 @@ function Facts({ study }: { study: Study }) {
             {execution.component}
             {execution.application ? ` / ${execution.application}` : ""}
             {execution.parallelism ? `, ${execution.parallelism} at a time` : ""}
+            {execution.placement ? (
+              <span className={styles.soft}>
+                , {execution.placement.exclusive ? "each alone on its node" : "sharing nodes"}
+                {execution.placement.spread ? ", replicates on different nodes" : ""}
+              </span>
+            ) : null}
           </dd>
         </div>
       ) : null}

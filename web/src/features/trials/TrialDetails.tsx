@@ -46,6 +46,12 @@ export function TrialDetails({ study, spec, trial, standard }: Props) {
                 <dd>{formatMetric(value, unitOf(spec.objectives.find((objective) => objective.metric === metric) ?? { metric }), 6)}</dd>
               </div>
             ))}
+            {trial.node === "" ? null : (
+              <div>
+                <dt>node</dt>
+                <dd>{trial.node}</dd>
+              </div>
+            )}
             <Moment name="asked for" at={trial.created_at} />
             <Moment name="started" at={trial.started_at} />
             <Moment name="ended" at={trial.finished_at} />

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { makeTrial } from "@/testing/factories";
-import { duration, sortTrials, type Order } from "./sorting";
+import { duration, measuredBy, sortTrials, type Order } from "./sorting";
 
 const NOW = new Date("2026-01-02T12:00:10Z");
 const trials = [
@@ -23,6 +23,12 @@ it("sorts parameters as a person would", () => {
 it("sorts by who measured and by number", () => {
   expect(numbers({ column: "agent", descending: false })).toEqual([3, 1, 2, 4]);
   expect(numbers({ column: "number", descending: true })).toEqual([4, 3, 2, 1]);
+});
+
+it("tells the node of a trial where its agent is not named after it", () => {
+  expect(measuredBy(makeTrial({ agent: "cluster", node: "n[1-2]" }))).toBe("cluster on n[1-2]");
+  expect(measuredBy(makeTrial({ agent: "host", node: "host" }))).toBe("host");
+  expect(measuredBy(makeTrial({ client_id: "laptop" }))).toBe("laptop");
 });
 
 it("leaves the given list as it is", () => {

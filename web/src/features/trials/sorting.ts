@@ -15,9 +15,10 @@ export function duration(trial: Trial, now: Date): number | null {
   return Math.max(0, (end - Date.parse(trial.started_at)) / 1000);
 }
 
-/** Who measures a trial: an agent, or a client by its own name. */
+/** Who measures a trial: an agent, and its node where that has another name; or a client by its own name. */
 export function measuredBy(trial: Trial): string {
-  return trial.agent || trial.client_id;
+  const { agent, node, client_id } = trial;
+  return agent !== "" && node !== "" && node !== agent ? `${agent} on ${node}` : agent || client_id;
 }
 
 /** The trials in that order; those without a value come last, whichever way. */

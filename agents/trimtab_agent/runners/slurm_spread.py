@@ -1,0 +1,263 @@
+"""Which nodes the jobs of one configuration are kept off, so that a slow node does not pass for a slow configuration.
+
+This is a wish: a job that cannot run elsewhere, or would wait for long while a node stands idle, is let in anywhere.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trimtab_agent.runners import slurm_client
+from trimtab_agent.runners.base import SPEC, JobSpec, JobState
+from trimtab_agent.runners.slurm_client import Job, Node, SlurmError
+from trimtab_agent.supervisor.files import write_atomically
+
+logger = logging.getLogger(__name__)
+
+# a job's file: the nodes that it is kept off, as sbatch takes them
+KEPT_OFF = "kept-off"
+# seconds for which an answer of sinfo holds
+NODES_TIME = 30.0
+# seconds that a job waits for its turn while a node that it is kept off is idle
+PATIENCE = 60.0
+# states of nodes that take jobs, now or when others have ended
+TAKES_JOBS = {"idle", "mixed", "allocated", "completing", "planned"}
+# options of sbatch by which a user says which nodes, with their short forms
+NODE_OPTIONS = {"nodelist": "w", "exclude": "x", "nodefile": "F"}
+
+Nodes = frozenset[str]
+ANYWHERE: Nodes = frozenset()
+
+
+@dataclass
+class _Replicate:
+    """One of the jobs of a configuration."""
+
+    configuration: str
+    measured_on: Counter[str]
+    partitions: Sequence[str]
+    # the nodes that it is for, and, once it has them, its own; None: any
+    meant_for: Nodes | None = None
+    nodes: Sequence[str] = ()
+    kept_off: Nodes = ANYWHERE
+    since: float = field(default_factory=time.monotonic)
+    given_up: bool = False
+
+
+class Spread:
+    """The jobs of this agent that are replicates."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        """`options`: the administrator's, for every job."""
+        self._options = options
+        self._jobs: dict[Path, _Replicate] = {}
+        self._nodes: Mapping[str, Node] = {}
+        self._nodes_until = 0.0
+        self._looking = asyncio.Lock()
+
+    async def place(self, jobs: Sequence[tuple[Path, JobSpec]]) -> dict[Path, Nodes]:
+        """What each of these jobs, which are submitted together, is to be kept off. Jobs that are no replicates, or
+        whose user says which nodes, are kept off nothing."""
+        found = {folder: ANYWHERE for folder, _ in jobs}
+        groups: dict[str, list[Path]] = {}
+        for folder, spec in jobs:
+            self.forget(folder)
+            if spec.replicates and not _given(self._options, spec, NODE_OPTIONS):
+                self._jobs[folder] = self._replicate(spec)
+                groups.setdefault(spec.replicates, []).append(folder)
+        for folders in groups.values():
+            # without others there is nothing to ask sinfo for
+            if len(folders) > 1 or self._jobs[folders[0]].measured_on or self._others(folders[0]):
+                await self._divide(folders)
+                found |= {folder: self._jobs[folder].kept_off for folder in folders}
+        for folder, nodes in found.items():
+            _note(folder, nodes)
+        return found
+
+    async def tend(self, folder: Path, job: Job) -> None:
+        """Follows a job, whose state this is now: others are kept off the nodes where it runs, and it is let in
+        anywhere where it would wait in vain."""
+        mine = self._jobs.get(folder)
+        if mine is None and not (mine := self._resumed(folder)):
+            return
+        if job.meaning.state is not JobState.QUEUED:
+            mine.nodes = expand(job.nodes)
+            return
+        if mine.given_up or not (mine.kept_off or self._others(folder)):
+            return
+        wanted = await self._revised(folder, mine)
+        if wanted != mine.kept_off:
+            await self._keep_off(folder, mine, job, wanted)
+
+    async def let_in(self, folder: Path, job: Job) -> bool:
+        """Lets a job that has no hope run anywhere; False: it may already."""
+        mine = self._jobs.get(folder)
+        if mine is None or not mine.kept_off:
+            return False
+        mine.given_up = True
+        await self._keep_off(folder, mine, job, ANYWHERE)
+        return True
+
+    def give_up(self, folder: Path) -> None:
+        """Slurm does not take the job as it was placed: it is submitted for any node."""
+        if mine := self._jobs.get(folder):
+            mine.given_up, mine.kept_off, mine.meant_for = True, ANYWHERE, None
+            _note(folder, ANYWHERE)
+
+    def forget(self, folder: Path) -> None:
+        """The job is over."""
+        self._jobs.pop(folder, None)
+
+    # -- choosing
+
+    async def _divide(self, folders: Sequence[Path]) -> None:
+        """Gives replicates that are submitted at the same moment nodes of their own, the least used ones first."""
+        first = self._jobs[folders[0]]
+        usable = list(await self._usable(first.partitions))
+        used = self._used(folders[0], usable)
+        for index, folder in enumerate(folders):
+            if not usable:
+                return
+            fewest = min(used[node] for node in usable)
+            least = [node for node in usable if used[node] == fewest]
+            mine = self._jobs[folder]
+            mine.meant_for = frozenset(least[:: min(len(least), len(folders) - index)])
+            mine.kept_off = frozenset(usable) - mine.meant_for
+            used.update(mine.meant_for)
+
+    async def _revised(self, folder: Path, mine: _Replicate) -> Nodes:
+        """What a job that waits is to be kept off by now."""
+        nodes = await self._usable(mine.partitions)
+        if not nodes:
+            return mine.kept_off
+        if time.monotonic() - mine.since > PATIENCE and any(
+            nodes[node].state in ("idle", "mixed") for node in mine.kept_off if node in nodes
+        ):
+            mine.given_up = True
+            return ANYWHERE
+        taken = {node for other in self._others(folder) for node in other.nodes}
+        left = (frozenset(nodes) if mine.meant_for is None else mine.meant_for & frozenset(nodes)) - taken
+        if not left:
+            used = self._used(folder, nodes)
+            fewest = min(used[node] for node in nodes)
+            left = frozenset(node for node in nodes if used[node] == fewest)
+        mine.meant_for = left
+        return frozenset(nodes) - left
+
+    def _used(self, folder: Path, nodes: Iterable[str]) -> Counter[str]:
+        """How often each node has measured the configuration, does now, or may be about to."""
+        here: Counter[str] = Counter()
+        for other in self._others(folder):
+            here.update(other.nodes or other.meant_for or ())
+        before = self._jobs[folder].measured_on
+        # a job that runs is often among those that the service has told of
+        return Counter({node: max(here[node], before[node]) for node in nodes})
+
+    def _others(self, folder: Path) -> list[_Replicate]:
+        configuration = self._jobs[folder].configuration
+        return [
+            other
+            for place, other in self._jobs.items()
+            if other.configuration == configuration and place != folder and (other.nodes or other.meant_for is not None)
+        ]
+
+    async def _keep_off(self, folder: Path, mine: _Replicate, job: Job, nodes: Nodes) -> None:
+        try:
+            await slurm_client.call("scontrol", "update", f"JobId={job.id}", f"ExcNodeList={','.join(sorted(nodes))}")
+        except SlurmError as error:
+            # it has just started, or Slurm knows better which nodes will do
+            logger.debug("%s stays where it may run: %s", folder, error)
+            return
+        mine.kept_off = nodes
+        _note(folder, nodes)
+
+    # -- what is known
+
+    def _replicate(self, spec: JobSpec) -> _Replicate:
+        measured_on = Counter(node for nodes in spec.measured_on for node in expand(nodes))
+        partitions = _given(self._options, spec, {"partition": "p"})
+        return _Replicate(spec.replicates, measured_on, partitions[-1].split(",") if partitions else ())
+
+    def _resumed(self, folder: Path) -> _Replicate | None:
+        """One that an earlier agent has submitted."""
+        try:
+            spec = JobSpec(**json.loads((folder / SPEC).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        if not spec.replicates or _given(self._options, spec, NODE_OPTIONS):
+            return None
+        mine = self._jobs[folder] = self._replicate(spec)
+        try:
+            mine.kept_off = frozenset(expand((folder / KEPT_OFF).read_text(encoding="utf-8")))
+        except OSError:
+            mine.kept_off = ANYWHERE
+        return mine
+
+    async def _usable(self, partitions: Sequence[str]) -> Mapping[str, Node]:
+        """The nodes of partitions (none: of the default one) that take jobs, by name."""
+        async with self._looking:
+            if time.monotonic() > self._nodes_until:
+                try:
+                    self._nodes = await slurm_client.nodes()
+                except SlurmError as error:
+                    logger.info("%s: replicates run anywhere for now", error)
+                    self._nodes = {}
+                self._nodes_until = time.monotonic() + NODES_TIME
+        return {
+            name: node
+            for name, node in self._nodes.items()
+            if node.state in TAKES_JOBS and (node.partitions & set(partitions) if partitions else node.is_default)
+        }
+
+
+def expand(text: str) -> list[str]:
+    """The names in Slurm's short form: `a[1-2,05],b` is a1, a2, a05, b. What cannot be read is left as it is."""
+    found: list[str] = []
+    for item in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
+        if not (match := re.fullmatch(r"([^\[]*)\[([^\]]*)\]([^\[]*)", item)):
+            found.append(item)
+            continue
+        before, numbers, after = match.groups()
+        for part in numbers.split(","):
+            first, _, last = part.partition("-")
+            try:
+                span = range(int(first), int(last or first) + 1)
+            except ValueError:
+                continue  # the list was cut short
+            found += [f"{before}{number:0{len(first)}}{after}" for number in span]
+    return found
+
+
+def _given(defaults: Sequence[str], spec: JobSpec, options: Mapping[str, str]) -> list[str]:
+    """The values that a job's options have for some of sbatch's, whose short forms are given too; the last holds."""
+    items = list(defaults)
+    for line in spec.directives:
+        if line.startswith("#SBATCH"):
+            try:
+                items += shlex.split(line.removeprefix("#SBATCH"), comments=True)
+            except ValueError:
+                continue  # sbatch will say what is wrong with it
+    items += spec.scheduler_options
+    found = []
+    for item, following in zip(items, [*items[1:], ""], strict=True):
+        name, separator, value = item.partition("=")
+        # sbatch takes shortened names; three letters are the fewest that tell these from others
+        if len(name) > 4 and any(f"--{option}".startswith(name) for option in options):
+            found.append(value if separator else following)
+        elif re.match(r"-[A-Za-z]", item) and item[1] in options.values():
+            found.append(item[2:] or following)
+    return found
+
+
+def _note(folder: Path, nodes: Nodes) -> None:
+    if nodes:
+        write_atomically(folder / KEPT_OFF, ",".join(sorted(nodes)).encode())
+    else:
+        (folder / KEPT_OFF).unlink(missing_ok=True)

@@ -1,0 +1,213 @@
+"""Submits jobs: those that come together and ask for the same as one job array."""
+
+import asyncio
+import logging
+import os
+import time
+import uuid
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trimtab_agent.errors import NotAcceptedError, UnsuitableValueError
+from trimtab_agent.runners import slurm_client
+from trimtab_agent.runners.base import SPEC, JobSpec
+from trimtab_agent.runners.slurm_client import Job, Jobs, Queue, SlurmError
+from trimtab_agent.runners.slurm_script import array_script, batch_script, job_name
+from trimtab_agent.runners.slurm_spread import Nodes, Spread
+from trimtab_agent.supervisor.files import write_atomically
+
+logger = logging.getLogger(__name__)
+
+SCRIPT = "job.sh"
+NUMBER = "job"
+ARRAY = "array"
+OWNER = "owner"
+CANCEL = "cancel"
+
+# seconds for which jobs are gathered that may go into one array
+GATHER_TIME = 0.01
+# jobs in an array, at most; fewer where the site says so
+MOST_IN_ARRAY = 1000
+# seconds between two tries to submit a job
+SUBMIT_PAUSE = 2.0
+# seconds for which a limit on the user's jobs may stand in a trial's way
+LIMIT_TIME = 600.0
+
+
+@dataclass
+class _Submission:
+    """One job to be submitted; `done` when Slurm has it, or it is not wanted any more."""
+
+    folder: Path
+    spec: JobSpec
+    done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    kept_off: Nodes = frozenset()
+
+    @property
+    def is_wanted(self) -> bool:
+        return not self.done.done() and not (self.folder / CANCEL).exists()
+
+    def end(self, error: Exception | None = None) -> None:
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+class Submitter:
+    """Hands jobs to sbatch, again and again while Slurm is away."""
+
+    def __init__(self, options: Sequence[str], queue: Queue, spread: Spread) -> None:
+        """`options`: the administrator's, for every job."""
+        self._options = options
+        self._queue = queue
+        self._spread = spread
+        self._gathered: list[_Submission] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._most = MOST_IN_ARRAY
+
+    async def submit(self, folder: Path, spec: JobSpec) -> None:
+        """Submits the job whose files are in its folder; returns when Slurm has it, or when it is cancelled.
+
+        Raises:
+            NotAcceptedError, UnsuitableValueError: Slurm does not take it.
+        """
+        submission = _Submission(folder, spec)
+        self._gathered.append(submission)
+        if len(self._gathered) == 1:
+            self._spawn(self._submit_gathered())
+        await submission.done
+
+    def close(self) -> None:
+        """Gives up what is not submitted yet."""
+        for task in self._tasks:
+            if not task.get_loop().is_closed():
+                task.cancel()
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _submit_gathered(self) -> None:
+        await asyncio.sleep(GATHER_TIME)
+        gathered, self._gathered = self._gathered, []
+        kept_off = await self._spread.place([(one.folder, one.spec) for one in gathered])
+        groups: dict[tuple[object, ...], list[_Submission]] = {}
+        for one in gathered:
+            one.kept_off = kept_off[one.folder]
+            asked = tuple(one.spec.scheduler_options), tuple(one.spec.directives), one.spec.exclusive
+            groups.setdefault((one.folder.parent, *asked, one.kept_off), []).append(one)
+        for group in groups.values():
+            for first in range(0, len(group), self._most):
+                self._spawn(self._submit(group[first : first + self._most]))
+
+    async def _submit(self, group: Sequence[_Submission]) -> None:
+        try:
+            await self._try_until_taken(group)
+        except Exception as error:  # noqa: BLE001  whatever it is, each trial has to hear of it
+            for one in group:
+                one.end(error)
+        finally:
+            for one in group:
+                one.end()
+
+    async def _try_until_taken(self, group: Sequence[_Submission]) -> None:
+        name = f"trimtab-{uuid.uuid4().hex[:12]}" if len(group) > 1 else ""
+        self._write(name, group)
+        tries = 0
+        began = time.monotonic()
+        while wanted := [index for index, one in enumerate(group) if one.is_wanted]:
+            try:
+                number = await self._call(name, group, wanted)
+                for index in wanted:
+                    write_atomically(group[index].folder / NUMBER, (f"{number}_{index}" if name else number).encode())
+                self._queue.hurry()
+                return
+            except SlurmError as error:
+                if name and error.kind in ("limit", "array"):
+                    await self._halve(group, error)
+                    return
+                if error.kind == "too much" and group[0].kept_off:
+                    for one in group:
+                        one.kept_off = frozenset()
+                        self._spread.give_up(one.folder)
+                    continue
+                limited = error.kind == "limit" and time.monotonic() - began < LIMIT_TIME
+                if error.kind != "passing" and not limited:
+                    for one in group:
+                        one.end(_refused(error, one.spec))
+                    return
+                tries += 1
+                if tries in (1, 10) or tries % 100 == 0:
+                    logger.warning("%s cannot be submitted now: %s; trying again", group[0].spec.name, error)
+            # it may have been taken all the same
+            await asyncio.sleep(SUBMIT_PAUSE)
+            jobs = await self._queue.next()
+            if any(active(jobs, one.folder) or (one.folder / OWNER).exists() for one in group):
+                return
+
+    def _write(self, name: str, group: Sequence[_Submission]) -> None:
+        """Leaves in each folder what its job is found by. From the script's on a job may be there."""
+        folders = [one.folder for one in group]
+        for index, one in enumerate(group):
+            (one.folder / SCRIPT).unlink(missing_ok=True)
+            write_atomically(one.folder / SPEC, one.spec.to_json().encode())
+            if name:
+                write_atomically(one.folder / ARRAY, f"{name}_{index}".encode())
+            else:
+                (one.folder / ARRAY).unlink(missing_ok=True)
+        if name:
+            script = array_script(group[0].spec, folders, self._options)
+        else:
+            script = batch_script(group[0].spec, folders[0], self._options)
+        write_atomically(folders[0] / SCRIPT, script.encode())
+        for folder in folders[1:]:
+            # one copy for all: it names every folder
+            os.link(folders[0] / SCRIPT, folder / SCRIPT)
+
+    async def _call(self, name: str, group: Sequence[_Submission], wanted: Sequence[int]) -> str:
+        """Calls sbatch; the job's number, or the array's."""
+        first = group[wanted[0]]
+        options = [*first.spec.scheduler_options, "--parsable", "--export=ALL", "--output=/dev/null"]
+        options += ["--error=/dev/null", f"--job-name={name or job_name(first.folder)}"]
+        # all of an array are found by its name; its folder has to outlive the trials'
+        options += [f"--chdir={first.folder.parent if name else first.folder}"]
+        if name:
+            options += [f"--array={','.join(map(str, wanted))}"]
+        if first.kept_off:
+            options += [f"--exclude={','.join(sorted(first.kept_off))}"]
+        return (await slurm_client.call("sbatch", *options, str(first.folder / SCRIPT))).strip().partition(";")[0]
+
+    async def _halve(self, group: Sequence[_Submission], error: SlurmError) -> None:
+        """Submits an array that is too large in two, and so on down to single jobs."""
+        half = len(group) // 2
+        if error.kind == "array":
+            self._most = min(self._most, half)
+            logger.info("%s: jobs are submitted in arrays of at most %d", error, self._most)
+        await asyncio.gather(self._submit(group[:half]), self._submit(group[half:]))
+
+
+def key_of(folder: Path) -> str:
+    """What a folder's jobs are found by in the queue."""
+    try:
+        return (folder / ARRAY).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return str(folder)
+
+
+def active(jobs: Jobs, folder: Path) -> list[Job]:
+    """The folder's jobs that run or will. More than one only where an answer of sbatch was lost: then one of them works
+    and the others end at once."""
+    return [job for job in jobs.get(key_of(folder), ()) if not job.is_over]
+
+
+def _refused(error: SlurmError, spec: JobSpec) -> NotAcceptedError | UnsuitableValueError:
+    # where no parameter asks the scheduler for anything, no other configuration would be taken
+    if error.kind == "too much" and spec.asks:
+        return UnsuitableValueError(f"the job was refused: {error}")
+    return NotAcceptedError(f"the job was refused: {error}")
