@@ -80,7 +80,7 @@ async def test_it_rings_for_agents_when_they_are_to_stop_a_trial(principal: Prin
 def lease_and_stop(principal: Principal, name: str) -> None:
     with access.work(principal):
         study = actions.lock(principal, name)
-        actions.start_trials(principal, study, actions.waiting_trials(principal, study, 1), "agent")
+        actions.start_trials(principal, study, actions.waiting_trials(principal, study, 1), agent="agent")
         actions.conclude(principal, study, "lease.grant")
     report.stop_trial(principal, name, 2)
 
