@@ -12,9 +12,9 @@ TRIMTAB_ADMIN_TOKEN_FILE = os.environ.get("TRIMTAB_ADMIN_TOKEN_FILE", "")
 
 # Keycloak's realm, such as https://sso.example.org/realms/trimtab: exactly as its tokens name it. Empty: none.
 TRIMTAB_OIDC_ISSUER = os.environ.get("TRIMTAB_OIDC_ISSUER", "").rstrip("/")
-if TRIMTAB_OIDC_ISSUER and not re.fullmatch(
-    r"https?://[\w.:/~%-]+|https?://\[[\da-fA-F:]+\][\w.:/~%-]*", TRIMTAB_OIDC_ISSUER
-):
+# It becomes part of the page's Content-Security-Policy.
+ISSUER = re.compile(r"https?://([\w.-]+|\[[\da-fA-F:]+\])(:\d+)?(/[\w.~%-]+)*")
+if TRIMTAB_OIDC_ISSUER and not ISSUER.fullmatch(TRIMTAB_OIDC_ISSUER):
     raise ImproperlyConfigured(f"TRIMTAB_OIDC_ISSUER is {TRIMTAB_OIDC_ISSUER!r}; allowed: a web address")
 TRIMTAB_OIDC_AUDIENCE = os.environ.get("TRIMTAB_OIDC_AUDIENCE", "trimtab")
 # Asymmetric algorithms only (oidc.py refuses to start with others).
