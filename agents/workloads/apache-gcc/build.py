@@ -2,9 +2,9 @@
 
     python3 build.py FOLDER -O2 -fno-plt ...
 
-FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is not what is tuned), and `build.json`:
-seconds that the build took by the clock and of processor time, bytes of code and data in the program. The source stays
-as it is, so that any number of builds may run at a time.
+FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is not what is tuned), and `build.json`: the
+flags, seconds that the build took by the clock and of processor time, bytes of code and data in the program. The source
+stays as it is, so that any number of builds may run at a time.
 
 Ends with 1 where the compiler refuses the flags or fails with them, 3 where something is missing.
 """
@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "source"
@@ -47,19 +48,18 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return MISSING
-    (target / "build.json").write_text(json.dumps(built) + "\n")
-    print(json.dumps(built))
+    (target / "build.json").write_text(json.dumps({"flags": flags, **built}) + "\n")
     return 0
 
 
-def build(commands: dict[str, list[object]], target: Path, flags: Sequence[str]) -> dict[str, float]:
+def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) -> dict[str, float]:
     """Compiles and links into `target`; what `build.json` says.
 
     Raises:
         CompilerError: a compiler has failed.
         OSError: gcc cannot be started, or the folder not written.
     """
-    tree = str(SOURCE / "tree")
+    tree = SOURCE / "tree"
     objects = target / "objects"
     objects.mkdir()
     began, busy = time.monotonic(), processor_time()
@@ -69,9 +69,9 @@ def build(commands: dict[str, list[object]], target: Path, flags: Sequence[str])
         nonlocal failed
         output = str(objects / f"{number:03}.o")
         if not failed:
-            placed = [item.replace("{tree}", tree) for item in arguments]
+            placed = [item.replace("{tree}", str(tree)) for item in arguments]
             try:
-                run(["gcc", *flags, *ALWAYS, *placed, "-o", output], os.path.join(tree, folder))
+                run(["gcc", *flags, *ALWAYS, *placed, "-o", output], tree / folder)
             except BaseException:
                 failed = True  # the rest would only say the same again
                 raise
@@ -81,13 +81,12 @@ def build(commands: dict[str, list[object]], target: Path, flags: Sequence[str])
     with ThreadPoolExecutor(cores) as pool:
         waiting = [pool.submit(compile_one, number, *call) for number, call in enumerate(commands["compile"])]
         outputs = [one.result() for one in waiting]
-    libraries = [str(item) for item in commands["libraries"]]
-    run(["gcc", *flags, *ALWAYS, *outputs, "-o", str(target / "httpd"), *libraries], str(target))
+    run(["gcc", *flags, *ALWAYS, *outputs, "-o", str(target / "httpd"), *commands["libraries"]], target)
     seconds, processor_seconds = time.monotonic() - began, processor_time() - busy
     shutil.rmtree(objects)
-    run(["gcc", "-std=c11", "-O2", "-o", str(target / "page"), str(FOLDER / "src" / "page.c")], str(target))
+    run(["gcc", "-std=c11", "-O2", "-o", str(target / "page"), str(FOLDER / "src" / "page.c")], target)
     # text and data of `size`: what debugging symbols and the padding of sections do not change
-    text, data = run(["size", str(target / "httpd")], str(target)).splitlines()[1].split()[:2]
+    text, data = run(["size", str(target / "httpd")], target).splitlines()[1].split()[:2]
     return {
         "build_seconds": seconds,
         "build_cpu_seconds": processor_seconds,
@@ -95,7 +94,7 @@ def build(commands: dict[str, list[object]], target: Path, flags: Sequence[str])
     }
 
 
-def run(argv: Sequence[str], cwd: str) -> str:
+def run(argv: Sequence[str], cwd: Path) -> str:
     """What a program prints. Raises CompilerError, with all of its messages, where it fails."""
     done = subprocess.run(
         argv,

@@ -123,8 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # SIGTERM ends the server as well: it is stopped on the way out
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        found = json.loads((options.build / "build.json").read_text())
-        found |= measure(options.build.resolve(), pages, count=options.count)
+        built = json.loads((options.build / "build.json").read_text())
+        found = built | measure(options.build.resolve(), pages, count=options.count)
     except WrongAnswerError as error:
         print(f"wrong: {error}", file=sys.stderr)
         return 1
@@ -148,10 +148,8 @@ def measure(build: Path, pages: Sequence[Page], *, count: bool) -> dict[str, flo
         check_answers(server.port, pages)
         for page in pages:  # warms up
             load(server.port, page, page.requests // 4, CONCURRENCY, load_cpus)
-        rounds: list[dict[str, float]] = []
         with counting(counters, server.processes()) as counted:
-            for _ in range(ROUNDS):
-                rounds.append(one_round(server, pages, load_cpus))
+            rounds = [one_round(server, pages, load_cpus) for _ in range(ROUNDS)]
         check_answers(server.port, pages)
     found = {name: statistics.median(one[name] for one in rounds) for name in rounds[0]}
     thousands = ROUNDS * sum(page.requests for page in pages) / 1000
@@ -295,15 +293,16 @@ class Server:
 
     def processes(self) -> list[int]:
         """httpd's own processes: the first one, its workers and its starter of CGI programs."""
-        found, waiting = [], [self.process.pid]
+        found: list[int] = []
+        waiting = [self.process.pid]
         while waiting:
             pid = waiting.pop()
             with contextlib.suppress(OSError):
-                program = os.readlink(f"/proc/{pid}/exe")
-                if not found or program == os.readlink(f"/proc/{self.process.pid}/exe"):
+                process = Path(f"/proc/{pid}")
+                if (process / "exe").readlink() == Path(f"/proc/{self.process.pid}/exe").readlink():
                     found.append(pid)
-                    for task in os.listdir(f"/proc/{pid}/task"):
-                        waiting += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+                    for children in process.glob("task/*/children"):
+                        waiting += map(int, children.read_text().split())
         return found
 
     def usage(self) -> Usage:
@@ -360,9 +359,7 @@ def free_port() -> int:
         return port
 
 
-def start(
-    build: Path, port: int, *, threads: int, cpus: Sequence[int], before: Sequence[str], single: bool
-) -> Server:
+def start(build: Path, port: int, *, threads: int, cpus: Sequence[int], before: Sequence[str], single: bool) -> Server:
     """See `served`. Raises PortTakenError as well."""
     root = Path.cwd()
     for name in ("httpd.pid", "error.log"):
@@ -461,7 +458,18 @@ def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[s
         yield counted
         return
     report = Path("perf.out")
-    command = ["perf", "stat", "-x", ",", "-o", str(report), "-e", ",".join(events), "-p", ",".join(map(str, processes))]
+    command = [
+        "perf",
+        "stat",
+        "-x",
+        ",",
+        "-o",
+        str(report),
+        "-e",
+        ",".join(events),
+        "-p",
+        ",".join(map(str, processes)),
+    ]
     perf = subprocess.Popen(
         command,
         env={**os.environ, "LC_ALL": "C"},

@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "source"
@@ -53,7 +54,7 @@ NEEDED = "gcc, make, and the headers of PCRE2 and expat (Debian packages gcc, ma
 EXAMPLE = """\
 examples:
   python3 prepare.py
-  python3 prepare.py --httpd httpd-2.4.68.tar.gz --apr apr-1.7.2.tar.bz2 --apr-util 'apr-util-1.6.3.tar.bz2#sha256=a410...'
+  python3 prepare.py --httpd httpd.tar.gz --apr apr-1.7.2.tar.bz2 --apr-util 'apr-util-1.6.3.tar.bz2#sha256=a4...'
 """
 # Stands before gcc in PATH while make runs, and notes its calls. It must call gcc by its full path: from the name alone
 # gcc would look for its parts beside this script.
@@ -91,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def prepare(given: Mapping[str, str] | None, *, again: bool) -> Mapping[str, object]:
+def prepare(given: Mapping[str, str] | None, *, again: bool) -> Mapping[str, Any]:
     """Makes `SOURCE` if it is not there yet, or is of other tarballs; what `provenance.json` says.
 
     Args:
@@ -132,20 +133,20 @@ def prepare(given: Mapping[str, str] | None, *, again: bool) -> Mapping[str, obj
     return known
 
 
-def recorded() -> dict[str, dict[str, str]]:
+def recorded() -> dict[str, Any]:
     """What was prepared. Raises PrepareError."""
     try:
-        known: dict[str, dict[str, str]] = json.loads((SOURCE / "provenance.json").read_text())
+        known: dict[str, Any] = json.loads((SOURCE / "provenance.json").read_text())
     except (OSError, ValueError) as error:
         raise PrepareError(f"{SOURCE} is damaged ({error}): prepare it with --again") from None
     return known
 
 
-def show(known: Mapping[str, object]) -> None:
+def show(known: Mapping[str, Any]) -> None:
     """Prints what is prepared, and from what."""
     print(f"prepared: {SOURCE}")
     for part in PARTS:
-        print(f"  {part}: {known[part]['file']} sha256 {known[part]['sha256']}")  # type: ignore[index]
+        print(f"  {part}: {known[part]['file']} sha256 {known[part]['sha256']}")
 
 
 # --- tarballs
@@ -319,9 +320,7 @@ def noted_commands(calls: Sequence[tuple[str, list[str]]], tree: Path) -> dict[s
 # --- programs
 
 
-def run(
-    argv: Sequence[str], cwd: Path, name: str, *, env: Mapping[str, str] | None = None, hint: str = ""
-) -> None:
+def run(argv: Sequence[str], cwd: Path, name: str, *, env: Mapping[str, str] | None = None, hint: str = "") -> None:
     """Runs a program to its end. Raises PrepareError, with its last lines, where it fails."""
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", **(env or {})}
     done = subprocess.run(
