@@ -68,14 +68,12 @@ MaxKeepAliveRequests 0
 LogFormat "%h %l %u %t \\"%r\\" %>s %b \\"%{{Referer}}i\\" \\"%{{User-Agent}}i\\"" combined
 CustomLog /dev/null combined
 TypesConfig /dev/null
-DocumentRoot "{root}/pages"
-<Directory "{root}/pages">
-    Require all granted
-</Directory>
-# the path of a socket is short
-ScriptSock {short}/cgi
-ScriptAlias /cgi/ "{build}/"
-<Directory "{build}">
+# a path of the same depth wherever the working folder is: httpd looks at each folder on the way, and the path of a
+# socket must be short
+DocumentRoot {place}/pages
+ScriptSock {place}/socket
+ScriptAlias /cgi/ {place}/programs/
+<Directory {place}>
     Require all granted
 </Directory>
 """
@@ -139,11 +137,12 @@ def measure(build: Path, pages: Sequence[Page], *, count: bool) -> dict[str, flo
     """All figures. Raises WrongAnswerError, MachineError."""
     if shutil.which("ab") is None:
         raise MachineError("ab is not in PATH: install it (Debian package apache2-utils)")
-    write_pages(Path("pages"))
+    write_pages(build)
     counters = hardware_counters() if count else ()
     if count and not counters and shutil.which("valgrind") is None:
         raise MachineError("this machine gives no hardware counters, and valgrind is not in PATH: install it")
     server_cpus, load_cpus = processors()
+    # with no more threads than clients httpd would close connections that are kept alive, which ab takes for failures
     with served(build, threads=4 * CONCURRENCY, cpus=server_cpus) as server:
         check_answers(server.port, pages)
         for page in pages:  # warms up
@@ -188,12 +187,14 @@ def content(length: int) -> bytes:
     return bytes(text[: length - 1]) + b"\n"
 
 
-def write_pages(folder: Path) -> None:
-    """The static pages."""
-    folder.mkdir(exist_ok=True)
+def write_pages(build: Path) -> None:
+    """What the server offers, in the working folder: the static pages, and the CGI program of the build."""
+    for folder in ("pages", "programs"):
+        Path(folder).mkdir(exist_ok=True)
     for page in PAGES.values():
         if not page.path.startswith("/cgi"):
-            (folder / page.path[1:]).write_bytes(content(page.bytes))
+            Path("pages", page.path[1:]).write_bytes(content(page.bytes))
+    shutil.copy(build / "page", "programs")
 
 
 def check_answers(port: int, pages: Sequence[Page]) -> None:
@@ -250,9 +251,11 @@ def seconds_of(report: str, page: Page, requests: int) -> float:
     length, complete = number("Document Length"), number("Complete requests")
     failed, other = number("Failed requests"), number("Non-2xx responses", 0.0)
     if failed or other or complete != requests or length != page.bytes:
+        kinds = re.search(r"^\s+\((Connect: .*)\)$", report, re.MULTILINE)
         raise WrongAnswerError(
-            f"{page.path}: of {requests} requests {complete:g} were answered, {failed:g} failed, {other:g} had another"
-            f" status than 2xx; {length:g} bytes each, not {page.bytes}\n{log_end()}"
+            f"{page.path}: of {requests} requests {complete:g} were answered, {failed:g} failed"
+            f"{f' ({kinds[1]})' if kinds else ''}, {other:g} had another status than 2xx; {length:g} bytes each,"
+            f" not {page.bytes}\n{log_end()}"
         )
     seconds = number("Time taken for tests")
     if seconds <= 0:
@@ -366,8 +369,8 @@ def start(build: Path, port: int, *, threads: int, cpus: Sequence[int], before: 
         (root / name).unlink(missing_ok=True)
     # as root it would otherwise become another user, who may not be able to read the pages
     user = f"User #{os.getuid()}\nGroup #{os.getgid()}" if os.getuid() == 0 else ""
-    short = f"/proc/{os.getpid()}/cwd"
-    text = CONFIGURATION.format(root=root, build=build, port=port, threads=threads, user=user, short=short)
+    place = f"/proc/{os.getpid()}/cwd"
+    text = CONFIGURATION.format(root=root, port=port, threads=threads, user=user, place=place)
     (root / "httpd.conf").write_text(text)
     with (root / "server.out").open("wb") as out:
         process = subprocess.Popen(
@@ -516,7 +519,7 @@ def simulated(build: Path, pages: Sequence[Page], share: float) -> dict[str, flo
     cpus = sorted(os.sched_getaffinity(0))
     command = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", *CACHES]
     command.append("--cachegrind-out-file=cachegrind.%p")
-    with served(build, threads=2, cpus=cpus, before=command, single=True) as server:
+    with served(build, threads=8, cpus=cpus, before=command, single=True) as server:
         for page in pages:
             load(server.port, page, simulated_requests(page, share), 1, cpus)
     totals: dict[str, float] = {}

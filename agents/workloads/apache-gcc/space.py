@@ -1,6 +1,6 @@
 """Prints the component's parameters as JSON: the optimisation level, and flags as the installed GCC has them.
 
-    python3 space.py inline-functions vect-cost-model param:max-inline-insns-auto march:native
+    python3 space.py inline-functions vect-cost-model param:max-inline-insns-auto march:x86-64-v3
 
 Names are those of gcc-flags' `flags.py`, which reads them. Here each flag has one value more, and that is the default:
 `level`, for leaving it to the optimisation level. A configuration with that value everywhere is a plain -O0, -O1, -O2,
