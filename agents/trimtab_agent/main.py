@@ -152,6 +152,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="a parameter's value; the others have their defaults",
     )
+    attempt.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a metric without which the trial is infeasible; may be repeated (default: all of the component's)",
+    )
     return top
 
 
@@ -237,7 +244,8 @@ def _try(options: argparse.Namespace) -> None:
     if options.runner == "local":
         print(machine.describe())
     state = options.state_dir.absolute()
-    done = try_once(component, application, options.set, state, options.build_cache_mib << 20, runner)
+    limit = options.build_cache_mib << 20
+    done = try_once(component, application, options.set, options.metric, state, limit, runner)
     sys.exit(0 if done else 1)
 
 

@@ -37,9 +37,16 @@ def parse_settings(component: Component, settings: Sequence[str]) -> dict[str, S
 
 
 def try_once(
-    component: Component, application: str, settings: Sequence[str], state: Path, cache_limit: int, runner: Runner
+    component: Component,
+    application: str,
+    settings: Sequence[str],
+    metrics: Sequence[str],
+    state: Path,
+    cache_limit: int,
+    runner: Runner,
 ) -> bool:
-    """Runs one trial and prints what came out of it; whether it was completed.
+    """Runs one trial and prints what came out of it; whether it was completed: with `metrics`, or all of the
+    component's where none is named.
 
     Raises:
         AgentError: the application or a value is not the component's.
@@ -55,7 +62,7 @@ def try_once(
             application,
             given,
             title=component.name,
-            required=list(component.metrics),
+            required=list(metrics or component.metrics),
             timeout=0,
             work=folder / "work",
             cache=state / "builds",

@@ -180,7 +180,8 @@ class Supervisor:
                     "infeasible", self._with_output(f"build: did not end within {build['timeout']:g} s")
                 )
             if ended.code != 0:
-                raise TrialOverError("infeasible", self._with_output(f"build: {argv[0]} {ended.told()}"))
+                outcome = "failed" if ended.code in self.spec["failed_exit_codes"] else "infeasible"
+                raise TrialOverError(outcome, self._with_output(f"build: {argv[0]} {ended.told()}"))
 
     def _measure(self) -> dict[str, float]:
         spec = self.spec

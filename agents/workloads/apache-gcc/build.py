@@ -1,0 +1,123 @@
+"""Builds httpd with its modules, APR and APR-util with the given flags, from what prepare.py has noted.
+
+    python3 build.py FOLDER -O2 -fno-plt ...
+
+FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is not what is tuned), and `build.json`: the
+flags, seconds that the build took by the clock and of processor time, bytes of code and data in the program. The source
+stays as it is, so that any number of builds may run at a time.
+
+Ends with 1 where the compiler refuses the flags or fails with them, 3 where something is missing.
+"""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+SOURCE = FOLDER / "source"
+MISSING = 3
+# httpd otherwise refuses to work as root, as which agents in containers run; it listens on the loopback alone
+ALWAYS = ("-w", "-DBIG_SECURITY_HOLE")
+
+
+class CompilerError(Exception):
+    """A compiler's or linker's message."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command line."""
+    target, flags = Path(argv[0]).resolve(), list(argv[1:])
+    try:
+        commands = json.loads((SOURCE / "commands.json").read_text())
+    except (OSError, ValueError) as error:
+        print(f"error: no source of Apache httpd ({error}): run python3 {FOLDER / 'prepare.py'}", file=sys.stderr)
+        return MISSING
+    try:
+        built = build(commands, target, flags)
+    except CompilerError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return MISSING
+    (target / "build.json").write_text(json.dumps({"flags": flags, **built}) + "\n")
+    return 0
+
+
+def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) -> dict[str, float]:
+    """Compiles and links into `target`; what `build.json` says.
+
+    Raises:
+        CompilerError: a compiler has failed.
+        OSError: gcc cannot be started, or the folder not written.
+    """
+    tree = SOURCE / "tree"
+    objects = target / "objects"
+    objects.mkdir()
+    began, busy = time.monotonic(), processor_time()
+    failed = False
+
+    def compile_one(number: int, folder: str, arguments: list[str]) -> str:
+        nonlocal failed
+        output = str(objects / f"{number:03}.o")
+        if not failed:
+            placed = [item.replace("{tree}", str(tree)) for item in arguments]
+            try:
+                run(["gcc", *flags, *ALWAYS, *placed, "-o", output], tree / folder)
+            except BaseException:
+                failed = True  # the rest would only say the same again
+                raise
+        return output
+
+    cores = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(cores) as pool:
+        waiting = [pool.submit(compile_one, number, *call) for number, call in enumerate(commands["compile"])]
+        outputs = [one.result() for one in waiting]
+    run(["gcc", *flags, *ALWAYS, *outputs, "-o", str(target / "httpd"), *commands["libraries"]], target)
+    seconds, processor_seconds = time.monotonic() - began, processor_time() - busy
+    shutil.rmtree(objects)
+    run(["gcc", "-std=c11", "-O2", "-o", str(target / "page"), str(FOLDER / "src" / "page.c")], target)
+    # text and data of `size`: what debugging symbols and the padding of sections do not change
+    text, data = run(["size", str(target / "httpd")], target).splitlines()[1].split()[:2]
+    return {
+        "build_seconds": seconds,
+        "build_cpu_seconds": processor_seconds,
+        "binary_bytes": int(text) + int(data),
+    }
+
+
+def run(argv: Sequence[str], cwd: Path) -> str:
+    """What a program prints. Raises CompilerError, with all of its messages, where it fails."""
+    done = subprocess.run(
+        argv,
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
+        what = next((item for item in reversed(argv) if item.endswith(".c")), "linking")
+        raise CompilerError(f"{done.stderr.rstrip()}\n{argv[0]} ended with {how}: {what}")
+    return done.stdout
+
+
+def processor_time() -> float:
+    """Seconds of processor time of all programs that have been run."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,447 @@
+"""Tunes GCC's flags for Apache httpd on the agents of a Trimtab service, for any of several criteria.
+
+-O0, -O1, -O2, -O3, -Os and -Ofast are measured as well, before the search. In the end the best configuration of each
+criterion, the best on average, and the six levels are measured in turns, round by round (the final check). Printed are
+the Pareto set, a table of the gains against -O2 and against the best of the levels, with intervals, and which flags
+matter for which criterion.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import analysis
+from analysis import Criterion
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from space import DEFAULT_LEVEL, LEVEL, LEVELS, OF_LEVEL
+
+import trimtab
+from trimtab.errors import InvalidInput, NotFound
+from trimtab.study import Study
+
+COMPONENT = "apache-gcc"
+PAGES = ("static-2k", "static-32k", "cgi-2k", "cgi-32k", "mixed")
+# metric: unit, and whether more is better
+CRITERIA = {
+    "requests_per_second": ("1/s", True),
+    "ms_per_request": ("ms", False),
+    "context_switches": ("per 1,000 requests", False),
+    "cpu_us_per_request": ("us", False),
+    "cache_misses": ("per 1,000 requests", False),
+    "instructions": ("per 1,000 requests", False),
+    "binary_bytes": ("bytes", False),
+    "build_seconds": ("s", False),
+    "build_cpu_seconds": ("s", False),
+}
+COUNTED = ("cache_misses", "instructions")
+SIMULATED = "simulated"
+POLL_SECONDS = 0.5
+# Fewer rounds give no interval of 95 %.
+LEAST_ROUNDS = 6
+BALANCED = "all on average"
+EXAMPLE = """\
+example, with the service of `make up` and an agent that offers this folder, whose prepare.py was run:
+  export TRIMTAB_URL=127.0.0.1:8471 TRIMTAB_TOKEN=$(cat data/admin-token)
+  python agents/workloads/apache-gcc/tune.py --pages static-2k \\
+      --criteria requests_per_second,context_switches,cache_misses,binary_bytes --trials 60
+
+The same command again goes on where it was interrupted. The studies are called NAME-PAGES and NAME-PAGES-check.
+"""
+
+# A file or a pipe has no width of its own.
+screen = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+remarks = Console(stderr=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration of the final check. `titles` tells what it is the best of."""
+
+    titles: tuple[str, ...]
+    params: trimtab.Params
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; 1 where something is wrong with it or with what it needs."""
+    options = arguments(argv)
+    try:
+        return run(options)
+    except KeyboardInterrupt:
+        remarks.print("Stopped. Studies that have begun go on; the same command goes on with them.")
+        return 130
+    except trimtab.TrimtabError as error:
+        remarks.print(f"error: {error}", markup=False, soft_wrap=True)
+        return 1
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line, its lists not yet looked at."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--pages", default=PAGES[0], help=f"one of {', '.join(PAGES)} (default: %(default)s)")
+    add(
+        "--criteria",
+        default="requests_per_second,context_switches,cache_misses,binary_bytes",
+        help=f"a list with commas, of {', '.join(CRITERIA)} (default: %(default)s)",
+    )
+    add("--trials", type=int, default=60, help="of the search, the levels' included (default: %(default)s)")
+    add("--repetitions", type=int, default=2, help="times each level is measured before (default: %(default)s)")
+    add("--rounds", type=int, default=8, help="of the final check, 0: none (default: %(default)s)")
+    add("--algorithm", default="auto", help="that searches (default: %(default)s)")
+    add("--name", default="apache", help="what the studies' names begin with (default: %(default)s)")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Searches, checks, shows."""
+    criteria = parse_criteria(options)
+    with trimtab.Client() as client:
+        component = client.component(COMPONENT)
+        if not any(agent.online for agent in client.list_agents()):
+            remarks.print("No agent is online: the study waits for one.")
+        space = component.space
+        search = open_search(client, options, criteria, space)
+        follow(search, "Search", options.trials)
+        trials = completed(search)
+        if not trials:
+            raise trimtab.TrimtabError("nothing_measured", f"Study {search.name} has no trial that worked.")
+        points = analysis.medians(trials)
+        known = {analysis.key(params): params for params, _ in trials}
+        show_counter(trials)
+        show_pareto(search, points, known, criteria)
+        if options.rounds:
+            check(client, options, search, space, criteria, points, known)
+        show_effects(points, known, criteria, space)
+    return 0
+
+
+# --- what is asked for
+
+
+def parse_criteria(options: argparse.Namespace) -> list[Criterion]:
+    """Raises InvalidInput for a name or number that makes no sense."""
+    if options.pages not in PAGES:
+        raise InvalidInput.of("--pages", options.pages, f"one of {', '.join(PAGES)}")
+    names = options.criteria.split(",")
+    for name in names:
+        if name not in CRITERIA:
+            raise InvalidInput.of("--criteria", name, f"{', '.join(CRITERIA)}, with commas between them")
+    if options.repetitions < 1:
+        raise InvalidInput.of("--repetitions", options.repetitions, "1 or more")
+    least = options.repetitions * len(LEVELS) + 1
+    if options.trials < least:
+        raise InvalidInput.of("--trials", options.trials, f"{least} or more: the levels alone take {least - 1}")
+    if options.rounds != 0 and options.rounds < LEAST_ROUNDS:
+        raise InvalidInput.of("--rounds", options.rounds, f"0, or {LEAST_ROUNDS} or more, which an interval needs")
+    return [Criterion(name, CRITERIA[name][1]) for name in dict.fromkeys(names)]
+
+
+def plain(level: str, space: Sequence[trimtab.Parameter]) -> trimtab.Params:
+    """The configuration that is this level without any flag."""
+    params: trimtab.Params = {}
+    for parameter in space:
+        params[parameter.name] = level if parameter.name == LEVEL else default_of(parameter)
+    return params
+
+
+def default_of(parameter: trimtab.Parameter) -> trimtab.space.Scalar:
+    """The value that is no setting: that of the level."""
+    if parameter.default is None:
+        raise InvalidInput.of(parameter.name, None, "a parameter with a default: is the component another one?")
+    return parameter.default
+
+
+# --- studies
+
+
+def open_search(
+    client: trimtab.Client,
+    options: argparse.Namespace,
+    criteria: Sequence[Criterion],
+    space: Sequence[trimtab.Parameter],
+) -> Study:
+    """The study of an earlier run, or a new one that begins with the levels."""
+    rounds = [[plain(level, space) for level in LEVELS] for _ in range(options.repetitions)]
+    name = f"{options.name}-{options.pages}"
+    return open_study(client, name, options, criteria, space, rounds, options.trials, options.algorithm)
+
+
+def open_study(
+    client: trimtab.Client,
+    name: str,
+    options: argparse.Namespace,
+    criteria: Sequence[Criterion],
+    space: Sequence[trimtab.Parameter],
+    rounds: Sequence[Sequence[trimtab.Params]],
+    trials: int,
+    algorithm: str,
+) -> Study:
+    """The study of this name, or a new one that measures what the rounds hold before anything else; every second round
+    goes backwards."""
+    counted = any(criterion.metric in COUNTED for criterion in criteria)
+    try:
+        study = client.get_study(name)
+        so_far = (
+            "has ended: its results are taken (another --name measures anew)" if study.state.finished else "goes on"
+        )
+        remarks.print(f"Study {name} {so_far}", soft_wrap=True)
+    except NotFound:
+        study = client.create_study(
+            name,
+            space=space,
+            objectives=[objective(criterion) for criterion in criteria],
+            component=COMPONENT,
+            application=options.pages + ("-counted" if counted else ""),
+            algorithm=algorithm,
+            resampling="none",
+            max_trials=trials,
+        )
+        # so that nothing else comes first
+        study.pause("its first configurations are being enqueued")
+    if study.state is trimtab.StudyState.PAUSED:
+        wanted = [params for number, one in enumerate(rounds) for params in (reversed(one) if number % 2 else one)]
+        # those of a run that was interrupted here are there already
+        for params in wanted[sum(trial.origin == "enqueued" for trial in study.trials()) :]:
+            study.enqueue(params)
+        study.resume()
+    return study
+
+
+def objective(criterion: Criterion) -> trimtab.Objective:
+    """The criterion as a study has it."""
+    kind = trimtab.Maximize if criterion.maximize else trimtab.Minimize
+    return kind(criterion.metric, unit=CRITERIA[criterion.metric][0])
+
+
+def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> None:
+    """Waits for the study's end; with `enqueued_only` for that of what was enqueued, and ends it then."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    told = False
+    with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
+        task = bar.add_task(f"{what}: {study.name}", total=total)
+        while True:
+            status = study.refresh()
+            bar.update(task, completed=status.finished_count)
+            if status.state.finished:
+                return
+            if status.state is trimtab.StudyState.PAUSED and not told:
+                why = f"Study {study.name} is paused: {status.reason or 'by its user'}."
+                remarks.print(f"{why} To go on: trimtab study resume {study.name}", markup=False, soft_wrap=True)
+            told = status.state is trimtab.StudyState.PAUSED
+            if enqueued_only and status.finished_count >= total:
+                waited_for = [trial for trial in study.trials() if trial.origin == "enqueued"]
+                if all(trial.state.finished for trial in waited_for):
+                    study.complete("the final check is over")
+                    return
+            time.sleep(POLL_SECONDS)
+
+
+def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
+    """Configurations and metrics of all trials that worked, in the order in which they were asked for."""
+    found = study.trials(states=[trimtab.TrialState.COMPLETED])
+    return [(trial.params, trial.metrics) for trial in sorted(found, key=lambda trial: trial.number)]
+
+
+# --- the final check
+
+
+def check(
+    client: trimtab.Client,
+    options: argparse.Namespace,
+    search: Study,
+    space: Sequence[trimtab.Parameter],
+    criteria: Sequence[Criterion],
+    points: Mapping[str, Mapping[str, float]],
+    known: Mapping[str, trimtab.Params],
+) -> None:
+    """Measures the candidates and the levels in turns, and shows the gains."""
+    candidates = choose(points, known, criteria, space)
+    levels = {level: plain(level, space) for level in LEVELS}
+    compared = {**levels, **{", ".join(one.titles): one.params for one in candidates}}
+    rounds = [list(compared.values())] * options.rounds
+    total = options.rounds * len(compared)
+    name = f"{search.name}-check"
+    # something may have been suggested before it was paused
+    study = open_study(client, name, options, criteria, space, rounds, total + 4, "random")
+    follow(study, "Final check", total, enqueued_only=True)
+    measured: dict[str, list[Mapping[str, float]]] = {}
+    for params, values in completed(study):
+        measured.setdefault(analysis.key(params), []).append(values)
+    by_title = {title: measured.get(analysis.key(params), []) for title, params in compared.items()}
+    show_measured(by_title, criteria)
+    show_gains(by_title, candidates, criteria)
+
+
+def choose(
+    points: Mapping[str, Mapping[str, float]],
+    known: Mapping[str, trimtab.Params],
+    criteria: Sequence[Criterion],
+    space: Sequence[trimtab.Parameter],
+) -> list[Candidate]:
+    """The best of each criterion and the best on average, each configuration once; without the plain levels."""
+    levels = {analysis.key(plain(level, space)) for level in LEVELS}
+    searched = {name: values for name, values in points.items() if name not in levels}
+    default = points.get(analysis.key(plain(DEFAULT_LEVEL, space)))
+    titles: dict[str, list[str]] = {}
+    if searched:
+        for criterion in criteria:
+            titles.setdefault(analysis.best(searched, criterion), []).append(criterion.metric)
+        if len(criteria) > 1 and default is not None:
+            titles.setdefault(analysis.balanced(searched, criteria, default), []).append(BALANCED)
+    return [Candidate(tuple(own), known[name]) for name, own in titles.items()]
+
+
+# --- what is shown
+
+
+def show_counter(trials: Sequence[tuple[trimtab.Params, Mapping[str, float]]]) -> None:
+    """Where cache misses and instructions come from."""
+    kinds = {values[SIMULATED] for _, values in trials if SIMULATED in values}
+    if kinds == {1.0}:
+        screen.print("Cache misses and instructions: simulated by valgrind --tool=cachegrind (first level)")
+    elif kinds == {0.0}:
+        screen.print("Cache misses and instructions: the processor's own counters, by perf")
+    elif kinds:
+        screen.print("Cache misses and instructions: some agents counted, others simulated; do not compare them")
+
+
+def show_pareto(
+    search: Study,
+    points: Mapping[str, Mapping[str, float]],
+    known: Mapping[str, trimtab.Params],
+    criteria: Sequence[Criterion],
+) -> None:
+    """The configurations that nothing beats, and their flags."""
+    front = analysis.pareto(points, criteria)
+    front.sort(key=lambda name: criteria[0].cost(points[name][criteria[0].metric]))
+    states = [trial.state for trial in search.trials()]
+    counts = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
+    title = f"Pareto set: {len(front)} of {len(points)} configurations ({counts})"
+    table = Table(*(criterion.metric for criterion in criteria), "flags", box=box.SIMPLE_HEAD, title=title)
+    for name in front:
+        row = [number(points[name][criterion.metric]) for criterion in criteria]
+        table.add_row(*row, settings(known[name]))
+    screen.print(table)
+
+
+def show_measured(by_title: Mapping[str, Sequence[Mapping[str, float]]], criteria: Sequence[Criterion]) -> None:
+    """Medians of the final check."""
+    table = Table(
+        "best of", *(f"{criterion.metric}" for criterion in criteria), box=box.SIMPLE_HEAD, title="Final check, medians"
+    )
+    for title, values in by_title.items():
+        cells = [number(middle(values)[criterion.metric]) if values else "failed" for criterion in criteria]
+        table.add_row(f"-{title}" if title in LEVELS else title, *cells)
+    screen.print(table)
+
+
+def show_gains(
+    by_title: Mapping[str, Sequence[Mapping[str, float]]],
+    candidates: Sequence[Candidate],
+    criteria: Sequence[Criterion],
+) -> None:
+    """For each criterion: what its best configuration gains."""
+    table = Table("criterion", "configuration", "against -O2 (95 %)", "best level", "against it (95 %)", "flags",
+                  box=box.SIMPLE_HEAD, title="Gains")  # fmt: skip
+    medians = {level: middle(by_title[level]) for level in LEVELS if by_title[level]}
+    for criterion in criteria:
+        for candidate in candidates:
+            if criterion.metric not in candidate.titles and BALANCED not in candidate.titles:
+                continue
+            own = by_title[", ".join(candidate.titles)]
+            own_name = "its best" if criterion.metric in candidate.titles else BALANCED
+            best = analysis.best(medians, criterion) if medians else DEFAULT_LEVEL
+            cells = []
+            for level in (DEFAULT_LEVEL, best):
+                rounds = pairs(own, by_title[level], criterion)
+                cells.append(gain_text(analysis.gain_of(rounds, criterion)) if rounds else "not measured")
+            table.add_row(criterion.metric, own_name, cells[0], f"-{best}", cells[1], settings(candidate.params))
+    screen.print(table)
+    screen.print("A gain above 0 is better. * marks those beyond noise: all of the interval is above 0.")
+
+
+def middle(values: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    """The medians over the trials of one configuration."""
+    [found] = analysis.medians([({}, one) for one in values]).values()
+    return found
+
+
+def pairs(
+    own: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]], criterion: Criterion
+) -> list[tuple[float, float]]:
+    """The values of both, round by round; rounds in which a trial failed at the end are lost."""
+    return [(a[criterion.metric], b[criterion.metric]) for a, b in zip(own, other, strict=False)]
+
+
+def show_effects(
+    points: Mapping[str, Mapping[str, float]],
+    known: Mapping[str, trimtab.Params],
+    criteria: Sequence[Criterion],
+    space: Sequence[trimtab.Parameter],
+) -> None:
+    """Which flags matter for which criterion."""
+    defaults = {parameter.name: default_of(parameter) for parameter in space}
+    # at -O0 most flags do nothing
+    used = {name: values for name, values in points.items() if known[name][LEVEL] != "O0"}
+    table = Table("criterion", "setting", "change (95 %)", "", box=box.SIMPLE_HEAD, title="Which flags matter")
+    for criterion in criteria:
+        data = [(known[name], values[criterion.metric]) for name, values in used.items()]
+        found, looked_at = analysis.effects(data, LEVEL, defaults)
+        for one in found:
+            change = f"{100 * one.change:+.1f} % ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
+            setting = flag_text(one.parameter, one.value)
+            table.add_row(criterion.metric, setting, change, "" if one.shown else "not shown: may be chance")
+        shown = sum(one.shown for one in found)
+        rest = f"{looked_at - shown} other settings: not shown in {len(data)} configurations"
+        table.add_row(criterion.metric, rest if shown else f"none of {looked_at}", "", "" if shown else "weak evidence")
+    screen.print(table)
+    screen.print(
+        "Changes of the metric itself, the level and the other settings listed held still. The search chose what to"
+        " try, and what stands out is listed, so estimates are rather too great; settings with fewer than"
+        f" {analysis.LEAST_GROUP} configurations with or without them were not looked at.",
+        soft_wrap=True,
+    )
+
+
+def gain_text(gain: analysis.Gain) -> str:
+    """A gain with its interval, and whether it is beyond noise."""
+    if gain.low is None or gain.high is None:
+        return f"{100 * gain.estimate:+.1f} % (too few rounds)"
+    text = f"{100 * gain.estimate:+.1f} % ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
+    return f"{text} *" if gain.proven else text
+
+
+def settings(params: Mapping[str, object]) -> str:
+    """A configuration in words: its level and what is set besides."""
+    words = [f"-{params[LEVEL]}"]
+    words += [flag_text(name, value) for name, value in params.items() if name != LEVEL and is_set(name, value)]
+    return " ".join(words)
+
+
+def is_set(name: str, value: object) -> bool:
+    """Whether the value is more than the level's own."""
+    return value != OF_LEVEL and value is not (name == "pie")
+
+
+def flag_text(name: str, value: object) -> str:
+    """A setting as a flag, or nearly so."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if text.removeprefix("no-") == name:
+        return f"-f{text}"
+    return {"true": name, "false": f"no {name}", "True": name, "False": f"no {name}"}.get(text, f"{name}={text}")
+
+
+def number(value: float) -> str:
+    """Four digits that matter, all of whole numbers."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
