@@ -23,6 +23,8 @@ def describe(component: Component) -> str:
         )
     lines.append(f"  applications: {', '.join(component.applications)}")
     lines.append(f"  metrics: {', '.join(f'{metric.name} ({metric.kind})' for metric in component.metrics.values())}")
+    if component.stream:
+        lines.append(f"  told while it runs: by lines of {', '.join(stream.source for stream in component.stream)}")
     lines += [f"  warning: {program!r} is not in PATH on this machine" for program in sorted(_missing(component))]
     return "\n".join(lines)
 

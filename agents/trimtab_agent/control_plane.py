@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import status_pb2
 
-from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
+from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, tuning_pb2
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
@@ -65,6 +65,8 @@ CALLS: Mapping[str, Retry] = {
     "ReportStarted": Retry(deadline=5, tries=3),
     # a result that has been measured is never given up
     "SettleLease": Retry(deadline=10, tries=None),
+    # a pruning policy may act on it; the next one will do as well
+    "ReportMeasurement": Retry(deadline=5, tries=2),
     # output is worth some tries, not the delay of a result
     "AppendLog": Retry(deadline=5, tries=2),
 }
@@ -232,6 +234,17 @@ class ControlPlane:
         await self._call(
             "ReportStarted", agent_pb2.ReportStartedRequest(agent_id=self._agent_id, lease=lease, node=node)
         )
+
+    async def report_measurement(
+        self, lease: str, step: int, metrics: Mapping[str, float], elapsed: float | None
+    ) -> bool:
+        """What the trial has told at a step; whether it is to be stopped."""
+        measurement = tuning_pb2.Measurement(step=step, metrics=metrics)
+        if elapsed is not None:
+            measurement.elapsed.CopyFrom(_duration(elapsed))
+        request = agent_pb2.ReportMeasurementRequest(agent_id=self._agent_id, lease=lease, measurement=measurement)
+        answer = await self._call("ReportMeasurement", request)
+        return bool(answer.cancel)
 
     async def settle(self, lease: str, settlement: Settlement) -> None:
         """The lease's end. Repeated until the service has answered."""

@@ -88,6 +88,7 @@ def prepare(
         repeats=application.repeats,
         aggregate=application.aggregate,
         failed_exit_codes=component.failed_exit_codes,
+        stream=[asdict(stream) for stream in component.stream],
         scheduler_options=rendering.scheduler_options,
         directives=[*application.directives, *rendering.directives],
         asks=rendering.asks,

@@ -21,6 +21,7 @@ from trimtab_agent.errors import (
 from trimtab_agent.journal import Entry, Journal
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.log_shipper import LogShipper
+from trimtab_agent.measurement_reporter import MeasurementReporter
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner
 
@@ -170,17 +171,23 @@ class TrialRunner:
         entry = trial.entry
         shipper = LogShipper(self._control, entry)
         if entry.settlement is None:
-            following = asyncio.create_task(shipper.follow())
+            following = [asyncio.create_task(shipper.follow())]
+            reporter = MeasurementReporter(self._control, entry, lambda: self.cancel(entry.lease.id, "pruned"))
+            if (component := self._components.get(entry.lease.component)) and component.stream:
+                following.append(asyncio.create_task(reporter.follow()))
             try:
                 settlement = await self._settlement(trial)
             finally:
-                following.cancel()
+                for task in following:
+                    task.cancel()
                 trial.running = False
                 self._slot_freed.set()
             if trial.lost:
                 await self._forget(trial)
                 return
             await self._journal_settlement(entry, settlement)
+            # a lease that is settled takes none any more
+            await reporter.finish()
         if trial.telling:
             # a lease that is settled takes no node any more
             await asyncio.wait([trial.telling], timeout=START_TIME)

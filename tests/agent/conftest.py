@@ -26,6 +26,9 @@ applications:
   slow: {command: [sh, -c, 'echo started > "$1"; sleep 1.5; echo "value=$0"', "{x}", "MARK"]}
   long: {command: [sh, -c, 'setsid sleep 61 & sleep 60']}
   bad: {command: [sh, -c, 'echo first; echo broken >&2; exit 3']}
+  telling: {command: [sh, -c, 'for i in 1 2 3; do echo "loss=$i"; done; sleep "$0"; echo loss=4; echo value=1']}
+stream:
+  - {pattern: 'loss=(?P<loss>.*)'}
 metrics:
   value: {type: regex, pattern: 'value=(\\S+)'}
   seconds: wall_time

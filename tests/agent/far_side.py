@@ -37,6 +37,10 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.refused: list[str] = []
         self.logs: dict[str, bytearray] = {}
         self.to_cancel: dict[str, str] = {}
+        # those that are told so when they report a measurement
+        self.to_prune: set[str] = set()
+        # lease -> step -> metrics
+        self.measured: dict[str, dict[int, dict[str, float]]] = {}
         self.lost: set[str] = set()
         self.registrations: list[agent_pb2.RegisterRequest] = []
         self.known_sessions: set[str] = set()
@@ -263,8 +267,18 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._leave("AppendLog", context)
         return agent_pb2.AppendLogResponse(next_offset=len(log))
 
-    def ReportMeasurement(self, request: Any, context: grpc.ServicerContext) -> agent_pb2.ReportMeasurementResponse:
-        return agent_pb2.ReportMeasurementResponse()
+    def ReportMeasurement(
+        self, request: agent_pb2.ReportMeasurementRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.ReportMeasurementResponse:
+        self._enter("ReportMeasurement", request, context)
+        if request.lease not in self.granted:
+            refuse(context, grpc.StatusCode.FAILED_PRECONDITION, "lease_lost", "settled already")
+        with self.changed:
+            steps = self.measured.setdefault(request.lease, {})
+            steps[request.measurement.step] = dict(request.measurement.metrics)
+            self.changed.notify_all()
+        self._leave("ReportMeasurement", context)
+        return agent_pb2.ReportMeasurementResponse(cancel=request.lease in self.to_prune)
 
 
 def refuse(context: grpc.ServicerContext, status: grpc.StatusCode, code: str, message: str) -> None:

@@ -1,5 +1,6 @@
 """The daemon against a real gRPC server with a far side of our own: the ordinary course of things."""
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -86,6 +87,64 @@ def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProc
     assert (settled.outcome, settled.reason) == (Outcome.OUTCOME_CANCELLED, "pruned")
     assert trials_of(agent) == []
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+
+
+def test_what_a_trial_tells_is_reported_before_its_result(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="telling", x=0.0)
+    far_side.lose_answers["ReportMeasurement"] = 2
+    assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
+    assert far_side.measured[lease] == {step: {"loss": step} for step in (1, 2, 3, 4)}
+
+
+def test_a_trial_is_pruned_by_what_it_tells(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="telling", x=10.0)
+    far_side.to_prune.add(lease)
+    settled = far_side.outcome(lease, 8)
+    assert (settled.outcome, settled.node) == (Outcome.OUTCOME_CANCELLED, os.uname().nodename)
+    assert far_side.measured[lease][3] == {"loss": 3}
+    assert trials_of(agent) == []
+
+
+EXCLUSIVE = (True, False, ())
+
+
+def test_an_exclusive_trial_runs_alone(agent: AgentProcess, far_side: FarSide) -> None:
+    """It waits for those before it, and those after it wait; the service hears why."""
+    agent.start("--slots", "4")
+    before = far_side.offer("basic", application="slow")
+    far_side.wait_for(lambda: far_side.started.get(before))
+    alone = far_side.offer("basic", application="long", placed=EXCLUSIVE)
+    far_side.wait_for(lambda: "has the agent's machine for itself" in far_side.waiting.get(alone, ""))
+    assert before not in far_side.settled
+    after = far_side.offer("basic")
+    far_side.outcome(before)
+    far_side.wait_for(lambda: far_side.started.get(alone))
+    time.sleep(0.5)
+    # while it is alone, nothing more is taken on that another agent could run at once
+    assert after not in {**far_side.granted, **far_side.settled}
+    far_side.to_cancel[alone] = "enough"
+    assert far_side.outcome(alone).outcome == Outcome.OUTCOME_CANCELLED
+    assert far_side.outcome(after).outcome == Outcome.OUTCOME_COMPLETED
+
+
+def test_trials_that_wait_for_an_exclusive_one(agent: AgentProcess, far_side: FarSide) -> None:
+    """One is cancelled before its turn; the agent is killed and started again; SIGTERM gives all back."""
+    first, second, third = (far_side.offer("basic", application="long", placed=EXCLUSIVE) for _ in range(3))
+    agent.start("--slots", "3")
+    far_side.wait_for(lambda: far_side.started.get(first))
+    far_side.wait_for(lambda: {second, third} <= set(far_side.waiting))
+    far_side.to_cancel[second] = "enough"
+    assert far_side.outcome(second).outcome == Outcome.OUTCOME_CANCELLED
+    agent.kill()
+    far_side.waiting.clear()
+    agent.start("--slots", "3")
+    far_side.wait_for(lambda: third in far_side.waiting)
+    assert {first, second, third} & set(far_side.settled) == {second}
+    agent.stop()
+    assert {far_side.settled[lease].outcome for lease in (first, third)} == {Outcome.OUTCOME_RELEASED}
+    assert trials_of(agent) == []
 
 
 def test_the_heartbeat_tells_how_long_a_trial_has_been_running(agent: AgentProcess, far_side: FarSide) -> None:

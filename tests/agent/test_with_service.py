@@ -168,6 +168,7 @@ metrics:
         component=name,
         application="main",
         parallelism=2,
+        placement=trimtab.Placement(exclusive=False),
         resampling=trimtab.Policy("static", n=2),
         pruning=trimtab.Policy("limit", seconds=0.5),
         final_check=trimtab.FinalCheck(max_trials=8),

@@ -22,6 +22,7 @@ from trimtab_agent.components.schema import (
     Metric,
     Parameter,
     Range,
+    Stream,
     Switch,
     Template,
 )
@@ -47,6 +48,7 @@ FILE_KEYS = (
     "scheduler",
     "applications",
     "metrics",
+    "stream",
     "exit_codes",
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
@@ -58,6 +60,8 @@ METRIC_KEYS = {
     "json": ("type", "path", "from"),
     "python": ("type", "function", "timeout"),
 }
+# the group that says which step a measurement belongs to
+STEP = "step"
 TAKES = ("last", "first", "min", "max", "mean", "sum")
 
 
@@ -168,6 +172,7 @@ class _FileLoader:
             scheduler_options=options,
             directives=directives,
             failed_exit_codes=failed,
+            stream=self._stream(),
         )
 
     def _digest(self, generated: str) -> str:
@@ -584,14 +589,34 @@ class _FileLoader:
             self.top.fault("metrics", "must name at least one metric")
         return metrics
 
+    def _stream(self) -> tuple[Stream, ...]:
+        streams = []
+        for table in self.top.list_of_tables("stream"):
+            table.allow(("from", "pattern"))
+            source, pattern = self._source(table), table.text("pattern")
+            try:
+                if "pattern" in table and not set(re.compile(pattern).groupindex) - {STEP}:
+                    table.fault(
+                        "pattern",
+                        "must have a group (?P<METRIC>...) around a number, beside (?P<step>...) for the step",
+                    )
+            except re.error as error:
+                table.fault("pattern", f"is not a regular expression: {error}")
+            streams.append(Stream(source, pattern))
+        return tuple(streams)
+
+    def _source(self, table: Table) -> str:
+        source = table.text("from", "stdout")
+        if Path(source).is_absolute() or ".." in Path(source).parts:
+            table.fault("from", f"{source!r} is not stdout, stderr or a path inside the trial's work folder")
+        return source
+
     def _metric(self, name: str, table: Table) -> Metric:
         table.require("type")
         kind = table.choice("type", tuple(METRIC_KEYS), "wall_time") if "type" in table else "wall_time"
         if "type" in table:
             table.allow(METRIC_KEYS[kind])
-        source = table.text("from", "stdout")
-        if Path(source).is_absolute() or ".." in Path(source).parts:
-            table.fault("from", f"{source!r} is not stdout, stderr or a path inside the trial's work folder")
+        source = self._source(table)
         if kind == "regex":
             table.require("pattern")
             pattern = table.text("pattern")

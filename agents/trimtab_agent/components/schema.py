@@ -185,6 +185,15 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Lines that tell measurements while the application runs. `source` as in `Metric`; the named groups of `pattern`
+    are the metrics; empty: each line is a JSON object."""
+
+    source: str = "stdout"
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
 class Component:
     """A component file. `digest` covers the file, generated parameters and every file that it refers to."""
 
@@ -203,6 +212,7 @@ class Component:
     scheduler_options: tuple[str, ...] = ()
     directives: tuple[str, ...] = ()
     failed_exit_codes: tuple[int, ...] = ()
+    stream: tuple[Stream, ...] = ()
 
     @property
     def folder(self) -> Path:

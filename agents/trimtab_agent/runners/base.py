@@ -14,6 +14,8 @@ Json = Any
 RESULT = "result.json"
 SPEC = "spec.json"
 LOG = "log"
+# what the application has told while it runs: metrics.streaming
+MEASUREMENTS = "measurements"
 # how long the application ran in the runs before, and the monotonic clock when this one began (- between two runs)
 RUNNING = "running"
 # disk space set aside for the result before a trial begins: a trial that fills the disk is not lost
@@ -85,6 +87,8 @@ class JobSpec:
     repeats: int = 1
     aggregate: str = "median"
     failed_exit_codes: Sequence[int] = ()
+    # each with `source` and `pattern`, see metrics.streaming; of the first of the repeats
+    stream: Sequence[Mapping[str, Json]] = ()
     # seconds between SIGTERM and SIGKILL when the time is over
     grace: float = 2.0
     stream_limit: int = 2 << 20

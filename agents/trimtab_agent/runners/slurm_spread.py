@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from trimtab_agent.runners import slurm_client
@@ -218,20 +219,19 @@ class Spread:
 
 
 def expand(text: str) -> list[str]:
-    """The names in Slurm's short form: `a[1-2,05],b` is a1, a2, a05, b. What cannot be read is left as it is."""
+    """The names in Slurm's short form: `a[1-2,05],b` is a1, a2, a05, b. A list that was cut short loses its end."""
     found: list[str] = []
-    for item in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
-        if not (match := re.fullmatch(r"([^\[]*)\[([^\]]*)\]([^\[]*)", item)):
+    for item in re.findall(r"(?:[^,\[]|\[[^\]]*(?:\]|$))+", text):
+        before, bracket, rest = item.partition("[")
+        numbers, end, after = rest.partition("]")
+        if not bracket:
             found.append(item)
-            continue
-        before, numbers, after = match.groups()
-        for part in numbers.split(","):
-            first, _, last = part.partition("-")
-            try:
-                span = range(int(first), int(last or first) + 1)
-            except ValueError:
-                continue  # the list was cut short
-            found += [f"{before}{number:0{len(first)}}{after}" for number in span]
+        elif end:
+            for part in numbers.split(","):
+                first, _, last = part.partition("-")
+                found += [
+                    f"{before}{number:0{len(first)}}{after}" for number in range(int(first), int(last or first) + 1)
+                ]
     return found
 
 
@@ -246,7 +246,7 @@ def _given(defaults: Sequence[str], spec: JobSpec, options: Mapping[str, str]) -
                 continue  # sbatch will say what is wrong with it
     items += spec.scheduler_options
     found = []
-    for item, following in zip(items, [*items[1:], ""], strict=True):
+    for item, following in zip_longest(items, items[1:], fillvalue=""):
         name, separator, value = item.partition("=")
         # sbatch takes shortened names; three letters are the fewest that tell these from others
         if len(name) > 4 and any(f"--{option}".startswith(name) for option in options):

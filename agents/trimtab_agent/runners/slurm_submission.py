@@ -5,7 +5,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import SPEC, JobSpec
 from trimtab_agent.runners.slurm_client import Job, Jobs, Queue, SlurmError
 from trimtab_agent.runners.slurm_script import array_script, batch_script, job_name
-from trimtab_agent.runners.slurm_spread import Nodes, Spread
+from trimtab_agent.runners.slurm_spread import ANYWHERE, Nodes, Spread
 from trimtab_agent.supervisor.files import write_atomically
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class _Submission:
     folder: Path
     spec: JobSpec
     done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    kept_off: Nodes = frozenset()
+    kept_off: Nodes = ANYWHERE
 
     @property
     def is_wanted(self) -> bool:
@@ -96,10 +96,15 @@ class Submitter:
     async def _submit_gathered(self) -> None:
         await asyncio.sleep(GATHER_TIME)
         gathered, self._gathered = self._gathered, []
-        kept_off = await self._spread.place([(one.folder, one.spec) for one in gathered])
+        kept_off: Mapping[Path, Nodes] = {}
+        try:
+            kept_off = await self._spread.place([(one.folder, one.spec) for one in gathered])
+        except Exception:
+            # it is no more than a wish
+            logger.exception("where replicates run is left to Slurm")
         groups: dict[tuple[object, ...], list[_Submission]] = {}
         for one in gathered:
-            one.kept_off = kept_off[one.folder]
+            one.kept_off = kept_off.get(one.folder, ANYWHERE)
             asked = tuple(one.spec.scheduler_options), tuple(one.spec.directives), one.spec.exclusive
             groups.setdefault((one.folder.parent, *asked, one.kept_off), []).append(one)
         for group in groups.values():
@@ -134,7 +139,7 @@ class Submitter:
                     return
                 if error.kind == "too much" and group[0].kept_off:
                     for one in group:
-                        one.kept_off = frozenset()
+                        one.kept_off = ANYWHERE
                         self._spread.give_up(one.folder)
                     continue
                 limited = error.kind == "limit" and time.monotonic() - began < LIMIT_TIME

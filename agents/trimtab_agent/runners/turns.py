@@ -15,7 +15,7 @@ class Turns:
 
     async def take(self, folder: Path, *, exclusive: bool) -> bool:
         """Waits for the job's turn. False: it has left meanwhile."""
-        turn = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[folder] = exclusive, turn
         self._admit()
         try:

@@ -41,7 +41,7 @@ def run(folder: str, job: str, restart: str, node: str) -> int:
         print(f"another job has this trial: {_owner(folder)}")
         return 0
     tell_pid(folder)
-    for left in ("running", "log"):
+    for left in ("running", "log", "measurements"):
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, left))
     with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:

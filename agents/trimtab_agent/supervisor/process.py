@@ -6,10 +6,10 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
-from trimtab_agent.supervisor.capture import Capture
 from trimtab_agent.supervisor.files import is_there
 
 # marks every process of a trial, in its environment
@@ -18,9 +18,18 @@ JOB_VARIABLE = "TRIMTAB_JOB"
 CANCEL_GRACE = 0.4
 # seconds between two looks for the file that ends a batch job's trial
 LOOK_INTERVAL = 1.0
+# and between two calls of what watches a command
+WATCH_INTERVAL = 0.25
 PIPE_SIZE = 1 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+class Sink(Protocol):
+    """Takes a command's output."""
+
+    def add(self, data: bytes) -> None:
+        """Takes the next bytes."""
 
 
 class NotStartedError(Exception):
@@ -120,10 +129,11 @@ def run(
     *,
     seconds: float,
     grace: float,
-    stdout: Sequence[Capture],
-    stderr: Sequence[Capture],
+    stdout: Sequence[Sink],
+    stderr: Sequence[Sink],
     signals: Signals,
     cpus: Collection[int] = (),
+    watch: Callable[[], None] | None = None,
 ) -> Ended:
     """Runs a command to its end.
 
@@ -137,6 +147,7 @@ def run(
         stderr: take its standard error.
         signals: ends it early when they say so.
         cpus: those that it and all its children may use; none: those that this process may.
+        watch: is called again and again while it runs.
 
     Raises:
         NotStartedError: the program or the folder is not there, or cannot be executed.
@@ -181,7 +192,7 @@ def run(
     except ValueError as error:  # a NUL in an argument
         raise NotStartedError(f"{argv[0]!r} cannot be started: {error}") from None
     sinks = {out: stdout, err: stderr}
-    ended = _follow(pid, started, deadline=started + seconds, grace=grace, sinks=sinks, signals=signals)
+    ended = _follow(pid, started, deadline=started + seconds, grace=grace, sinks=sinks, signals=signals, watch=watch)
     kill_orphans()
     for pipe, captures in sinks.items():
         os.set_blocking(pipe, False)
@@ -197,13 +208,15 @@ def _follow(
     *,
     deadline: float,
     grace: float,
-    sinks: Mapping[int, Sequence[Capture]],
+    sinks: Mapping[int, Sequence[Sink]],
     signals: Signals,
+    watch: Callable[[], None] | None,
 ) -> Ended:
     poll = select.poll()
     for pipe in (*sinks, signals.wake):
         poll.register(pipe, select.POLLIN)
     timed_out = False
+    watch_at = 0.0
     kill_at = 0.0  # when SIGTERM turns into SIGKILL; 0: SIGTERM has not been sent
     while True:
         status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -214,6 +227,9 @@ def _follow(
             os.waitpid(pid, 0)
             code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
             return Ended(code, now - started, timed_out)
+        if watch and now >= watch_at:
+            watch()
+            watch_at = now + WATCH_INTERVAL
         if not kill_at and (signals.stopped or now >= deadline):
             timed_out = not signals.stopped
             kill_at = now + (CANCEL_GRACE if signals.stopped else grace)
@@ -223,14 +239,14 @@ def _follow(
         elif kill_at and signals.stopped:
             kill_at = min(kill_at, now + CANCEL_GRACE)
         wait = max(0.0, (kill_at or deadline) - now) if now < (kill_at or deadline) else 0.05
-        for ready, _ in poll.poll(min(wait, signals.patience) * 1000 + 1):
+        for ready, _ in poll.poll(min(wait, WATCH_INTERVAL if watch else signals.patience) * 1000 + 1):
             if ready == signals.wake:
                 signals.drain()
             elif not _pump(ready, sinks[ready]):
                 poll.unregister(ready)
 
 
-def _pump(pipe: int, captures: Sequence[Capture]) -> bool:
+def _pump(pipe: int, captures: Sequence[Sink]) -> bool:
     """Moves what is there; False at the end of the output, or where there is nothing now."""
     try:
         data = os.read(pipe, 1 << 16)

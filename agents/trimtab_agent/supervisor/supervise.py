@@ -11,11 +11,14 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab_agent.supervisor import cgroup, process, quiet
 from trimtab_agent.supervisor.capture import Capture, last_lines
 from trimtab_agent.supervisor.files import sync_folder, write_atomically
+
+if TYPE_CHECKING:
+    from trimtab_agent.metrics.streaming import Streams
 
 Spec = Mapping[str, Any]
 
@@ -209,10 +212,13 @@ class Supervisor:
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
         watch = quiet.Watch(self.cpus)
         began = time.monotonic()
+        told = self._told(began)
         self._tell_elapsed(f"{began}")
         try:
             left = deadline - began
-            ended = self._step("command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures)
+            ended = self._step(
+                "command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures, told=told
+            )
         except TrialOverError:
             self.elapsed += time.monotonic() - began
             self._tell_elapsed("-")
@@ -220,6 +226,8 @@ class Supervisor:
         finally:
             for capture in captures:
                 capture.close()
+            if told:
+                told.close()
         self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
         self.doubts |= watch.doubts()
@@ -233,6 +241,21 @@ class Supervisor:
         if ended.code != 0:
             raise TrialOverError("infeasible", self._with_output(ended.told()))
         return ended
+
+    def _told(self, began: float) -> "Streams | None":
+        """Reads what the application tells while it runs: of the first run of a trial, for steps come once."""
+        if not self.spec.get("stream") or self.elapsed:
+            return None
+        from trimtab_agent.metrics.streaming import Streams
+
+        return Streams(
+            self.spec["stream"],
+            os.path.join(self.folder, "measurements"),
+            self.spec["work"],
+            self.signals,
+            lambda: time.monotonic() - began,
+            lambda message: self.log.add(f"[stream: {message}]\n".encode()),
+        )
 
     def _tell_elapsed(self, began: str) -> None:
         """Notes, for the agent's heartbeat, how long the application ran before, and when it began to run again."""
@@ -248,11 +271,15 @@ class Supervisor:
         *,
         seconds: float,
         captures: Sequence[Capture] = (),
+        told: "Streams | None" = None,
     ) -> process.Ended:
-        """Runs a command whose output goes to the log and to `captures`: none, or one for each stream."""
+        """Runs a command whose output goes to the log, to `captures`, none or one for each stream, and to `told`."""
         self.log.add(f"$ {_shown(argv)}\n".encode())
         self.log.forget()
-        sinks = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
+        sinks: list[list[process.Sink]] = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
+        if told:
+            for sink, name in zip(sinks, self.streams, strict=True):
+                sink += filter(None, [told.sources.get(name)])
         group = self.spec["cgroup"]
         killed = cgroup.memory_kills(group) if group else 0
         try:
@@ -266,6 +293,7 @@ class Supervisor:
                 stderr=sinks[1],
                 signals=self.signals,
                 cpus=self.spec["cpus"],
+                watch=told.look if told else None,
             )
         except process.NotStartedError as error:
             raise TrialOverError("failed", f"{step}: {error}") from None
