@@ -12,7 +12,7 @@ from tests.agent.far_side import FarSide, Outcome
 from tests.agent.test_daemon_faults import settled_once
 from tests.agent.test_slurm import ended, gated_agent, job, jobs_of, until
 from tests.factories.slurm import Slurm
-from trimtab_agent.runners import slurm_spread, slurm_submission
+from trimtab_agent.runners import slurm_spread, slurm_states, slurm_submission
 from trimtab_agent.runners.base import JobResult, JobSpec, JobState
 from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.slurm import SlurmRunner
@@ -150,7 +150,7 @@ async def test_a_real_slurm_refuses_an_array_that_is_too_large(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm
 ) -> None:
     told = slurm.run("sh", "-c", "sbatch --array=0-5000 --wrap=true 2>&1")
-    assert slurm_submission.slurm_client.refusal(told) == "array"
+    assert slurm_states.refusal(told) == "array"
 
 
 async def test_a_limit_on_jobs_lets_as_many_start_as_may(

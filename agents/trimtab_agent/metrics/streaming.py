@@ -136,7 +136,8 @@ class _Followed:
 
 def is_kept(step: int) -> bool:
     """Whether a step is among those that are reported."""
-    return step % 10 ** max(0, len(str(step)) - 2) == 0
+    distance: int = 10 ** max(0, len(str(step)) - 2)
+    return step % distance == 0
 
 
 def _metrics(line: bytes, rule: "re.Pattern[bytes] | None") -> dict[str, float]:

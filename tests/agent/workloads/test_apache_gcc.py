@@ -581,7 +581,7 @@ def test_effects_in_too_few_configurations() -> None:
 
 
 def tune(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return command(sys.executable, WORKLOAD / "tune.py", *arguments, **variables)
+    return command(sys.executable, WORKLOAD / "tune.py", *arguments, cwd=None, **variables)
 
 
 @pytest.fixture(scope="module")
