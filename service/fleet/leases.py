@@ -353,20 +353,19 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
     return stored.size
 
 
-def overdue() -> list[Lease]:
-    """Leases that were not renewed in time, with their agents."""
-    late = access.system_rows(Lease).filter(state=LeaseState.HELD, expires_at__lt=Now())
-    return list(late.order_by("expires_at").select_related("agent"))
+def overdue() -> list[tuple[int, int, UUID]]:
+    """Leases that were not renewed in time: tenant, study and lease."""
+    return [(tenant_id, study_id, lease_id) for tenant_id, study_id, lease_id in access.across("overdue_leases")]
 
 
-def expire(late: Sequence[Lease]) -> None:
+def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
     """Take overdue leases back. Safe to run twice."""
-    for found in late:
-        principal = Principal.system(found.tenant_id)
+    for tenant_id, study_id, lease_id in late:
+        principal = Principal.system(tenant_id)
         with access.work(principal):
             try:
-                study = actions.lock_by_id(principal, found.study_id)
-                lease = _lock(principal, found.id)
+                study = actions.lock_by_id(principal, study_id)
+                lease = _lock(principal, lease_id)
             except NotFound:
                 continue
             if lease.state != LeaseState.HELD or lease.expires_at >= study.database_time:
@@ -376,7 +375,7 @@ def expire(late: Sequence[Lease]) -> None:
             access.save(principal, lease, "state")
             trial = lease.trial
             if trial.state == TrialState.ACTIVE:
-                report.try_again(principal, study, trial, f"Agent {found.agent.name!r} was not heard of any more.")
+                report.try_again(principal, study, trial, f"Agent {lease.agent.name!r} was not heard of any more.")
             actions.conclude(
                 principal, study, "lease.expire", f"trial/{trial.number}", {"lease": str(lease.id)}, slot_freed=True
             )

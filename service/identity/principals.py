@@ -13,9 +13,9 @@ from service.core.errors import Forbidden, Unauthenticated
 from service.identity import administrator as local
 from service.identity import enrolment, oidc, revocations, secret, sessions, tokens
 from service.identity.oidc import Identity, Proof
-from service.tenancy import access
 from service.tenancy.models import DEFAULT_TENANT, Tenant
 from service.tenancy.principal import NO_TENANT, Principal, Role
+from service.tenancy.tenants import find
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ def bearer(value: str | None) -> str:
 def administrator() -> Principal:
     """The local administrator, who owns the default tenant and the installation."""
     # Migrations create the default tenant and nothing deletes it, so its id may be remembered.
-    return Principal(access.tenant_id(DEFAULT_TENANT), "administrator", Role.OPERATOR, credential="administrator-token")
+    return Principal(find(DEFAULT_TENANT), "administrator", Role.OPERATOR, credential="administrator-token")
 
 
 def tenant_name(principal: Principal) -> str:
@@ -155,7 +155,7 @@ def _of_identity(identity: Identity, wanted: str) -> Principal:
         return Principal(NO_TENANT, proof.name, role, credential=credential)
     name = wanted or next(iter(tenants))
     try:
-        number = access.tenant_id(name)
+        number = find(name)
     except Tenant.DoesNotExist:
         raise Forbidden("unknown_tenant", f"This service has no tenant {name!r}.", tenant=name) from None
     return Principal(number, proof.name, role or tenants[name], credential=credential)

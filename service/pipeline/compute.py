@@ -108,10 +108,10 @@ def _finish(claim: Claim) -> None:
         _write(claim, computed)
 
 
-def next_due(principal: Principal, study: Study) -> Operation | None:
+def next_due(principal: Principal, study_id: int) -> Operation | None:
     """The operation of a study whose turn it is; None while one is being computed."""
     first: Operation | None = None
-    for operation in access.rows(Operation, principal).filter(study_id=study.pk, state__in=UNFINISHED):
+    for operation in access.rows(Operation, principal).filter(study_id=study_id, state__in=UNFINISHED):
         if operation.state != OperationState.PENDING:
             return None
         if first is None or (operation.created_at, operation.id) < (first.created_at, first.id):
@@ -120,14 +120,15 @@ def next_due(principal: Principal, study: Study) -> Operation | None:
 
 
 def _claim(operation_id: UUID) -> Claim | None:
-    found = access.system_rows(Operation).filter(id=operation_id, state=OperationState.PENDING).first()
-    if found is None:
+    found = access.across("pending_operation", operation_id)
+    if not found:
         return None
-    principal = Principal.system(found.tenant_id)
+    ((tenant_id, study_id),) = found
+    principal = Principal.system(tenant_id)
     try:
         with access.work(principal):
-            study = actions.lock_by_id(principal, found.study_id)
-            due = next_due(principal, study)
+            study = actions.lock_by_id(principal, study_id)
+            due = next_due(principal, study.pk)
             if due is None or due.id != operation_id:
                 # Its turn comes when the one before is done, which enqueues it again.
                 return None
@@ -263,7 +264,7 @@ def _end(principal: Principal, study: Study, operation: Operation, code: str = "
         "exhausted",
     )
     topup.top_up(principal, study)
-    waiting = next_due(principal, study)
+    waiting = next_due(principal, study.pk)
     if waiting is not None:
         queue.enqueue_on_commit(waiting.id)
     actions.conclude(

@@ -125,6 +125,7 @@ def conclude(
     kept_back = attempt.current()
     writes = [] if kept_back is None else kept_back.writes
     concluded = access.ask(
+        principal,
         _CONCLUDE.format("".join(f", write{index} AS ({sql})" for index, (sql, _) in enumerate(writes))),
         (
             study.state,
@@ -316,10 +317,10 @@ def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialSt
     study.finished_count += ended
 
 
-def ring_deleted(study_id: int) -> None:
+def ring_deleted(principal: Principal, study_id: int) -> None:
     """Ring for all who wait for a study that this transaction deletes, agents that run its trials among them."""
     bell = {"study": study_id, "operation": None, "work": True, "stop": True}
-    access.ask("SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
+    access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
 
 
 def _expect(found: list[Study], message: str) -> Study:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models.functions import Now
 
+from service.tenancy.cursor import acting
 from service.tenancy.fields import ExactJSONField
 
 DEFAULT_TENANT = "default"
@@ -29,6 +32,11 @@ class TenantOwned(models.Model):
 
     class Meta:
         abstract = True
+
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        """As Django's, which also fetches a column that was left out at first."""
+        with acting(self.tenant_id):
+            super().refresh_from_db(*args, **kwargs)
 
 
 class AuditEntry(TenantOwned):
