@@ -65,7 +65,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url:
 
     with django_db_blocker.unblock():
         connect_as(SERVICE)
-    connection.ops.execute_sql_flush = flush  # type: ignore[method-assign]
+    connection.ops.execute_sql_flush = flush  # type: ignore[method-assign,assignment]
     yield
     with django_db_blocker.unblock():
         connect_as(OWNER)

@@ -28,13 +28,13 @@ class Rows(QuerySet[Row]):
     _tenant_id: int
 
     def _clone(self) -> Rows[Row]:
-        clone: Rows[Row] = super()._clone()
+        clone: Rows[Row] = super()._clone()  # type: ignore[misc]
         clone._tenant_id = self._tenant_id
         return clone
 
     def _fetch_all(self) -> None:
         with acting(self._tenant_id):
-            super()._fetch_all()  # type: ignore[misc]
+            super()._fetch_all()
 
     def iterator(self, chunk_size: int | None = None) -> Iterator[Row]:
         """As Django's, for use inside of `work`: the rows arrive bit by bit."""
