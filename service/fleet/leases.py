@@ -25,7 +25,7 @@ from service.studies.change import change
 from service.studies.models import Study, Trial, TrialLog
 from service.studies.models.trial import NODE_LENGTH
 from service.studies.specs import Placement, spec_of
-from service.tenancy import access
+from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert, Select, Update
 
@@ -539,7 +539,7 @@ def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
     assert spec.execution is not None
     return Grant(
         lease=str(lease.id),
-        tenant=access.tenant_slug(study.tenant_id),
+        tenant=tenants.slug_of(study.tenant_id),
         study=study.name,
         trial=lease.trial.number,
         attempt=lease.attempt,

@@ -15,7 +15,7 @@ from service.identity import enrolment, oidc, revocations, secret, sessions, tok
 from service.identity.oidc import Identity, Proof
 from service.tenancy.models import DEFAULT_TENANT, Tenant
 from service.tenancy.principal import NO_TENANT, Principal, Role
-from service.tenancy.tenants import find
+from service.tenancy.tenants import find, slug_of
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ def administrator() -> Principal:
 
 def tenant_name(principal: Principal) -> str:
     """The slug of the principal's tenant; "" for one who has none."""
-    return "" if principal.tenant_id == NO_TENANT else access.tenant_slug(principal.tenant_id)
+    return "" if principal.tenant_id == NO_TENANT else slug_of(principal.tenant_id)
 
 
 def _known(key: tuple[str, ...], look_up: Callable[[], Principal], address: str) -> Principal:

@@ -73,6 +73,7 @@ def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -
         top_up(principal, study)
         if study.state == StudyState.PAUSED:
             raise Conflict("designer_failed", study.state_reason)
+        actions.note(study, "study", None, {"state": study.state, "spec": spec.stored()})
         actions.conclude(principal, study, "study.create")
         return study
 
@@ -114,5 +115,6 @@ def delete_study(principal: Principal, name: str) -> None:
         # An agent may be appending to a trial's log, without the study's lock: it is to find the trial gone.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
         actions.ring_deleted(principal, study.pk)
+        before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}
         study.delete()
-        audit.record(principal, selectors.DELETED, f"study/{name}")
+        audit.record(principal, selectors.DELETED, f"study/{name}", before={"study": before})

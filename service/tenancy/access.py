@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.db import connection, transaction
@@ -85,12 +84,6 @@ def put(principal: Principal, row: Row) -> None:
     fields = [field.name for field in row._meta.concrete_fields if not field.primary_key and field.name != "tenant"]
     if not rows(type(row), principal).filter(pk=row.pk).update(**{name: getattr(row, name) for name in fields}):
         add(principal, row)
-
-
-@lru_cache(maxsize=10_000)
-def tenant_slug(tenant: int) -> str:
-    """The slug of a tenant, which never changes. Raises Tenant.DoesNotExist."""
-    return Tenant._default_manager.values_list("slug", flat=True).get(pk=tenant)
 
 
 @contextmanager
