@@ -20,6 +20,7 @@ from service.core.space import Configuration
 from service.fleet import agents
 from service.fleet.models import Agent, Lease
 from service.pipeline import report
+from service.pipeline.quotas import meter
 from service.studies import actions
 from service.studies.change import change
 from service.studies.models import Study, Trial, TrialLog
@@ -347,7 +348,9 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
         return stored.size
     new = data[stored.size - offset :]
     if new:
-        stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
+        growth = min(len(new), LOG_TAIL_BYTES - len(stored.tail))
+        if meter.room_for_log(principal, growth, LOG_TAIL_BYTES):
+            stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
         stored.size += len(new)
         access.put(principal, stored)
     return stored.size

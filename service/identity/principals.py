@@ -15,7 +15,7 @@ from service.identity import enrolment, oidc, revocations, secret, sessions, tok
 from service.identity.oidc import Identity, Proof
 from service.tenancy.models import DEFAULT_TENANT, Tenant
 from service.tenancy.principal import NO_TENANT, Principal, Role
-from service.tenancy.tenants import find, slug_of
+from service.tenancy.tenants import expect_open, find, slug_of
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ def authenticate_header(value: str | None, tenant: str = "", address: str = "") 
 
     `tenant` names the one that is meant, for those who are members of several; `address` is where the call came from.
 
-    Raises Unauthenticated; Forbidden where the caller is not a member of that tenant.
+    Raises Unauthenticated; Forbidden where the caller is not a member of that tenant, or it is disabled.
     """
     token = bearer(value)
     return _known(("bearer", token, tenant), lambda: authenticate_bearer(token, tenant), address)
@@ -119,6 +119,7 @@ def _known(key: tuple[str, ...], look_up: Callable[[], Principal], address: str)
     principal = _remembered.get(key)
     if principal is None:
         principal = look_up()
+        expect_open(principal.tenant_id)
         _remembered.put(key, principal)
     return replace(principal, address=address)
 

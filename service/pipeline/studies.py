@@ -8,6 +8,7 @@ from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import ending
 from service.pipeline.method import completed
+from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
 from service.studies import actions, selectors
 from service.studies.models import Study, Trial
@@ -27,7 +28,7 @@ def create_study(
     """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
 
     Raises InvalidInput, AlreadyExists (`study_exists`), Conflict (`study_differs` with `load_if_exists`;
-    `designer_failed` where agents are to run what the designer cannot suggest).
+    `designer_failed` where agents are to run what the designer cannot suggest), ResourceExhausted (`quota_exceeded`).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -56,6 +57,7 @@ def create_study(
 
 def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -> Study:
     with access.work(principal):
+        meter.room_for_study(principal)
         execution = spec.execution
         created = access.add(
             principal,
