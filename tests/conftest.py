@@ -69,6 +69,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url:
     yield
     with django_db_blocker.unblock():
         connect_as(OWNER)
+    # Threads that serve streams keep their connections.
+    with psycopg.connect(postgres_url, autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
 
 
 @pytest.fixture

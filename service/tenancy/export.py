@@ -73,7 +73,11 @@ def _refers_to(model: type[TenantOwned]) -> set[Any]:
 
 def _pages(principal: Principal, model: type[TenantOwned]) -> Iterator[list[dict[str, object]]]:
     key = model._meta.pk
-    fields = [field for field in model._meta.concrete_fields if not field.attname.endswith(_SECRET)]
+    names = [
+        (str(field.column), field.attname)
+        for field in model._meta.concrete_fields
+        if not field.attname.endswith(_SECRET)
+    ]
     last: object = None
     while True:
         query = access.rows(model, principal).order_by("pk")
@@ -82,7 +86,7 @@ def _pages(principal: Principal, model: type[TenantOwned]) -> Iterator[list[dict
         found = list(query[:ROWS_AT_ONCE])
         if not found:
             return
-        yield [{field.column: getattr(row, field.attname) for field in fields} for row in found]
+        yield [{column: getattr(row, name) for column, name in names} for row in found]
         last = getattr(found[-1], key.attname)
 
 
