@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from service.operating import app as tenants
 from service.replay.cli import replay
 
 app = typer.Typer(
@@ -306,6 +307,7 @@ def _consume(queue: str) -> None:
 
 
 app.command()(replay)
+app.add_typer(tenants, name="tenants")
 
 if __name__ == "__main__":
     app()
