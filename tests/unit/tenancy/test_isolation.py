@@ -24,13 +24,13 @@ from drf_spectacular.generators import SchemaGenerator
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from service._gen import agent_pb2, tuning_pb2
+from service._gen import agent_pb2, identity_pb2, tuning_pb2
 from service.api.authentication import CONSOLE_HEADER
 from service.api.v1 import tenancy as tenancy_views
 from service.core.errors import Unauthenticated
 from service.embedded.postgres import OWNER
 from service.fleet import agents, leases
-from service.identity import sessions
+from service.identity import enrolment, sessions, tokens
 from service.pipeline import report, studies, suggest
 from service.rpc import interceptors
 from service.rpc.server import serve_until
@@ -46,10 +46,12 @@ STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-ag
 OWN = {
     *("getSession", "signIn", "signOut", "listStudies", "createStudy", "listAgents"),
     *("listAuditEntries", "exportAudit", "exportTenant", "getQuota"),
+    *("getSignIn", "listApiTokens", "createEnrolment", "revokeAccess"),
     *("CreateStudy", "ListStudies", "ListAgents", "Register"),
+    *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
 }
 # Nobody has to sign in before signing in.
-OPEN = {"signIn", "signOut"}
+OPEN = {"getSignIn", "signIn", "signOut", "GetSignIn"}
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,12 @@ class Victim:
     principal: Principal
     operation: str
     lease: str
+    token: str
 
     @property
     def words(self) -> set[str]:
         """What no answer to a stranger may have in it."""
-        return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease}
+        return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease, self.token}
 
 
 @pytest.fixture
@@ -85,7 +88,10 @@ def victim(transactional_db: None) -> Victim:
     )
     (grant,) = leases.acquire(principal, agent_id=AGENT, count=1, held=[])
     leases.append_log(principal, agent_id=AGENT, lease=grant.lease, offset=0, data=SECRET.encode())
-    return Victim(principal, str(detail.operation.id), grant.lease)
+    token, _ = tokens.create(principal, name=SECRET, scopes=["read"], study=STUDY)
+    _, enrolment_token = enrolment.create(principal)
+    enrolment.enrol(enrolment_token, agent_id=AGENT, credential_digest=hashlib.sha256(b"secret").hexdigest())
+    return Victim(principal, str(detail.operation.id), grant.lease, str(token.pk))
 
 
 @pytest.fixture
@@ -183,6 +189,9 @@ BODIES: dict[str, Any] = {
     "signIn": {"token": "wrong"},
     "createTenant": {"slug": "mine"},
     "changeTenant": {"disabled": True},
+    "createApiToken": {"name": "strange", "scopes": ["read"], "study": STUDY},
+    "createEnrolment": {"minutes": 5},
+    "revokeAccess": {"person": "tester"},
 }
 
 
@@ -194,6 +203,7 @@ def routes(victim: Victim) -> Iterator[tuple[str, str, str, Any]]:
         "number": "1",
         "operation_id": victim.operation,
         "agent_id": AGENT,
+        "token_id": victim.token,
         "slug": tenants.slug_of(victim.principal.tenant_id),
     }
     for path, operations in schema["paths"].items():
@@ -215,7 +225,7 @@ def rest(victim: Victim, fingerprint: Callable[..., str], caller: Callable[[], C
             return answer.status_code in (401, 403, 404), f"{answer.status_code} {told.decode()}"
 
         trial.attempt(name, call, own=name in OWN)
-    assert len(trial.tried) >= 25
+    assert len(trial.tried) >= 30
     return trial
 
 
@@ -280,6 +290,7 @@ def test_without_either_the_stranger_gets_in(
 # --- gRPC
 
 SERVICES = {
+    identity_pb2.DESCRIPTOR.services_by_name["IdentityService"],
     tuning_pb2.DESCRIPTOR.services_by_name["TuningService"],
     agent_pb2.DESCRIPTOR.services_by_name["AgentService"],
 }
@@ -305,6 +316,10 @@ def fields(method: Any, victim: Victim) -> dict[str, Any]:
         "outcome": 1,
         "session_id": "s",
         "slots": 1,
+        "token": victim.token,
+        "credential_digest": hashlib.sha256(b"strange").hexdigest(),
+        "scopes": ["read"],
+        "person": "tester",
     }
     given = {name: known[name] for name in method.input_type.fields_by_name if name in known}
     by_method: dict[str, dict[str, Any]] = {
@@ -389,7 +404,7 @@ def over_grpc(
                 return False, told
 
             trial.attempt(name, call, own=name in OWN)
-    assert len(trial.tried) >= 25
+    assert len(trial.tried) >= 35
     return trial, statuses
 
 
@@ -399,7 +414,7 @@ def test_grpc_refuses_whom_nobody_knows(
     with channel("") as anonymous:
         trial, statuses = over_grpc(victim, fingerprint, anonymous, None)
     assert trial.faults == []
-    assert len(statuses) == len(trial.tried)
+    assert len(statuses) == len([name for name in trial.tried if name not in OPEN])
     assert set(statuses.values()) == {grpc.StatusCode.UNAUTHENTICATED}, statuses
 
 
