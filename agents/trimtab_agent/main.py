@@ -179,7 +179,7 @@ def _run(options: argparse.Namespace) -> None:
 
     journal = Journal(settings.state)
     for remark in machine.remarks():
-        logging.getLogger(__name__).warning("%s", remark)
+        logging.getLogger(__name__).warning("timing on this machine: %s", remark)
     try:
         asyncio.run(serve(settings, components, journal, runner))
     finally:
