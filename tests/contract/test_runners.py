@@ -410,6 +410,13 @@ async def test_build_that_fails(runner: Runner, folder: Path, script: str, field
     assert len(result.reason) < 2000
 
 
+async def test_build_that_fails_by_the_machines_fault(runner: Runner, folder: Path) -> None:
+    made = build(folder, "echo no sources; exit 75")
+    result = await run(runner, folder, job(folder, "true", build=made, failed_exit_codes=[75]))
+    assert result.outcome is Outcome.FAILED
+    assert "build: sh ended with exit code 75\nno sources" in result.reason
+
+
 # -- cancelling
 
 

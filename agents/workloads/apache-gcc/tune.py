@@ -243,10 +243,13 @@ def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> 
             time.sleep(POLL_SECONDS)
 
 
-def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
-    """Configurations and metrics of all trials that worked, in the order in which they were asked for."""
-    found = study.trials(states=[trimtab.TrialState.COMPLETED])
-    return [(trial.params, trial.metrics) for trial in sorted(found, key=lambda trial: trial.number)]
+def completed(study: Study, *, enqueued_only: bool = False) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
+    """Configurations and metrics of the trials that worked, in the order in which they were asked for."""
+    return [
+        (trial.params, trial.metrics)
+        for trial in study.trials(states=[trimtab.TrialState.COMPLETED])
+        if trial.origin == "enqueued" or not enqueued_only
+    ]
 
 
 # --- the final check
@@ -268,11 +271,11 @@ def check(
     rounds = [list(compared.values())] * options.rounds
     total = options.rounds * len(compared)
     name = f"{search.name}-check"
-    # something may have been suggested before it was paused
+    # something may have been suggested before it was paused; that is left out
     study = open_study(client, name, options, criteria, space, rounds, total + 4, "random")
     follow(study, "Final check", total, enqueued_only=True)
     measured: dict[str, list[Mapping[str, float]]] = {}
-    for params, values in completed(study):
+    for params, values in completed(study, enqueued_only=True):
         measured.setdefault(analysis.key(params), []).append(values)
     by_title = {title: measured.get(analysis.key(params), []) for title, params in compared.items()}
     show_measured(by_title, criteria)
