@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 INTERVAL = 0.25
 # seconds that a trial's settlement waits for what it told last
-LAST_TIME = 2.0
+LAST_TIME = 10.0
 
 
 class MeasurementReporter:
