@@ -80,6 +80,8 @@ class LocalRunner(Runner):
     reading its end tells when the job is over, without a question of process numbers and of whose child it is.
     """
 
+    one_machine = True
+
     def __init__(self) -> None:
         self._idle: list[_Supervisor] = []
         self._busy: dict[Path, _Supervisor] = {}
@@ -180,9 +182,6 @@ class LocalRunner(Runner):
 
     def waiting(self, folder: Path) -> str:
         return "waits until it has the agent's machine for itself" if self._turns.waits(folder) else ""
-
-    def is_taken(self) -> bool:
-        return self._turns.one_is_alone
 
     async def cancel(self, folder: Path) -> None:
         if self._turns.waits(folder):
