@@ -92,6 +92,8 @@ class LocalRunner(Runner):
     reading its end tells when the job is over, without a question of process numbers and of whose child it is.
     """
 
+    one_machine = True
+
     def __init__(self, shares: Shares | None = None, memory: int = 0) -> None:
         """`shares`: the CPUs of each trial that may run, all unless told otherwise. `memory`: bytes that a trial may
         take, with its supervisor; 0: no limit."""
@@ -217,9 +219,6 @@ class LocalRunner(Runner):
 
     def waiting(self, folder: Path) -> str:
         return "waits until it has the agent's machine for itself" if self._turns.waits(folder) else ""
-
-    def is_taken(self) -> bool:
-        return self._turns.one_is_alone
 
     async def cancel(self, folder: Path) -> None:
         if self._turns.waits(folder):
