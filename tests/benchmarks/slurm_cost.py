@@ -21,7 +21,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from tests.benchmarks.agents import running_agent
@@ -31,6 +33,9 @@ from tests.factories.slurm import Slurm, slurm_cluster
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import JobSpec, Outcome
 from trimtab_agent.runners.slurm import SlurmRunner
+
+if TYPE_CHECKING:
+    from trimtab.study import Study
 
 COMMAND = ("sleep", "0.2")
 TARGET_SECONDS = 0.3
@@ -140,16 +145,28 @@ def stopped_by_the_service(place: Path, repetitions: int) -> list[float]:
             application="main",
         )
         for number in range(1, repetitions + 1):
-            eventually(lambda number=number: study.trial(number).node)
+            eventually(partial(_node, study, number))
             (lease,) = (folder / "agent" / "leases").iterdir()
-            eventually(lambda lease=lease: len(processes_of(lease)) > 2)
+            eventually(partial(_is_running, lease))
             time.sleep(random.uniform(0.5, 1.5))  # at any moment between two heartbeats
             began = time.monotonic()
             study.stop_trial(number)
-            eventually(lambda lease=lease: not processes_of(lease))
+            eventually(partial(_is_gone, lease))
             seconds.append(time.monotonic() - began)
         study.stop()
     return seconds
+
+
+def _node(study: "Study", number: int) -> str:
+    return study.trial(number).node
+
+
+def _is_running(lease: Path) -> bool:
+    return len(processes_of(lease)) > 2  # the supervisor, the application and its child
+
+
+def _is_gone(lease: Path) -> bool:
+    return not processes_of(lease)
 
 
 def processes_of(lease: Path) -> list[int]:
