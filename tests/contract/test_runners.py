@@ -181,16 +181,20 @@ async def test_exit(runner: Runner, folder: Path, script: str, outcome: Outcome,
     [
         ({"command": ["no-such-program"]}, "command: 'no-such-program' cannot be started: not found in PATH"),
         ({"command": ["./text"]}, "no '#!' line"),
+        ({"command": ["./crlf"]}, "'./crlf' cannot be started: its lines end with CRLF, as on Windows"),
+        ({"command": ["./odd"]}, "the interpreter that it names is not there: '#!/no/such/shell'"),
         ({"command": ["sh", "a\0b"]}, "cannot be started"),
-        ({"cwd": "/no/such/folder"}, "cannot be started"),
+        ({"cwd": "/no/such/folder"}, "'true' cannot be started: its folder /no/such/folder is not there"),
         ({"header": [["no-such-header"]]}, "header: 'no-such-header' cannot be started"),
         ({"header": [["sh", "-c", "echo cold; exit 4"]]}, "header: sh ended with exit code 4\ncold"),
     ],
 )
 async def test_faults_of_the_machine(runner: Runner, folder: Path, fields: dict[str, Any], words: str) -> None:
-    text = folder / "work" / "text"
-    text.write_text("not a program")
-    text.chmod(0o755)
+    scripts = {"text": "not a program", "crlf": "#!/bin/sh\r\necho hello\r\n", "odd": "#!/no/such/shell\n"}
+    for name, text in scripts.items():
+        script = folder / "work" / name
+        script.write_text(text, newline="")
+        script.chmod(0o755)
     result = await run(runner, folder, replace(job(folder, "true"), **fields))
     assert result.outcome is Outcome.FAILED
     assert words in result.reason
