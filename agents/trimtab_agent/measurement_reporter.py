@@ -39,11 +39,13 @@ class MeasurementReporter:
         """Reports what is left, as far as that takes no time."""
         try:
             async with asyncio.timeout(LAST_TIME):
-                await self._report()
+                while not await self._report():
+                    await asyncio.sleep(INTERVAL)
         except TimeoutError:
             logger.info("%s: its last measurements are not reported, for the service does not answer", self._title)
 
-    async def _report(self) -> None:
+    async def _report(self) -> bool:
+        """Whether all that is there has been reported."""
         for line in self._read():
             try:
                 told = json.loads(line)
@@ -53,8 +55,9 @@ class MeasurementReporter:
                 # of a job that was started anew, a step that is known already; or a disk that was full
                 logger.info("%s: a measurement is left out: %s", self._title, error)
             except CallError:
-                return  # and again at the next look
+                return False  # and again at the next look
             self._offset += len(line)
+        return True
 
     def _read(self) -> list[bytes]:
         try:
