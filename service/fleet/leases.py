@@ -166,14 +166,21 @@ def renew(
 def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
     """What `renew` would answer of leases that it has extended: those to stop, and those that were lost meanwhile.
 
-    Leases granted to the agent since then are looked at as well. Raises NotFound (`unknown_agent`).
+    Leases granted to the agent since then are looked at as well. One that has expired is not told of: what asks here
+    may be a call of before the agent's silence, and the next heartbeat may hold it again. Raises NotFound
+    (`unknown_agent`).
     """
     agent = agents.known(principal, agent_id)
     held = _select_stops(principal, agent.pk)
     known = {str(lease.id) for lease in held}
+    if missing := {text: _uuid(text) for text in leases if text.lower() not in known}:
+        ids = [lease_id for lease_id in missing.values() if lease_id is not None]
+        expired = access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids)
+        silent = set(expired.values_list("id", flat=True))
+        missing = {text: lease_id for text, lease_id in missing.items() if lease_id not in silent}
     return Renewal(
         cancel=[(str(lease.id), lease.trial_reason) for lease in held if lease.trial_state != TrialState.ACTIVE],
-        lost=[text for text in leases if text.lower() not in known],
+        lost=list(missing),
     )
 
 

@@ -227,11 +227,27 @@ async def test_what_a_trial_leaves_running_is_ended_with_it(runner: Runner, fold
 async def test_a_gigabyte_of_output(runner: Runner, folder: Path) -> None:
     script = "echo first; head -c 1000000000 /dev/zero; echo; echo last=7"
     last = metric("last", "regex", pattern=r"last=(\d)")
-    result = await run(runner, folder, shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000))
-    assert result.metrics == {"last": 7}
+    await runner.submit(folder, shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000))
+    waiting = asyncio.create_task(runner.wait(folder))
+    most = 0
+    while not waiting.done():
+        most = max(most, peak_kib(folder))
+        await asyncio.wait([waiting], timeout=0.05)
+    assert waiting.result().metrics == {"last": 7}
+    assert 0 < most < 48 * 1024, "the supervisor keeps none of it in memory"
     assert (folder / "stdout").stat().st_size < 11_000
     assert (folder / "log").stat().st_size < 66_000
     assert (folder / "stdout").read_bytes().startswith(b"first\n")
+
+
+def peak_kib(folder: Path) -> int:
+    """The most memory that the supervisor has had so far, in KiB; 0 where there is none."""
+    try:
+        pid = (folder / "pid").read_text().split()[0]
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (OSError, IndexError):
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
 
 
 # -- metrics

@@ -139,7 +139,7 @@ class LocalRunner(Runner):
             raise
 
     def _hand_over(self, folder: Path, spec: JobSpec, supervisor: _Supervisor) -> None:
-        self._placed[folder] = cpus = self._free_cpus()
+        self._placed[folder] = cpus = self._shares.alone if spec.exclusive else self._free_cpus()
         limit = self._cgroups.memory if supervisor.group else 0
         spec = replace(marked(spec, folder), cpus=sorted(cpus), cgroup=supervisor.group, memory_limit=limit)
         write_atomically(folder / SPEC, spec.to_json().encode())

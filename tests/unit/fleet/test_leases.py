@@ -454,6 +454,7 @@ def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, a
     grants = acquire(principal, 2)
     expire(principal)
     assert acquire(principal, 2, held=grants) == [], "a call that was held while the agent was silent"
+    assert leases.stops(principal, agent_id=agent, leases=[grant.lease for grant in grants]).lost == [], "another"
     renewed = leases.renew(principal, agent_id=agent, leases=[grant.lease for grant in grants])
     assert (renewed.cancel, renewed.lost) == ([], [])
     assert study(principal, name).active_count == 2
