@@ -355,7 +355,7 @@ def test_tune(service: dict[str, str], benchmark: Path, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
         names = [f"tested-bcast-{size}-2ranks" for size in (4096, 8192)]
-        assert sorted(study.name for study in client.list_studies(name_prefix="tested-")) == names
+        assert sorted(study.name for study in client.list_studies(name_prefix="tested-bcast-")) == names
         small, great = (client.get_study(name) for name in names)
         assert (small.state, great.state) == ("COMPLETED", "COMPLETED")
         first, trials = small.trials(), great.trials()
