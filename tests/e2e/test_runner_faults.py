@@ -4,6 +4,7 @@ ends once, with a reason that its user sees; no job stays."""
 import re
 import signal
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -67,7 +68,7 @@ def runner(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """Of the component and the study: the service is shared."""
-    return re.sub(r"\W+", "-", request.node.name).strip("-")[:60]
+    return f"{re.sub(r'[^a-z]+', '-', request.node.originalname)[:40]}-{uuid.uuid4().hex[:6]}"
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +80,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServic
 @pytest.fixture
 def place(tmp_path: Path, name: str) -> Path:
     """Where trials note their runs; the component is in `components`."""
-    (tmp_path / "components").mkdir()
-    (tmp_path / "components" / "c.yaml").write_text(COMPONENT.replace("NAME", name).replace("PLACE", str(tmp_path)))
-    (tmp_path / "programs").mkdir()
+    return lay_out(tmp_path, name)
+
+
+def lay_out(place: Path, name: str) -> Path:
+    """Writes the component of that name, and its programs."""
+    (place / "components").mkdir(parents=True)
+    (place / "components" / "c.yaml").write_text(COMPONENT.replace("NAME", name).replace("PLACE", str(place)))
+    (place / "programs").mkdir()
     for kind, text in PROGRAMS.items():
-        (tmp_path / "programs" / kind).write_text(text, newline="")
-        (tmp_path / "programs" / kind).chmod(0o755)
-    return tmp_path
+        (place / "programs" / kind).write_text(text, newline="")
+        (place / "programs" / kind).chmod(0o755)
+    return place
 
 
 class Agents:
@@ -149,6 +155,7 @@ def create(
         space=space,
         objectives=[trimtab.Maximize("value")],
         application=application,
+        placement=trimtab.Placement(exclusive=False),
         **given,  # type: ignore[arg-type]
     )
 
@@ -189,32 +196,48 @@ def one_to(count: int) -> list[trimtab.Parameter]:
 # -- what breaks
 
 
-@pytest.mark.timeout(240)
-def test_service_away_while_jobs_end(own_service: EmbeddedService, agents: Agents, place: Path, name: str) -> None:
+@pytest.mark.timeout(300)
+def test_service_away_while_jobs_end(own_service: EmbeddedService, slurm: Slurm, tmp_path: Path) -> None:
     """For longer than leases last: what has ended is reported, what runs goes on; nothing is run again."""
-    own_service._environment.update(TIMES)
+    own_service.environment.update(TIMES)
     own_service.start()
-    agents.start(own_service)
-    with client_of(own_service) as client:
-        study = create(client, name, "gate", one_to(3))
-        began = sorted(wait_for_two(place))
-        own_service.kill()
-        let_go(place, began[0])
-        time.sleep(2 * LEASE_SECONDS)
-        own_service.start()
-        for x in (1, 2, 3):
-            let_go(place, x) if x != began[1] else None
-        time.sleep(LEASE_SECONDS)
-        assert trial_of(study, began[1]).state == "ACTIVE"
-        let_go(place, began[1])
-        for trial in ends(study, agents):
-            assert (trial.state, trial.attempt, trial.metrics["value"]) == ("COMPLETED", 1, 1.0)
-            assert run_of(place, int(str(trial.params["x"]))) == 1
-    agents.stop()
+    fleets = {}
+    for runner in ("local", "slurm"):
+        fleets[runner] = Agents(lay_out(tmp_path / runner, runner), runner, slurm if runner == "slurm" else None)
+    try:
+        for fleet in fleets.values():
+            fleet.start(own_service)
+        with client_of(own_service) as client:
+            studies = {runner: create(client, runner, "gate", one_to(3)) for runner in fleets}
+            running = {runner: two_of(tmp_path / runner) for runner in fleets}
+            own_service.kill()
+            for runner, (first, _) in running.items():
+                let_go(tmp_path / runner, first)
+            time.sleep(2 * LEASE_SECONDS)
+            own_service.start()
+            for runner, study in studies.items():
+                wait_for(lambda study=study: study.refresh().finished_count == 1, 40, "the first ends")  # type: ignore[misc]
+                (third,) = {1, 2, 3} - {*running[runner]}
+                let_go(tmp_path / runner, third)
+                wait_for(lambda study=study: study.refresh().finished_count == 2, 40, "the last ends")  # type: ignore[misc]
+            # a lease that nobody has renewed while the service was away has had time to expire
+            time.sleep(LEASE_SECONDS)
+            for runner, study in studies.items():
+                assert trial_of(study, running[runner][1]).state == "ACTIVE"
+                let_go(tmp_path / runner, running[runner][1])
+                for trial in ends(study, fleets[runner]):
+                    assert (trial.state, trial.attempt, trial.metrics["value"]) == ("COMPLETED", 1, 1.0)
+                    assert run_of(tmp_path / runner, int(str(trial.params["x"]))) == 1
+        for fleet in fleets.values():
+            fleet.stop()
+    finally:
+        for fleet in fleets.values():
+            fleet.clear_away()
 
 
-def wait_for_two(place: Path) -> list[int]:
-    wait_for(lambda: sum(run_of(place, x) for x in (1, 2, 3)) == 2, 40, "two trials run")
+def two_of(place: Path) -> list[int]:
+    """The two trials that run, once they do."""
+    wait_for(lambda: sum(run_of(place, x) for x in (1, 2, 3)) == 2, 60, "two trials run")
     return [x for x in (1, 2, 3) if run_of(place, x)]
 
 
