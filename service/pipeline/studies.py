@@ -113,6 +113,6 @@ def delete_study(principal: Principal, name: str) -> None:
             raise
         # An agent may be appending to a trial's log, without the study's lock: it is to find the trial gone.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
-        actions.ring_deleted(study.pk)
+        actions.ring_deleted(principal, study.pk)
         study.delete()
         audit.record(principal, selectors.DELETED, f"study/{name}")
