@@ -237,12 +237,12 @@ def test_pruning_by_what_trials_tell_while_they_run(
     # nothing is pruned before four have ended
     bad = [trial for trial in trials[4:] if float(trial.params["x"]) >= 6]
     assert bad
+    nodes = slurm.nodes if slurm else [os.uname().nodename]
     for trial in trials:
         assert trial.state in ("PRUNED", "COMPLETED")
         assert trial.state == "PRUNED" or trial not in bad, study.trial(trial.number)
         # a trial may be pruned before the cluster has told where its job runs; that comes with the job's end
-        nodes = slurm.nodes if slurm else [os.uname().nodename]
-        wait_until(lambda number=trial.number, nodes=nodes: study.trial(number).node in nodes, 20)
+        wait_until(partial(lambda number: study.trial(number).node in nodes, trial.number), 20)
         told = [(one.step, one.metrics) for one in study.trial(trial.number).measurements]
         assert told == [(step, {"value": trial.params["x"]}) for step in (1, 2, 3)][: len(told)]
         if trial.state == "PRUNED":
