@@ -1,9 +1,9 @@
 """Tunes GCC's flags for Apache httpd on the agents of a Trimtab service, for any of several criteria.
 
--O0, -O1, -O2, -O3, -Os and -Ofast are measured before the search, and configurations drawn at random, from which is seen
-which flags matter: what a search tries is too much alike for that. In the end the best configuration of each
-criterion, the best on average, and the six levels are measured in turns, round by round (the final check). Printed are
-the Pareto set, a table of the gains against -O2 and against the best of the levels, with intervals, and which flags
+-O0, -O1, -O2, -O3, -Os and -Ofast are measured before the search, and configurations drawn at random, from which is
+seen which flags matter: what a search tries is too much alike for that. In the end the best configuration of each
+criterion, the best on average, and the six levels are measured in turns, round by round (the final check). Printed
+are the Pareto set, a table of the gains against -O2 and against the best of the levels, with intervals, and which flags
 matter for which criterion.
 """
 
