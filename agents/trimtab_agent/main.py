@@ -211,7 +211,7 @@ def _run(options: argparse.Namespace) -> None:
 
     journal = Journal(settings.state)
     for remark in machine.remarks():
-        logging.getLogger(__name__).warning("%s", remark)
+        logging.getLogger(__name__).warning("timing on this machine: %s", remark)
     try:
         credentials = TokenFile(settings.token_file) if settings.token_file else Enrolled(settings.state)
         if settings.enrol is None:

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 INTERVAL = 0.25
 # seconds that a trial's settlement waits for what it told last
-LAST_TIME = 2.0
+LAST_TIME = 10.0
 
 
 class MeasurementReporter:
@@ -39,11 +39,13 @@ class MeasurementReporter:
         """Reports what is left, as far as that takes no time."""
         try:
             async with asyncio.timeout(LAST_TIME):
-                await self._report()
+                while not await self._report():  # noqa: ASYNC110  the far side's return is no event of ours
+                    await asyncio.sleep(INTERVAL)
         except TimeoutError:
             logger.info("%s: its last measurements are not reported, for the service does not answer", self._title)
 
-    async def _report(self) -> None:
+    async def _report(self) -> bool:
+        """Whether the service has heard of all that is there."""
         for line in self._read():
             try:
                 told = json.loads(line)
@@ -53,8 +55,9 @@ class MeasurementReporter:
                 # of a job that was started anew, a step that is known already; or a disk that was full
                 logger.info("%s: a measurement is left out: %s", self._title, error)
             except CallError:
-                return  # and again at the next look
+                return False
             self._offset += len(line)
+        return True
 
     def _read(self) -> list[bytes]:
         try:

@@ -92,11 +92,14 @@ class TrialRunner:
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
 
     async def free_slots(self) -> int:
-        """How many slots are free, as soon as one is."""
+        """How many slots are free, as soon as one is. None while a trial has the machine for itself, or waits for
+        that: another agent may run at once what here would have to wait."""
         while True:
             self._slot_freed.clear()
-            free = self._config.slots - sum(trial.running for trial in self._trials.values())
-            if free > 0 and not self._runner.is_taken():
+            running = [trial for trial in self._trials.values() if trial.running]
+            free = self._config.slots - len(running)
+            alone = self._runner.one_machine and any(trial.entry.lease.exclusive for trial in running)
+            if free > 0 and not alone:
                 return free
             await self._slot_freed.wait()
 

@@ -9,8 +9,11 @@ say() { printf 'tests: %s\n' "$*" >&2; }
 declare -A packages=(
     [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
     [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
+    [make]=make [ab]=apache2-utils [valgrind]=valgrind [pcre2-config]=libpcre2-dev
 )
 missing=()
+# without a program of its own
+[ -e /usr/include/expat.h ] || missing+=(libexpat1-dev)
 for program in "${!packages[@]}"; do
     command -v "$program" >/dev/null || missing+=("${packages[$program]}")
 done

@@ -46,7 +46,7 @@ class Trial:
     """Of the final measurement; empty before it."""
     measurements: tuple[Measurement, ...]
     reason: str
-    """Why it is INFEASIBLE, FAILED or PRUNED."""
+    """Why it is INFEASIBLE, FAILED or PRUNED, or waits; of a COMPLETED one, what makes its timing doubtful."""
     client_id: str
     agent: str
     attempt: int

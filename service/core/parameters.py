@@ -19,7 +19,8 @@ MOST_VALUES = 10_000
 LONGEST_TEXT = 1000
 # A grid with more points is never listed; a multiplicative one, which has to be, may not have more.
 MOST_LISTED = 2**20
-MOST_POINTS = 2**53
+# Of the larger bound: beyond it neighbouring points, or their logarithms, run into the rounding of floats.
+FINEST_STEP = 1e-12
 LARGEST_FLOAT = 1e300
 LEAST_INT, LARGEST_INT = -(2**63), 2**63 - 1
 
@@ -157,9 +158,9 @@ class FloatParameter(Parameter):
         least, most = _float(self.min, f"{where}.min"), _float(self.max, f"{where}.max")
         step = None if self.step is None else _float(self.step, f"{where}.step")
         parameter = replace(self, min=least, max=most, step=step, factor=_check_range(self, least, most, step, where))
-        size = parameter.size()
-        if size is not None and size > MOST_POINTS:
-            raise InvalidInput(f"{where}.step", step, "a step that makes at most 2**53 points")
+        finest = FINEST_STEP * max(abs(least), abs(most))
+        if step is not None and least < most and step < finest:
+            raise InvalidInput(f"{where}.step", step, f"{finest!r} or more, {FINEST_STEP!r} times the larger bound")
         default = None if self.default is None else parameter.cast(self.default, f"{where}.default")
         return replace(parameter, default=default)
 

@@ -88,19 +88,24 @@ class Renewal:
 def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[str] = ()) -> list[Grant]:
     """Grant up to `count` trials that wait for an agent like this one; none when there is no work now.
 
-    Leases granted to it before and not listed in `held` come first: the answer was lost. Studies take turns, the one
-    that waited longest first. A count of 0 asks for such lost answers alone. Raises
-    InvalidInput, NotFound (`unknown_agent`).
+    Leases granted to it before and not listed in `held` come first: the answer was lost. While it holds one that has
+    expired it is given nothing: it is silent. Studies take turns, the one that waited longest first. A count of 0 asks
+    for lost answers alone. Raises InvalidInput, NotFound (`unknown_agent`).
     """
     if not 0 <= count <= MOST_GRANTS:
         raise InvalidInput("count", count, f"0 to {MOST_GRANTS}")
     agent = agents.known(principal, agent_id)
     agents.seen(principal, agent)
+    own = [lease_id for lease_id in map(_uuid, held) if lease_id is not None]
     open_leases = list(
-        access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.HELD).select_related("trial")
+        access.rows(Lease, principal)
+        .filter(Q(state=LeaseState.HELD) | Q(state=LeaseState.EXPIRED, id__in=own), agent_id=agent.pk)
+        .select_related("trial")
     )
-    known = {str(lease.id) for lease in open_leases}
-    open_leases += _hold_again(principal, agent, [lease for lease in held if lease not in known])
+    if any(lease.state == LeaseState.EXPIRED and _is_untouched(lease) for lease in open_leases):
+        # This call may be of before its silence. Its heartbeat holds them again, or makes them lost.
+        return []
+    open_leases = [lease for lease in open_leases if lease.state == LeaseState.HELD]
     unheard = [lease for lease in open_leases if str(lease.id) not in set(held)]
     grants = _grant_again(principal, agent, unheard)
     wanted = min(count - len(grants), agent.slots - len(open_leases))
@@ -162,14 +167,21 @@ def renew(
 def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
     """What `renew` would answer of leases that it has extended: those to stop, and those that were lost meanwhile.
 
-    Leases granted to the agent since then are looked at as well. Raises NotFound (`unknown_agent`).
+    Leases granted to the agent since then are looked at as well. One that has expired is not told of: what asks here
+    may be a call of before the agent's silence, and the next heartbeat may hold it again. Raises NotFound
+    (`unknown_agent`).
     """
     agent = agents.known(principal, agent_id)
     held = _select_stops(principal, agent.pk)
     known = {str(lease.id) for lease in held}
+    if missing := {text: _uuid(text) for text in leases if text.lower() not in known}:
+        ids = [lease_id for lease_id in missing.values() if lease_id is not None]
+        expired = access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids)
+        silent = set(expired.values_list("id", flat=True))
+        missing = {text: lease_id for text, lease_id in missing.items() if lease_id not in silent}
     return Renewal(
         cancel=[(str(lease.id), lease.trial_reason) for lease in held if lease.trial_state != TrialState.ACTIVE],
-        lost=[text for text in leases if text.lower() not in known],
+        lost=list(missing),
     )
 
 

@@ -63,8 +63,6 @@ def method_of(spec: StudySpec) -> Method:
         final_check=None if spec.final_check is None else FinalCheck.parse(spec.final_check, "final_check"),
         budget=spec.budget.max_trials,
         parallelism=1 if spec.execution is None else spec.execution.parallelism,
-        # Agents read metrics when a trial has ended.
-        has_measurements=spec.execution is None,
     )
 
 

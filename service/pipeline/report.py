@@ -177,17 +177,23 @@ def finish(
 
 
 def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial) -> None:
-    """Pause a locked study whose latest trials all ended as this one did: more would only use up its budget."""
+    """Pause a locked study whose latest trials all ended as this one did: more would only use up its budget.
+
+    One that its user has resumed is given as many again.
+    """
     if study.state != StudyState.ACTIVE:
         return
-    finished = access.rows(Trial, principal).filter(study_id=study.pk, finished_at__isnull=False)
-    latest = list(finished.order_by("-revision").values_list("state", "reason")[:MOST_SAME_FAILURES])
-    same = [one for one, reason in latest if one == trial.state and _kind(reason) == _kind(trial.reason)]
-    if len(same) == MOST_SAME_FAILURES:
+    finished = access.rows(Trial, principal).filter(study_id=study.pk, finished_at__isnull=False).order_by("-revision")
+    count = 0
+    for ended, reason in finished.values_list("state", "reason").iterator(chunk_size=MOST_SAME_FAILURES + 1):
+        if ended != trial.state or _kind(reason) != _kind(trial.reason):
+            break
+        count += 1
+    if count and count % MOST_SAME_FAILURES == 0:
         actions.step_study(
             study,
             StudyState.PAUSED,
-            f"{MOST_SAME_FAILURES} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
+            f"{count} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
             " Mend that, or leave such configurations out, and resume the study.",
         )
 

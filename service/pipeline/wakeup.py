@@ -34,7 +34,7 @@ class Bell:
     study: int | None
     operation: UUID | None
     work: bool
-    stop: bool
+    stop: int | None
     _rung: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, seconds: float) -> bool:
@@ -58,15 +58,16 @@ class Listener:
         self._studies: dict[int, set[Bell]] = {}
         self._operations: dict[UUID, set[Bell]] = {}
         self._work: set[Bell] = set()
-        self._stop: set[Bell] = set()
+        # by tenant
+        self._stop: dict[int, set[Bell]] = {}
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def watch(
-        self, *, study: int | None = None, operation: UUID | None = None, work: bool = False, stop: bool = False
+        self, *, study: int | None = None, operation: UUID | None = None, work: bool = False, stop: int | None = None
     ) -> AsyncIterator[Bell]:
         """A bell that rings for changes of a study, for the end of an operation, when agents may find work, or when
-        they are to stop trials."""
+        agents of this tenant (`stop`) are to stop trials."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="trimtab-wakeup")
         bell = Bell(study, operation, work, stop)
@@ -76,8 +77,8 @@ class Listener:
             self._operations.setdefault(operation, set()).add(bell)
         if work:
             self._work.add(bell)
-        if stop:
-            self._stop.add(bell)
+        if stop is not None:
+            self._stop.setdefault(stop, set()).add(bell)
         try:
             yield bell
         finally:
@@ -92,12 +93,16 @@ class Listener:
 
     def _forget(self, bell: Bell) -> None:
         self._work.discard(bell)
-        self._stop.discard(bell)
         if bell.study is not None:
             bells = self._studies[bell.study]
             bells.discard(bell)
             if not bells:
                 del self._studies[bell.study]
+        if bell.stop is not None:
+            stopping = self._stop[bell.stop]
+            stopping.discard(bell)
+            if not stopping:
+                del self._stop[bell.stop]
         if bell.operation is not None:
             waiting = self._operations[bell.operation]
             waiting.discard(bell)
@@ -127,12 +132,11 @@ class Listener:
             for bell in self._work:
                 bell.ring()
         # A service of before, still running beside this one, does not say it.
-        if payload.get("stop"):
-            for bell in self._stop:
-                bell.ring()
+        for bell in self._stop.get(payload.get("stop", 0), ()):
+            bell.ring()
 
     def _ring_all(self) -> None:
-        for bells in (*self._studies.values(), *self._operations.values(), self._work, self._stop):
+        for bells in (*self._studies.values(), *self._operations.values(), self._work, *self._stop.values()):
             for bell in bells:
                 bell.ring()
 

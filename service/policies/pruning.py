@@ -365,22 +365,14 @@ def describe(name: str, where: str = "pruning") -> Entry:
 
 
 def validate(
-    name: str,
-    options: Mapping[str, object],
-    problem: Problem,
-    where: str = "pruning",
-    *,
-    has_measurements: bool = True,
+    name: str, options: Mapping[str, object], problem: Problem, where: str = "pruning"
 ) -> dict[str, JsonValue]:
-    """All options of a policy. `has_measurements` False: trials report nothing on their way.
+    """All options of a policy.
 
     Raises InvalidInput: `<where>.name` for an unknown policy, or one that the study cannot have;
     `<where>.options.<option>`.
     """
     entry = describe(name, where)
-    if entry.needs_measurements and not has_measurements:
-        able = ", ".join(one.name for one in _ENTRIES.values() if not one.needs_measurements)
-        raise InvalidInput(f"{where}.name", name, f"where trials report no intermediate measurements one of {able}")
     if entry.needs_measurements and len(problem.objectives) > 1:
         able = ", ".join(one.name for one in _ENTRIES.values() if not one.needs_measurements)
         raise InvalidInput(f"{where}.name", name, f"for several objectives one of {able}")

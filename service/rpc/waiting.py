@@ -42,7 +42,7 @@ class Waits:
         seconds: float,
         operation: UUID | None = None,
         work: bool = False,
-        stop: bool = False,
+        stop: int | None = None,
     ) -> T:
         """The first reading that is `done`, or the last one when the time is up or the server stops.
 

@@ -120,7 +120,7 @@ def conclude(
         "study": study.pk,
         "operation": None if operation is None else str(operation),
         "work": slot_freed or (study.state == StudyState.ACTIVE and study.requested_count > 0),
-        "stop": study.stopping,
+        "stop": principal.tenant_id if study.stopping else None,
     }
     kept_back = attempt.current()
     writes = [] if kept_back is None else kept_back.writes
@@ -347,7 +347,7 @@ def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialSt
 
 def ring_deleted(principal: Principal, study_id: int) -> None:
     """Ring for all who wait for a study that this transaction deletes, agents that run its trials among them."""
-    bell = {"study": study_id, "operation": None, "work": True, "stop": True}
+    bell = {"study": study_id, "operation": None, "work": True, "stop": principal.tenant_id}
     access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
 
 

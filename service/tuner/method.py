@@ -24,8 +24,7 @@ class Method:
 
     `resampling` None: "adaptive" where the problem is noisy and the designer has a posterior, otherwise "none". A trial
     is stopped as soon as one of `pruning` says so. `budget`: trials of the search, without those of the final check;
-    None: no limit. `parallelism`: how many trials run at once, as far as that is known. `has_measurements`: whether
-    trials can report on their way, which some policies need.
+    None: no limit. `parallelism`: how many trials run at once, as far as that is known.
     """
 
     algorithm: str = "auto"
@@ -40,7 +39,6 @@ class Method:
     final_check: FinalCheck | None = None
     budget: int | None = None
     parallelism: int = 1
-    has_measurements: bool = True
 
     def completed(self, problem: Problem) -> Method:
         """The same method with all options, exact, and defaults for those not given.
@@ -64,10 +62,7 @@ class Method:
             resampling_options=resampling.validate(resampled, self.resampling_options, problem, "resampling"),
             estimator_options=noise.validate(self.estimator, self.estimator_options, "estimator"),
             pruning=tuple(
-                (
-                    name,
-                    pruning.validate(name, given, problem, f"pruning[{index}]", has_measurements=self.has_measurements),
-                )
+                (name, pruning.validate(name, given, problem, f"pruning[{index}]"))
                 for index, (name, given) in enumerate(self.pruning)
             ),
         )

@@ -116,6 +116,10 @@ class AgentProcess:
         """Until it has registered, since it was started last."""
         wait_until(lambda: "ready " in self.log[self._begun :])
 
+    def runs(self) -> bool:
+        """Whether it has been started and has not ended."""
+        return self.process is not None and self.process.poll() is None
+
     def kill(self) -> None:
         """kill -9: the agent alone, not what it runs."""
         assert self.process
@@ -132,7 +136,7 @@ class AgentProcess:
 
     def clear_away(self) -> None:
         """At a test's end: nothing may stay, whatever has gone wrong."""
-        if self.process and self.process.poll() is None:
+        if self.process and self.runs():
             self.process.kill()
             self.process.wait()
         for pid in processes_of(self.state):

@@ -79,20 +79,20 @@ ALL = frozenset(range(8))
 
 
 @pytest.mark.parametrize(
-    ("slots", "count", "trials", "spare"),
+    ("slots", "count", "trials", "alone", "spare"),
     [
-        (1, None, [ALL], ALL),
-        (2, None, sets([0, 4, 1, 5], [2, 6, 3, 7]), ALL),
-        (3, None, FOUR[:3], FOUR[3]),
-        (1, 1, FOUR[:1], ALL - FOUR[0]),
-        (2, 1, FOUR[:2], FOUR[2] | FOUR[3]),
-        (2, 2, sets([0, 4, 1, 5], [2, 6, 3, 7]), ALL),
-        (2, 0, [ALL, ALL], ALL),
+        (1, None, [ALL], ALL, ALL),
+        (2, None, sets([0, 4, 1, 5], [2, 6, 3, 7]), ALL, ALL),
+        (3, None, FOUR[:3], ALL, FOUR[3]),
+        (1, 1, FOUR[:1], FOUR[0], ALL - FOUR[0]),
+        (2, 1, FOUR[:2], FOUR[0], FOUR[2] | FOUR[3]),
+        (2, 2, sets([0, 4, 1, 5], [2, 6, 3, 7]), FOUR[0] | FOUR[1], ALL),
+        (2, 0, [ALL, ALL], ALL, ALL),
     ],
 )
-def test_shares(slots: int, count: int | None, trials: list[Cpus], spare: Cpus) -> None:
+def test_shares(slots: int, count: int | None, trials: list[Cpus], alone: Cpus, spare: Cpus) -> None:
     shares = share_out(slots, count, FOUR)
-    assert (list(shares.trials), shares.spare, shares.warning) == (trials, spare, "")
+    assert (list(shares.trials), shares.alone, shares.spare, shares.warning) == (trials, alone, spare, "")
 
 
 def test_more_slots_than_cores() -> None:
@@ -191,6 +191,14 @@ async def test_each_trial_has_its_own_cpus(
     assert first == [two[:1]] * 3
     assert second == [two[1:]] * 3
     assert third == [two[:1]] * 3
+
+
+async def test_a_trial_that_runs_alone_has_all(two: list[int], job: Callable[..., tuple[Path, JobSpec]]) -> None:
+    runner = LocalRunner(share_out(2, None, sets(two[:1], two[1:])))
+    folder, spec = job("a", sys.executable, "-c", WHERE, exclusive=True)
+    await run(runner, folder, spec)
+    assert cpus_told(folder) == [two]
+    runner.close()
 
 
 async def test_what_runs_keeps_its_cpus_when_the_agent_is_another(

@@ -13,6 +13,7 @@ import pytest
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.factories.service import EmbeddedService
+from tests.factories.slurm import Slurm
 from trimtab.study import Study
 from trimtab.trial import Trial
 
@@ -190,3 +191,90 @@ metrics:
     if best.params["x"] != 5.0:
         assert origins.count("check") == verdict.trials == 8
         assert verdict.gain == pytest.approx(1 - float(best.params["x"]) / 5)
+
+
+TELLING = """
+name: NAME
+parameters:
+  x: {type: float, min: 0, max: 10, default: 5, flag: "{value}"}
+applications:
+  main:
+    command:
+      - sh
+      - -c
+      - >-
+        for i in 1 2 3; do echo "step $i value=$0"; done;
+        if [ "$(printf %.0f "$0")" -ge 6 ]; then sleep "$1"; fi; echo end=$0
+      - "{x}"
+      - "SECONDS"
+stream:
+  - {pattern: 'step (?P<step>\\d+) value=(?P<value>\\S+)'}
+metrics:
+  value: {type: regex, pattern: 'end=(\\S+)'}
+"""
+
+
+@pytest.mark.parametrize("runner", ["local", "slurm"])
+def test_pruning_by_what_trials_tell_while_they_run(
+    client: trimtab.Client, agent: AgentProcess, name: str, runner: str, request: pytest.FixtureRequest
+) -> None:
+    """On both runners. Bad configurations end late, unless they are pruned; then their value is kept as a bound,
+    with the node where they ran, and nothing of them is left."""
+    slurm = request.getfixturevalue("slurm") if runner == "slurm" else None
+    (agent.components / "c.yaml").write_text(TELLING.replace("NAME", name).replace("SECONDS", "12"))
+    study = client.create_study(
+        name,
+        space=[trimtab.Float("x", 0, 10, step=1.0, default=5.0)],
+        objectives=[trimtab.Minimize("value")],
+        algorithm="random",
+        max_trials=10,
+        component=name,
+        application="main",
+        pruning="median",
+    )
+    agent.start("--runner", runner, "--slots", "2")
+    trials = finished(study, 120)
+    # nothing is pruned before four have ended
+    bad = [trial for trial in trials[4:] if float(trial.params["x"]) >= 6]
+    assert bad
+    nodes = slurm.nodes if slurm else [os.uname().nodename]
+    for trial in trials:
+        assert trial.state in ("PRUNED", "COMPLETED")
+        assert trial.state == "PRUNED" or trial not in bad, study.trial(trial.number)
+        # a trial may be pruned before the cluster has told where its job runs; that comes with the job's end
+        wait_until(partial(lambda number: study.trial(number).node in nodes, trial.number), 20)
+        told = [(one.step, one.metrics) for one in study.trial(trial.number).measurements]
+        assert told == [(step, {"value": trial.params["x"]}) for step in (1, 2, 3)][: len(told)]
+        if trial.state == "PRUNED":
+            assert "worse than the median" in trial.reason
+            assert trial.metrics["value"] == trial.params["x"]
+    if slurm:
+        wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
+
+
+def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
+    client: trimtab.Client, agent: AgentProcess, name: str, slurm: Slurm
+) -> None:
+    """The agent hears of it at once, not at its next heartbeat: tests/benchmarks/slurm_cost.py measures how soon."""
+    (agent.components / "c.yaml").write_text(TELLING.replace("NAME", name).replace("SECONDS", "60"))
+    agent.start("--runner", "slurm")
+    study = client.create_study(
+        name,
+        space=[trimtab.Float("x", 6, 10, default=7.0)],
+        objectives=[trimtab.Minimize("value")],
+        algorithm="random",
+        max_trials=1,
+        component=name,
+        application="main",
+    )
+    assert study.spec.execution is not None
+    assert study.spec.execution.placement == trimtab.Placement(exclusive=True, spread=True)
+    wait_until(lambda: len(study.trial(1).measurements) == 3, 30)
+    assert study.trial(1).node in slurm.nodes
+    stopped = study.stop_trial(1, "enough")
+    assert (stopped.state, stopped.metrics, stopped.reason) == ("PRUNED", {"value": 7.0}, "enough")
+    wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
+    wait_until(lambda: list((agent.state / "leases").iterdir()) == [], 20)
+    agent.stop()
+    assert processes_of(agent.state) == []
+    assert study.trial(1).metrics == {"value": 7.0}

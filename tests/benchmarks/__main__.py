@@ -23,6 +23,7 @@ BENCHMARKS = {
     "footprint": "Footprint",
     "agent_latency": "Latency between an agent's trials",
     "slurm_cost": "Cost of a trial on Slurm",
+    "apache_cost": "Cost of a trial of apache-gcc",
     "ask_tell": "Ask and tell",
     "gp_cost": "Cost of a gp suggestion",
     "gp_quality": "Quality of gp",

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,13 +43,15 @@ def write_component(folder: Path, notes: Path) -> None:
 
 
 @contextmanager
-def running_agent(service: EmbeddedService, folder: Path, slots: int = 1) -> Iterator[subprocess.Popen[str]]:
+def running_agent(
+    service: EmbeddedService, folder: Path, slots: int = 1, options: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
     """An agent of the service, registered; its state, components and notes are below `folder`."""
     write_component(folder / "components", folder / "notes")
     log = folder / "agent.log"
     command = [sys.executable, "-m", "trimtab_agent.main", "run", "--server", service.grpc_address]
     command += ["--token-file", str(service.data_dir / "admin-token"), "--components", str(folder / "components")]
-    command += ["--state-dir", str(folder / "agent"), "--slots", str(slots)]
+    command += ["--state-dir", str(folder / "agent"), "--slots", str(slots), *options]
     with log.open("w") as stderr:
         agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=dict(os.environ))
     assert agent.stdout is not None

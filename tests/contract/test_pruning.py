@@ -117,8 +117,3 @@ def test_bad_input_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         pruning.validate(name, {"nonsense": 1}, PROBLEM, "pruning[0]")
     assert caught.value.data["field"] == "pruning[0].options.nonsense"
-    if pruning.describe(name).needs_measurements:
-        with pytest.raises(InvalidInput) as caught:
-            pruning.validate(name, {}, PROBLEM, "pruning[0]", has_measurements=False)
-        assert caught.value.data["field"] == "pruning[0].name"
-        assert "limit" in str(caught.value.data["allowed"])

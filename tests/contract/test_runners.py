@@ -181,16 +181,20 @@ async def test_exit(runner: Runner, folder: Path, script: str, outcome: Outcome,
     [
         ({"command": ["no-such-program"]}, "command: 'no-such-program' cannot be started: not found in PATH"),
         ({"command": ["./text"]}, "no '#!' line"),
+        ({"command": ["./crlf"]}, "'./crlf' cannot be started: its lines end with CRLF, as on Windows"),
+        ({"command": ["./odd"]}, "the interpreter that it names is not there: '#!/no/such/shell'"),
         ({"command": ["sh", "a\0b"]}, "cannot be started"),
-        ({"cwd": "/no/such/folder"}, "cannot be started"),
+        ({"cwd": "/no/such/folder"}, "'true' cannot be started: its folder /no/such/folder is not there"),
         ({"header": [["no-such-header"]]}, "header: 'no-such-header' cannot be started"),
         ({"header": [["sh", "-c", "echo cold; exit 4"]]}, "header: sh ended with exit code 4\ncold"),
     ],
 )
 async def test_faults_of_the_machine(runner: Runner, folder: Path, fields: dict[str, Any], words: str) -> None:
-    text = folder / "work" / "text"
-    text.write_text("not a program")
-    text.chmod(0o755)
+    scripts = {"text": "not a program", "crlf": "#!/bin/sh\r\necho hello\r\n", "odd": "#!/no/such/shell\n"}
+    for name, text in scripts.items():
+        script = folder / "work" / name
+        script.write_text(text, newline="")
+        script.chmod(0o755)
     result = await run(runner, folder, replace(job(folder, "true"), **fields))
     assert result.outcome is Outcome.FAILED
     assert words in result.reason
@@ -223,11 +227,27 @@ async def test_what_a_trial_leaves_running_is_ended_with_it(runner: Runner, fold
 async def test_a_gigabyte_of_output(runner: Runner, folder: Path) -> None:
     script = "echo first; head -c 1000000000 /dev/zero; echo; echo last=7"
     last = metric("last", "regex", pattern=r"last=(\d)")
-    result = await run(runner, folder, shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000))
-    assert result.metrics == {"last": 7}
+    await runner.submit(folder, shell(folder, script, metrics=[last], required=["last"], stream_limit=10_000))
+    waiting = asyncio.create_task(runner.wait(folder))
+    most = 0
+    while not waiting.done():
+        most = max(most, peak_kib(folder))
+        await asyncio.wait([waiting], timeout=0.05)
+    assert waiting.result().metrics == {"last": 7}
+    assert 0 < most < 48 * 1024, "the supervisor keeps none of it in memory"
     assert (folder / "stdout").stat().st_size < 11_000
     assert (folder / "log").stat().st_size < 66_000
     assert (folder / "stdout").read_bytes().startswith(b"first\n")
+
+
+def peak_kib(folder: Path) -> int:
+    """The most memory that the supervisor has had so far, in KiB; 0 where there is none."""
+    try:
+        pid = (folder / "pid").read_text().split()[0]
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (OSError, IndexError):
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
 
 
 # -- metrics
@@ -404,6 +424,13 @@ async def test_build_that_fails(runner: Runner, folder: Path, script: str, field
     assert result.outcome is Outcome.INFEASIBLE
     assert words in result.reason
     assert len(result.reason) < 2000
+
+
+async def test_build_that_fails_by_the_machines_fault(runner: Runner, folder: Path) -> None:
+    made = build(folder, "echo no sources; exit 75")
+    result = await run(runner, folder, job(folder, "true", build=made, failed_exit_codes=[75]))
+    assert result.outcome is Outcome.FAILED
+    assert "build: sh ended with exit code 75\nno sources" in result.reason
 
 
 # -- cancelling

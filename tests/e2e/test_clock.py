@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.e2e.test_faults import TIMES, wait_until_finished
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.clock import Clock
 from tests.factories.service import EmbeddedService, wait_for
+from trimtab.study import Study
 
 TRIALS = 20
 DELAY = 0.15
@@ -37,44 +39,56 @@ def test_the_clock_is_one_that_jumps(clock: Clock) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("whose", ["agent", "service"])
-def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, whose: str) -> None:
+def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the agent's, during one study; then the service's, its database's included, during another."""
+    service_clock = Clock()
     runs = tmp_path / "runs"
     components = write_component(tmp_path / "components", runs, delay=DELAY)
-    service_clock = clock.variables if whose == "service" else {}
-    with EmbeddedService(tmp_path / "service", {**TIMES, **service_clock}) as service:
+    with EmbeddedService(tmp_path / "service", {**TIMES, **service_clock.variables}) as service:
         with monkeypatch.context() as patch:
-            for name, text in clock.variables.items() if whose == "agent" else ():
+            for name, text in clock.variables.items():
                 patch.setenv(name, text)
             agent = RealAgent(tmp_path, service.grpc_address, service.data_dir / "admin-token", components, slots=2)
         with agent, trimtab.Client(service.grpc_address, token=service.token) as client:
-            study = client.create_study(
-                "clock",
-                objectives=[trimtab.Minimize("value")],
-                algorithm="random",
-                component=COMPONENT,
-                application=APPLICATION,
-                parallelism=2,
-                max_trials=TRIALS,
-                seed=1,
-            )
-            for threshold, offset in JUMPS.items():
-                wait_until_finished(study, threshold, service, agent)
-                clock.set(offset)
-            wait_until_finished(study, TRIALS, service, agent)
-            wait_for(lambda: study.refresh().state == "COMPLETED", 30, "the study completes")
-            trials = study.trials()
-            assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))
-            assert Counter(trial.state for trial in trials) == {"COMPLETED": TRIALS}
-            assert study.status.finished_count == TRIALS
-            for trial in trials:
-                assert trial.metrics == {"value": pytest.approx(value(trial.params))}
-                assert trial.seconds is not None
-                assert DELAY <= trial.seconds < 60
-            ran = Counter(runs.read_text().splitlines())
-            assert set(ran) == {f"{trial.params['x']!r} {trial.params['n']}" for trial in trials}
-            if whose == "agent":
-                assert set(ran.values()) == {1}, "the agent goes by clocks that do not jump"
-            else:
-                # leases seem to have run out: some may have been granted again
-                assert sum(ran.values()) <= TRIALS + 2 * len(JUMPS)
+            for whose, jumping in (("agent", clock), ("service", service_clock)):
+                runs.unlink(missing_ok=True)
+                study = client.create_study(
+                    whose,
+                    objectives=[trimtab.Minimize("value")],
+                    algorithm="random",
+                    component=COMPONENT,
+                    application=APPLICATION,
+                    parallelism=2,
+                    placement=trimtab.Placement(exclusive=False),
+                    max_trials=TRIALS,
+                    seed=1,
+                )
+                for threshold, offset in JUMPS.items():
+                    wait_until_finished(study, threshold, service, agent)
+                    jumping.set(offset)
+                wait_until_finished(study, TRIALS, service, agent)
+                wait_for(lambda study=study: study.refresh().state == "COMPLETED", 30, "it completes")  # type: ignore[misc]
+                ran = check(study, runs)
+                if whose == "agent":
+                    assert set(ran.values()) == {1}, "the agent goes by clocks that do not jump"
+                else:
+                    # leases seem to have run out: some may have been granted again
+                    assert sum(ran.values()) <= TRIALS + 2 * len(JUMPS)
+                    times = [trial.created_at for trial in study.trials() if trial.created_at]
+                    assert max(times) - min(times) > timedelta(hours=2), "the jumps reached the database"
+    service_clock.close()
+
+
+def check(study: Study, runs: Path) -> Counter[str]:
+    """Each trial is there once, with its right value and time; how often each ran."""
+    trials = study.trials()
+    assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))
+    assert Counter(trial.state for trial in trials) == {"COMPLETED": TRIALS}
+    assert study.status.finished_count == TRIALS
+    for trial in trials:
+        assert trial.metrics == {"value": pytest.approx(value(trial.params))}
+        assert trial.seconds is not None
+        assert DELAY <= trial.seconds < 60
+    ran = Counter(runs.read_text().splitlines())
+    assert set(ran) == {f"{trial.params['x']!r} {trial.params['n']}" for trial in trials}
+    return ran

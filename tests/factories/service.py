@@ -25,7 +25,8 @@ START_SECONDS = 90.0
 class EmbeddedService:
     """`trimtab-service up` as a user runs it, on free ports and with its data in `data_dir`.
 
-    `environment` adds to this process's. After `start`: grpc_address ("127.0.0.1:PORT"), http_url, token, login_url.
+    `environment` adds to this process's, and may be changed before a start. After `start`: grpc_address
+    ("127.0.0.1:PORT"), http_url, token, login_url.
     """
 
     def __init__(self, data_dir: Path, environment: Mapping[str, str] | None = None, *options: str) -> None:
@@ -33,8 +34,8 @@ class EmbeddedService:
         self.grpc_address = ""
         self.http_url = ""
         self.login_url = ""
-        self._environment = {**os.environ, **(environment or {})}
-        self._environment.pop("DJANGO_SETTINGS_MODULE", None)
+        self.environment = {**os.environ, **(environment or {})}
+        self.environment.pop("DJANGO_SETTINGS_MODULE", None)
         self._options = options
         self._ports = ("0", "0")
         self._popen: subprocess.Popen[bytes] | None = None
@@ -59,7 +60,7 @@ class EmbeddedService:
     def start(self) -> "EmbeddedService":
         """Returns when the line `ready` has come. Raises AssertionError with the output where it does not."""
         self._popen = subprocess.Popen(
-            self.command(), env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            self.command(), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self.output = _read_until(self._popen, "ready console=", START_SECONDS)
         ready = re.search(r"^ready console=(\S+) grpc=(\S+)$", self.output, re.MULTILINE)

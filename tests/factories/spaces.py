@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from service.core.parameters import FINEST_STEP
 from service.core.space import (
     BoolParameter,
     CategoricalParameter,
@@ -36,7 +37,9 @@ def floats(draw: st.DrawFn, name: str) -> Parameter:
     most = draw(st.floats(min_value=least, max_value=abs(least) * 1e4 + 1))
     match draw(st.sampled_from(["continuum", "step", "factor"])):
         case "step" if most > least:
-            return FloatParameter(name, least, most, log=log, step=(most - least) / draw(st.integers(1, 300)))
+            step = (most - least) / draw(st.integers(1, 300))
+            if step >= FINEST_STEP * max(abs(least), abs(most)):
+                return FloatParameter(name, least, most, log=log, step=step)
         case "factor" if least > 0:
             return FloatParameter(name, least, most, log=log, factor=draw(st.floats(1.01, 10.0)))
     return FloatParameter(name, least, most, log=log)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 Json = Any
 
@@ -147,6 +147,9 @@ class Runner(ABC):
     take as long as that lasts: it is no reason to give a trial up.
     """
 
+    # whether all jobs run on the agent's own machine, so that they wait for one that has its node for itself
+    one_machine: ClassVar[bool] = False
+
     @abstractmethod
     async def submit(self, folder: Path, spec: JobSpec) -> None:
         """Starts the job, or hands it to a queue. From here on it runs to its end even if the agent dies.
@@ -182,10 +185,6 @@ class Runner(ABC):
     def waiting(self, folder: Path) -> str:
         """Why the job does not start, where somebody ought to know; empty: nothing is amiss."""
         return ""
-
-    def is_taken(self) -> bool:
-        """Whether another job would have to wait for one that has the machine for itself, whatever slots are free."""
-        return False
 
     @abstractmethod
     async def cancel(self, folder: Path) -> None:

@@ -14,10 +14,12 @@ Cpus = frozenset[int]
 
 @dataclass(frozen=True)
 class Shares:
-    """`trials`: the CPUs of each trial that may run. `spare`: those that no trial has, for the agent and its
-    supervisors; all where trials leave none. `warning`: what is wrong with that; "" where nothing is."""
+    """`trials`: the CPUs of each trial that may run. `alone`: those of one that runs alone. `spare`: those that no
+    trial has, for the agent and its supervisors; all where trials leave none. `warning`: what is wrong with that; ""
+    where nothing is."""
 
     trials: Sequence[Cpus]
+    alone: Cpus
     spare: Cpus
     warning: str = ""
 
@@ -46,6 +48,7 @@ def share_out(slots: int, count: int | None, known: Sequence[Cpus]) -> Shares:
         ConfigError: there are not that many.
     """
     every = frozenset[int]().union(*known)
+    shared_out = count is None
     if count is None:
         count = len(known) // slots
         if slots > 1 and count == 0:
@@ -53,16 +56,16 @@ def share_out(slots: int, count: int | None, known: Sequence[Cpus]) -> Shares:
                 f"{slots} slots share {len(known)} {_cores(len(known))}, so that trials disturb each other's timing: "
                 f"fewer --slots would not"
             )
-            return Shares([every] * slots, every, warning)
+            return Shares([every] * slots, every, every, warning)
     if count == 0:
-        return Shares([every] * slots, every)
+        return Shares([every] * slots, every, every)
     if slots * count > len(known):
         raise ConfigError(
             f"--trial-cores {count} with {slots} {'slots' if slots > 1 else 'slot'} needs {slots * count} cores; "
             f"the agent may use {len(known)}"
         )
     trials = [frozenset[int]().union(*known[number * count : (number + 1) * count]) for number in range(slots)]
-    return Shares(trials, every.difference(*trials) or every)
+    return Shares(trials, every if shared_out else trials[0], every.difference(*trials) or every)
 
 
 def as_list(cpus: Sequence[int] | Cpus) -> str:

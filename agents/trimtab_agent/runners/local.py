@@ -92,6 +92,8 @@ class LocalRunner(Runner):
     reading its end tells when the job is over, without a question of process numbers and of whose child it is.
     """
 
+    one_machine = True
+
     def __init__(self, shares: Shares | None = None, memory: int = 0) -> None:
         """`shares`: the CPUs of each trial that may run, all unless told otherwise. `memory`: bytes that a trial may
         take, with its supervisor; 0: no limit."""
@@ -137,7 +139,7 @@ class LocalRunner(Runner):
             raise
 
     def _hand_over(self, folder: Path, spec: JobSpec, supervisor: _Supervisor) -> None:
-        self._placed[folder] = cpus = self._free_cpus()
+        self._placed[folder] = cpus = self._shares.alone if spec.exclusive else self._free_cpus()
         limit = self._cgroups.memory if supervisor.group else 0
         spec = replace(marked(spec, folder), cpus=sorted(cpus), cgroup=supervisor.group, memory_limit=limit)
         write_atomically(folder / SPEC, spec.to_json().encode())
@@ -217,9 +219,6 @@ class LocalRunner(Runner):
 
     def waiting(self, folder: Path) -> str:
         return "waits until it has the agent's machine for itself" if self._turns.waits(folder) else ""
-
-    def is_taken(self) -> bool:
-        return self._turns.one_is_alone
 
     async def cancel(self, folder: Path) -> None:
         if self._turns.waits(folder):

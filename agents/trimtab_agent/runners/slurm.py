@@ -163,7 +163,6 @@ class SlurmRunner(Runner):
                 return self._hopeless(folder, job)
 
     def _note_held(self, folder: Path, job: Job) -> None:
-        # what follows the reason are particulars
         why = HELD.get(job.reason.partition(",")[0], "") if job.meaning.state is JobState.QUEUED else ""
         before = self._held.pop(folder, "")
         if why:

@@ -126,12 +126,12 @@ class Spread:
         for index, folder in enumerate(folders):
             if not usable:
                 return
-            fewest = min(used[node] for node in usable)
-            least = [node for node in usable if used[node] == fewest]
+            least = _least_used(used)
             mine = self._jobs[folder]
             mine.meant_for = frozenset(least[:: min(len(least), len(folders) - index)])
             mine.kept_off = frozenset(usable) - mine.meant_for
-            used.update(mine.meant_for)
+            for node in mine.meant_for:
+                used[node] += 1 / len(mine.meant_for)
 
     async def _revised(self, folder: Path, mine: _Replicate) -> Nodes:
         """What a job that waits is to be kept off by now."""
@@ -146,20 +146,22 @@ class Spread:
         taken = {node for other in self._others(folder) for node in other.nodes}
         left = (frozenset(nodes) if mine.meant_for is None else mine.meant_for & frozenset(nodes)) - taken
         if not left:
-            used = self._used(folder, nodes)
-            fewest = min(used[node] for node in nodes)
-            left = frozenset(node for node in nodes if used[node] == fewest)
+            left = frozenset(_least_used(self._used(folder, nodes)))
         mine.meant_for = left
         return frozenset(nodes) - left
 
-    def _used(self, folder: Path, nodes: Iterable[str]) -> Counter[str]:
-        """How often each node has measured the configuration, does now, or may be about to."""
-        here: Counter[str] = Counter()
-        for other in self._others(folder):
-            here.update(other.nodes or other.meant_for or ())
+    def _used(self, folder: Path, nodes: Iterable[str]) -> dict[str, float]:
+        """How often each node has measured the configuration, does now, or is expected to soon."""
         before = self._jobs[folder].measured_on
+        running: Counter[str] = Counter()
+        expected = dict.fromkeys(nodes, 0.0)
+        for other in self._others(folder):
+            running.update(other.nodes)
+            if not other.nodes and other.meant_for:
+                for node in other.meant_for & expected.keys():
+                    expected[node] += 1 / len(other.meant_for)
         # a job that runs is often among those that the service has told of
-        return Counter({node: max(here[node], before[node]) for node in nodes})
+        return {node: max(running[node], before[node]) + share for node, share in expected.items()}
 
     def _others(self, folder: Path) -> list[_Replicate]:
         configuration = self._jobs[folder].configuration
@@ -216,6 +218,11 @@ class Spread:
             for name, node in self._nodes.items()
             if node.state in TAKES_JOBS and (node.partitions & set(partitions) if partitions else node.is_default)
         }
+
+
+def _least_used(used: Mapping[str, float]) -> list[str]:
+    fewest = min(used.values())
+    return [node for node, times in used.items() if times < fewest + 1e-6]
 
 
 def expand(text: str) -> list[str]:

@@ -141,13 +141,16 @@ TOO_MUCH = re.compile(
 # What sbatch says to an array that is larger than the site allows.
 ARRAY = re.compile(r"Invalid job array specification")
 
-# Why a pending job waits for somebody to do something, in words: its trial goes on waiting, and people are told.
+# Why a pending job waits for somebody to do something, in words: its trial goes on waiting, and people are told. By the
+# reason up to its first comma, which particulars follow.
 HELD: Mapping[str, str] = {
     "JobHeldUser": "it is held; its user lets it go with `scontrol release`",
     "JobHeldAdmin": "it is held by an administrator",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is not active",
     "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
+    # the same, in the words of the next look of Slurm's main scheduler
+    "Nodes required for job are DOWN": "nodes that it needs are down, drained or reserved",
     "ReservationDeleted": "its reservation is gone",
     "NodeDown": "a node that it needs is down",
 }

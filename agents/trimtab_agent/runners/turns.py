@@ -40,11 +40,6 @@ class Turns:
         """Whether the job's turn has not come yet."""
         return folder in self._waiting
 
-    @property
-    def one_is_alone(self) -> bool:
-        """Whether an exclusive job runs or waits, so that another one's turn would not come now."""
-        return any(self._running.values()) or any(exclusive for exclusive, _ in self._waiting.values())
-
     def _admit(self) -> None:
         for folder, (exclusive, turn) in list(self._waiting.items()):
             if any(self._running.values()) or (exclusive and self._running):

@@ -187,8 +187,7 @@ def run(
             os.close(out_writer)
             os.close(err_writer)
     except OSError as error:
-        why = "it has no '#!' line and is not a program" if error.errno == errno.ENOEXEC else error.strerror
-        raise NotStartedError(f"{argv[0]!r} cannot be started: {why}") from None
+        raise NotStartedError(f"{argv[0]!r} cannot be started: {_why_not_started(error, argv[0], cwd)}") from None
     except ValueError as error:  # a NUL in an argument
         raise NotStartedError(f"{argv[0]!r} cannot be started: {error}") from None
     sinks = {out: stdout, err: stderr}
@@ -311,6 +310,21 @@ def _pipe() -> tuple[int, int]:
     with suppress(OSError):  # the user's limit of pipe memory may be reached
         fcntl.fcntl(writer, _F_SETPIPE_SZ, PIPE_SIZE)
     return reader, writer
+
+
+def _why_not_started(error: OSError, program: str, cwd: str) -> str:
+    """What the kernel means, which says the same of a script that is not there and of one whose interpreter is not."""
+    if not os.path.isdir(cwd):
+        return f"its folder {cwd} is not there"
+    if error.errno == errno.ENOEXEC:
+        return "it has no '#!' line and is not a program"
+    if error.errno == errno.ENOENT and "/" in program and os.path.exists(program):
+        with suppress(OSError), open(program, "rb") as file:
+            first = file.readline(256)
+            if first.startswith(b"#!") and first.endswith(b"\r\n"):
+                return "its lines end with CRLF, as on Windows; allowed is LF alone (dos2unix)"
+            return f"the interpreter that it names is not there: {first.decode('utf-8', 'replace').strip()!r}"
+    return error.strerror or str(error)
 
 
 def _find(program: str, path: str) -> str:

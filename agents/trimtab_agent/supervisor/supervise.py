@@ -343,7 +343,7 @@ class Supervisor:
                 self.signals.interrupts = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except extract.NoValueError as error:
-            raise _NoMetricError("infeasible", str(error)) from None
+            raise _NoMetricError("infeasible", self._with_output(str(error))) from None
         except process.HaltedError:
             raise _NoMetricError(
                 "failed", f"was not found within {EXTRACTION_TIME:g} s; is the pattern a costly one?"

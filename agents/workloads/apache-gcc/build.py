@@ -36,10 +36,16 @@ def main(argv: Sequence[str]) -> int:
     """Runs the command line."""
     target, flags = Path(argv[0]).resolve(), list(argv[1:])
     try:
-        commands = json.loads((SOURCE / "commands.json").read_text())
+        commands, provenance = (
+            json.loads((SOURCE / f"{name}.json").read_text()) for name in ("commands", "provenance")
+        )
     except (OSError, ValueError) as error:
         print(f"error: no source of Apache httpd ({error}): run python3 {FOLDER / 'prepare.py'}", file=sys.stderr)
         return MISSING
+    # for the trial's log
+    for part in provenance.values():
+        if isinstance(part, dict):
+            print(f"source: {part['file']} sha256 {part['sha256']}")
     try:
         built = build(commands, target, flags)
     except CompilerError as error:

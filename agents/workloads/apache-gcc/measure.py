@@ -60,6 +60,7 @@ StartServers 1
 ServerLimit 1
 ThreadsPerChild {threads}
 ThreadLimit {threads}
+MinSpareThreads 1
 MaxRequestWorkers {threads}
 MaxConnectionsPerChild 0
 KeepAlive On

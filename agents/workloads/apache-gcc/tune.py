@@ -1,12 +1,14 @@
 """Tunes GCC's flags for Apache httpd on the agents of a Trimtab service, for any of several criteria.
 
--O0, -O1, -O2, -O3, -Os and -Ofast are measured as well, before the search. In the end the best configuration of each
-criterion, the best on average, and the six levels are measured in turns, round by round (the final check). Printed are
-the Pareto set, a table of the gains against -O2 and against the best of the levels, with intervals, and which flags
+-O0, -O1, -O2, -O3, -Os and -Ofast are measured before the search, and configurations drawn at random, from which is
+seen which flags matter: what a search tries is too much alike for that. In the end the best configuration of each
+criterion, the best on average, and the six levels are measured in turns, round by round (the final check). Printed
+are the Pareto set, a table of the gains against -O2 and against the best of the levels, with intervals, and which flags
 matter for which criterion.
 """
 
 import argparse
+import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -91,8 +93,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default="requests_per_second,context_switches,cache_misses,binary_bytes",
         help=f"a list with commas, of {', '.join(CRITERIA)} (default: %(default)s)",
     )
-    add("--trials", type=int, default=60, help="of the search, the levels' included (default: %(default)s)")
+    add("--trials", type=int, default=60, help="in all but for the final check (default: %(default)s)")
     add("--repetitions", type=int, default=2, help="times each level is measured before (default: %(default)s)")
+    add("--screening", type=int, default=16, help="random configurations measured before (default: %(default)s)")
     add("--rounds", type=int, default=8, help="of the final check, 0: none (default: %(default)s)")
     add("--algorithm", default="auto", help="that searches (default: %(default)s)")
     add("--name", default="apache", help="what the studies' names begin with (default: %(default)s)")
@@ -135,9 +138,13 @@ def parse_criteria(options: argparse.Namespace) -> list[Criterion]:
             raise InvalidInput.of("--criteria", name, f"{', '.join(CRITERIA)}, with commas between them")
     if options.repetitions < 1:
         raise InvalidInput.of("--repetitions", options.repetitions, "1 or more")
-    least = options.repetitions * len(LEVELS) + 1
+    if options.screening < 0:
+        raise InvalidInput.of("--screening", options.screening, "0 or more")
+    # the agents may have begun with a suggestion or two before the study is paused
+    least = options.repetitions * len(LEVELS) + options.screening + 3
     if options.trials < least:
-        raise InvalidInput.of("--trials", options.trials, f"{least} or more: the levels alone take {least - 1}")
+        allowed = f"{least} or more: levels and random configurations alone take {least - 3}"
+        raise InvalidInput.of("--trials", options.trials, allowed)
     if options.rounds != 0 and options.rounds < LEAST_ROUNDS:
         raise InvalidInput.of("--rounds", options.rounds, f"0, or {LEAST_ROUNDS} or more, which an interval needs")
     return [Criterion(name, CRITERIA[name][1]) for name in dict.fromkeys(names)]
@@ -149,6 +156,23 @@ def plain(level: str, space: Sequence[trimtab.Parameter]) -> trimtab.Params:
     for parameter in space:
         params[parameter.name] = level if parameter.name == LEVEL else default_of(parameter)
     return params
+
+
+def screening(count: int, space: Sequence[trimtab.Parameter]) -> list[trimtab.Params]:
+    """Configurations with each flag at one of its values by chance, the same each time; the levels but -O0, at which
+    most flags do nothing, in turn."""
+    chance = random.Random(0)
+    levels = [level for level in LEVELS if level != "O0"]
+    found: list[trimtab.Params] = []
+    for at in range(count):
+        drawn: trimtab.Params = {one.name: chance.choice(list(values_of(one))) for one in space}
+        found.append({**drawn, LEVEL: levels[at % len(levels)]})
+    return found
+
+
+def values_of(parameter: trimtab.Parameter) -> Sequence[trimtab.space.Scalar]:
+    """All that a parameter of this component may be."""
+    return parameter.values if isinstance(parameter, trimtab.Categorical) else (False, True)
 
 
 def default_of(parameter: trimtab.Parameter) -> trimtab.space.Scalar:
@@ -167,8 +191,9 @@ def open_search(
     criteria: Sequence[Criterion],
     space: Sequence[trimtab.Parameter],
 ) -> Study:
-    """The study of an earlier run, or a new one that begins with the levels."""
+    """The study of an earlier run, or a new one that begins with the levels and the random configurations."""
     rounds = [[plain(level, space) for level in LEVELS] for _ in range(options.repetitions)]
+    rounds.append(screening(options.screening, space))
     name = f"{options.name}-{options.pages}"
     return open_study(client, name, options, criteria, space, rounds, options.trials, options.algorithm)
 
@@ -243,10 +268,13 @@ def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> 
             time.sleep(POLL_SECONDS)
 
 
-def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
-    """Configurations and metrics of all trials that worked, in the order in which they were asked for."""
-    found = study.trials(states=[trimtab.TrialState.COMPLETED])
-    return [(trial.params, trial.metrics) for trial in sorted(found, key=lambda trial: trial.number)]
+def completed(study: Study, *, enqueued_only: bool = False) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
+    """Configurations and metrics of the trials that worked, in the order in which they were asked for."""
+    return [
+        (trial.params, trial.metrics)
+        for trial in study.trials(states=[trimtab.TrialState.COMPLETED])
+        if trial.origin == "enqueued" or not enqueued_only
+    ]
 
 
 # --- the final check
@@ -268,11 +296,11 @@ def check(
     rounds = [list(compared.values())] * options.rounds
     total = options.rounds * len(compared)
     name = f"{search.name}-check"
-    # something may have been suggested before it was paused
+    # something may have been suggested before it was paused; that is left out
     study = open_study(client, name, options, criteria, space, rounds, total + 4, "random")
     follow(study, "Final check", total, enqueued_only=True)
     measured: dict[str, list[Mapping[str, float]]] = {}
-    for params, values in completed(study):
+    for params, values in completed(study, enqueued_only=True):
         measured.setdefault(analysis.key(params), []).append(values)
     by_title = {title: measured.get(analysis.key(params), []) for title, params in compared.items()}
     show_measured(by_title, criteria)
@@ -403,8 +431,8 @@ def show_effects(
         table.add_row(criterion.metric, rest if shown else f"none of {looked_at}", "", "" if shown else "weak evidence")
     screen.print(table)
     screen.print(
-        "Changes of the metric itself, the level and the other settings listed held still. The search chose what to"
-        " try, and what stands out is listed, so estimates are rather too great; settings with fewer than"
+        "Changes of the metric itself, the level and the other settings listed held still. What stands out is listed,"
+        " so estimates are rather too great; settings with fewer than"
         f" {analysis.LEAST_GROUP} configurations with or without them were not looked at.",
         soft_wrap=True,
     )

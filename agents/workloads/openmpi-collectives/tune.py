@@ -2,13 +2,13 @@
 
 Each collective, message size and number of ranks is a study of its own. The best configurations of one size are
 measured first at the next greater one. What is faster than Open MPI's own decision beyond noise becomes a rule; then
-mpirun is run with the file and without it, in turns, on this machine.
+mpirun is run with the file and without it, in turns: on this machine, or where --launcher says.
 """
 
 import argparse
+import json
 import math
-import os
-import shutil
+import shlex
 import statistics
 import subprocess
 import sys
@@ -19,8 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import algorithms
-import latencies
-import yaml
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -44,6 +42,9 @@ example, with the service of `make up` and an agent that offers this folder:
   python agents/workloads/openmpi-collectives/tune.py --collectives bcast,reduce --sizes 4096,65536,1048576 \\
       --trials 40 --rules rules.conf
   mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename $PWD/rules.conf ...
+
+with agents that run trials through Slurm, verifying on a node of the kind that they have measured on:
+  python .../tune.py --rules /shared/rules.conf --launcher "salloc --quiet --nodes=1 --exclusive --partition=main"
 
 The same command again goes on where it was interrupted. Studies are called NAME-COLLECTIVE-SIZE-RANKSranks.
 """
@@ -113,6 +114,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--parallel", type=int, default=1, help="collectives tuned at the same time (default: %(default)s)")
     add("--rules", type=Path, default=Path("rules.conf"), help="the file to write (default: %(default)s)")
     add("--pairs", type=int, default=15, help="pairs of runs that verify each rule, 0: none (default: %(default)s)")
+    add(
+        "--launcher",
+        type=shlex.split,
+        default=[],
+        metavar="WORDS",
+        help="what starts the verification where the trials have run, such as 'salloc --quiet --nodes=1 --exclusive'; "
+        "--rules must be in a folder that is seen there (default: it runs on this machine)",
+    )
     add("--name", default="openmpi", help="what the studies' names begin with (default: %(default)s)")
     return parser.parse_args(argv)
 
@@ -122,7 +131,12 @@ def run(options: argparse.Namespace) -> int:
     check_numbers(options)
     numbers = algorithms.identifiers()
     if options.pairs:
-        check_programs()
+        # now, and not after hours
+        if options.launcher:
+            remarks.print(
+                f"Trying whether the rules can be verified by {shlex.join(options.launcher)} ...", markup=False
+            )
+        follow_verification(options, [])
     with trimtab.Client() as client:
         cases = parse_cases(options, client.component(COMPONENT))
         if not any(agent.online for agent in client.list_agents()):
@@ -132,7 +146,7 @@ def run(options: argparse.Namespace) -> int:
     write(options.rules, render(rules))
     screen.print(f"Rules written to {options.rules}", soft_wrap=True)
     ruled = [rule for rule in rules if rule.algorithm]
-    gains = verify(options.rules, ruled, options.pairs) if options.pairs and ruled else {}
+    gains = verify(options, ruled) if options.pairs and ruled else {}
     show(outcomes, gains)
     return 0
 
@@ -151,18 +165,6 @@ def check_numbers(options: argparse.Namespace) -> None:
         raise InvalidInput.of("--pairs", options.pairs, f"0, or {LEAST_PAIRS} or more, which an interval needs")
     if not options.rules.absolute().parent.is_dir():
         raise InvalidInput.of("--rules", str(options.rules), "a file in a folder that exists")
-
-
-def check_programs() -> None:
-    """Raises InvalidInput where what verifies the rules is missing on this machine."""
-    for program in ("mpirun", "mpicc"):
-        if shutil.which(program) is None:
-            packages = "Open MPI with its compiler (openmpi-bin, libopenmpi-dev)"
-            raise InvalidInput(
-                "program_missing",
-                f"{program} is not in the PATH of this machine, and verifies the rules: install {packages}, or give"
-                " --pairs 0 to go without",
-            )
 
 
 def parse_cases(options: argparse.Namespace, component: trimtab.Component) -> list[Case]:
@@ -391,52 +393,50 @@ def write(path: Path, text: str) -> None:
 # --- verifying it
 
 
-def verify(file: Path, rules: Sequence[Rule], pairs: int) -> dict[Case, Gain]:
-    """Runs mpirun as anybody would, with the file and without, in turns; the order changes from pair to pair."""
-    component = yaml.safe_load((FOLDER / "component.yaml").read_text())
-    gains = {}
+def verify(options: argparse.Namespace, rules: Sequence[Rule]) -> dict[Case, Gain]:
+    """Has verify.py run mpirun with the file and without, in turns. Raises OpenMpiError."""
+    measured: dict[Case, list[tuple[float, float]]] = {
+        Case(rule.collective, rule.ranks, rule.size): [] for rule in rules
+    }
+    cases = list(measured)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with (
-        tempfile.TemporaryDirectory() as build,
-        Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar,
-    ):
-        task = bar.add_task("Verifying: default and rules in turn", total=pairs * len(rules))
-        places = {"build": build, "component": str(FOLDER)}
-        environment = {**os.environ, **component["env"]}
-        for command in component["build"]["commands"]:
-            output_of([item.format(**places) for item in command], environment)
-        for rule in rules:
-            command = [
-                item.format(**places, ranks=rule.ranks, bytes=rule.size)
-                for item in component["applications"][rule.collective]["command"]
-            ]
+    with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
+        task = bar.add_task("Verifying: default and rules in turn", total=options.pairs * len(rules))
 
-            def latency(*settings: str, command: list[str] = command) -> float:
-                given = [word for setting in settings for word in ("--mca", *setting.split("=", 1))]
-                text = output_of([command[0], *given, *command[1:]], environment)
-                [row] = latencies.parse(text).values()
-                return row[latencies.MEDIAN]
+        def take(number: int, without: float, ruled: float) -> None:
+            measured[cases[number]].append((without, ruled))
+            bar.advance(task)
 
-            measured: list[tuple[float, float]] = []
-            for number in range(pairs):
-                found = {}
-                for ruled in (False, True) if number % 2 else (True, False):
-                    name = f"coll_tuned_dynamic_rules_filename={file.absolute()}"
-                    switch = f"coll_tuned_use_dynamic_rules={int(ruled)}"
-                    found[ruled] = latency(switch, name) if ruled else latency(switch)
-                measured.append((found[False], found[True]))
-                bar.advance(task)
-            gains[Case(rule.collective, rule.ranks, rule.size)] = gain_of(measured)
-    return gains
+        node = follow_verification(options, cases, take)
+    screen.print(f"Verified on {node}", soft_wrap=True)
+    return {case: gain_of(pairs) for case, pairs in measured.items()}
 
 
-def output_of(command: list[str], environment: dict[str, str]) -> str:
-    """What a program prints. Raises OpenMpiError, with the first of its messages, where it fails."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        first = "\n".join(done.stderr.splitlines()[:10])
-        raise algorithms.OpenMpiError(f"{' '.join(command)} ended with status {done.returncode}:\n{first}")
-    return done.stdout
+def follow_verification(
+    options: argparse.Namespace, cases: Sequence[Case], take: Callable[[int, float, float], None] | None = None
+) -> str:
+    """Starts verify.py, without cases to see whether it can work; gives each of its pairs to `take`, and where it ran.
+    Raises OpenMpiError with what it says where it fails."""
+    command = [*options.launcher, sys.executable, str(FOLDER / "verify.py"), str(options.rules.absolute())]
+    command += [f"--pairs={options.pairs}", *(f"--case={case.collective},{case.ranks},{case.size}" for case in cases)]
+    node = ""
+    with tempfile.TemporaryFile("w+") as errors:
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        except OSError as error:
+            raise algorithms.OpenMpiError(f"--launcher: {command[0]!r} cannot be started: {error.strerror}") from None
+        with process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                told = json.loads(line)
+                if take and "case" in told:
+                    take(told["case"], told["without"], told["ruled"])
+                node = told.get("node", node)
+        if process.returncode != 0:
+            errors.seek(0)
+            said = errors.read().strip().removeprefix("error: ")
+            raise algorithms.OpenMpiError(said or f"{' '.join(command)} ended with status {process.returncode}")
+    return node
 
 
 def gain_of(pairs: Sequence[tuple[float, float]]) -> Gain:
@@ -472,7 +472,7 @@ def show(outcomes: Sequence[Outcome], gains: Mapping[Case, Gain]) -> None:
     screen.print(table)
     for case, gain in gains.items():
         if gain.low <= 0:
-            text = f"Not confirmed here: {case}. Take its line out of the file, or give it more --trials."
+            text = f"Not confirmed: {case}. Take its line out of the file, or give it more --trials."
             screen.print(text, soft_wrap=True)
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -70,6 +71,8 @@ remarks = Console(stderr=True, highlight=False)
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; 1 where something is wrong with it or with what it needs."""
     options = arguments(argv)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in its background without the first
+        signal.signal(number, signal.default_int_handler)
     try:
         check_numbers(options)
         with Bench(options.folder.absolute()) as bench:

@@ -59,7 +59,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             lambda: self._threads.run(next(calls), principal, request),
             lambda response: bool(response.cancel or response.lost),
             seconds=allowed_seconds(request.wait, context),
-            stop=True,
+            stop=principal.tenant_id,
         )
 
     @requires(Action.AGENT_RUN)

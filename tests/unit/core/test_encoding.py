@@ -106,10 +106,9 @@ def test_large_integers_are_exact() -> None:
     assert Encoding(Space.build([whole])).spread([0.0]) == [{"n": -(2**63)}]
 
 
-@pytest.mark.parametrize("grid", [None, float(np.spacing(1e9))])
-def test_a_log_scale_too_narrow_for_its_logarithm(grid: float | None) -> None:
+def test_a_log_scale_too_narrow_for_its_logarithm() -> None:
     least, most = 1e9, float(np.nextafter(1e9, np.inf))
-    encoding = Encoding(Space.build([FloatParameter("x", least, most, log=True, step=grid)]))
+    encoding = Encoding(Space.build([FloatParameter("x", least, most, log=True)]))
     assert encoding.encode([{"x": least}, {"x": most}]).tolist() == [[0.0], [0.0]]
     assert all(least <= float(one["x"]) <= most for one in encoding.decode([[0.0], [0.5], [1.0]]))
 

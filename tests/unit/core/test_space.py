@@ -55,6 +55,7 @@ def compiler() -> Space:
         ([FloatParameter("x", 0, 1, step=0)], "space[0].step"),
         ([FloatParameter("x", 0, 1, step=2)], "space[0].step"),
         ([FloatParameter("x", 0, 1, step=1e-17)], "space[0].step"),
+        ([FloatParameter("x", 1e9, 1e9 + 1e-3, log=True, step=1e-4)], "space[0].step"),
         ([IntParameter("x", 0, 4, step=-1)], "space[0].step"),
         ([FloatParameter("x", 0, 1, default=2)], "space[0].default"),
         ([FloatParameter("x", 0, 1, step=0.5, default=0.3)], "space[0].default"),

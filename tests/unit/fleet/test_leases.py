@@ -406,6 +406,11 @@ def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Princip
     assert acquire(principal) == []
 
     studies.update_state(principal, name, "ACTIVE")
+    fail(9, "exit code 1")
+    assert study(principal, name).state == "ACTIVE", "who resumes it is given ten more"
+    fail(1, "exit code 1")
+    assert study(principal, name).state_reason.startswith("20 trials in a row")
+    studies.update_state(principal, name, "ACTIVE")
     (grant,) = acquire(principal)
     settle(principal, grant)
     assert study(principal, name).state == "ACTIVE"
@@ -444,17 +449,14 @@ def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Princip
     assert study(principal, name).finished_count == 1
 
 
-@pytest.mark.parametrize("how", ["renew", "acquire"])
-def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, agent: str, how: str) -> None:
+def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, agent: str) -> None:
     name = create(principal, parallelism=2)
     grants = acquire(principal, 2)
     expire(principal)
-    held = [grant.lease for grant in grants]
-    if how == "renew":
-        renewed = leases.renew(principal, agent_id=agent, leases=held)
-        assert (renewed.cancel, renewed.lost) == ([], [])
-    else:
-        assert acquire(principal, 2, held=grants) == []
+    assert acquire(principal, 2, held=grants) == [], "a call that was held while the agent was silent"
+    assert leases.stops(principal, agent_id=agent, leases=[grant.lease for grant in grants]).lost == [], "another"
+    renewed = leases.renew(principal, agent_id=agent, leases=[grant.lease for grant in grants])
+    assert (renewed.cancel, renewed.lost) == ([], [])
     assert study(principal, name).active_count == 2
     for grant in grants:
         found = trial(principal, name, grant.trial)

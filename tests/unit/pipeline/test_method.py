@@ -459,7 +459,6 @@ def test_outcome_constraints_decide_what_is_best_and_what_must_be_told(principal
         ({"estimator": {"name": "mode"}}, "estimator.name"),
         ({"pruning": {"name": "limit"}}, "pruning"),
         ({"pruning": [{"name": "limit", "options": {"seconds": 3}}, {"name": "axe"}]}, "pruning[1].name"),
-        ({"pruning": [{"name": "median"}], "execution": make_execution()}, "pruning[0].name"),
         ({"stopping": {"rule": "never"}}, "stopping.rule"),
         ({"stopping": "soon"}, "stopping"),
         ({"stopping": {"any": [{"rule": "remaining_improvement"}]}}, "stopping"),

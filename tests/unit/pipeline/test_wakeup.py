@@ -61,15 +61,17 @@ async def test_it_rings_for_agents_when_they_are_to_stop_a_trial(principal: Prin
     """And not for each of their results."""
     name, told = study_name(), study_name()
     await in_thread(lambda: studies.create_study(principal, told, make_spec()))
-    async with listener().watch(stop=True) as bell:
+    async with listener().watch(stop=principal.tenant_id) as bell:
         await settled(bell)
         await in_thread(lambda: suggest.suggest(principal, told))
         await in_thread(lambda: report.stop_trial(principal, told, 1))
         await in_thread(lambda: studies.create_study(principal, name, make_spec(execution=make_execution())))
         await in_thread(lambda: report.stop_trial(principal, name, 1))
         assert not await bell.wait(0.3), "what no agent runs is no agent's business"
-        await in_thread(lambda: lease_and_stop(principal, name))
-        assert await bell.wait(5)
+        async with listener().watch(stop=principal.tenant_id + 1) as others:
+            await in_thread(lambda: lease_and_stop(principal, name))
+            assert await bell.wait(5)
+            assert not await others.wait(0.1)
         await in_thread(lambda: studies.update_state(principal, name, "ABORTED"))
         assert await bell.wait(5)
         await in_thread(lambda: studies.delete_study(principal, name))

@@ -148,7 +148,8 @@ function Facts({ study }: { study: Study }) {
             {execution.parallelism ? `, ${execution.parallelism} at a time` : ""}
             {execution.placement ? (
               <span className={styles.soft}>
-                , {execution.placement.exclusive ? "each alone on its node" : "sharing nodes"}
+                {" "}
+                {execution.placement.exclusive ? "each alone on its node" : "sharing nodes"}
                 {execution.placement.spread ? ", replicates on different nodes" : ""}
               </span>
             ) : null}

@@ -32,7 +32,14 @@ function manager(provider: Provider): Promise<UserManager> {
 
 /** Leave for the provider's page; `next` is where to go afterwards. */
 export async function leaveFor(provider: Provider, next: string): Promise<void> {
-  await (await manager(provider)).signinRedirect({ state: next });
+  const found = await manager(provider);
+  try {
+    await found.signinRedirect({ state: next });
+  } catch (error) {
+    // What a browser says then is "Failed to fetch".
+    if (error instanceof TypeError) throw new Error(`The sign-in service at ${provider.issuer} cannot be reached.`);
+    throw error;
+  }
 }
 
 /** Back from the provider: where to go next. Throws what went wrong there. */

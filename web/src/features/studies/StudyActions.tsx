@@ -62,14 +62,14 @@ function StopButton({ study }: { study: Study }) {
 
 function DeleteButton({ study, onDeleted }: { study: Study; onDeleted: () => void }) {
   const [shown, show] = useState(false);
-  const remove = useDeleteStudy(study.name);
+  const remove = useDeleteStudy(study.name, onDeleted);
   return (
     <Dialog title={`Delete ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">Delete</Button>}>
       <p>The study and its {study.trial_count} trials are deleted for good.</p>
       {remove.error === null ? null : <Problem error={remove.error} />}
       <DialogActions>
         <Button onClick={() => show(false)}>Cancel</Button>
-        <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate(undefined, { onSuccess: onDeleted })}>
+        <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate()}>
           Delete
         </Button>
       </DialogActions>

@@ -48,10 +48,14 @@ export function useUpdateState(name: string) {
   });
 }
 
-export function useDeleteStudy(name: string) {
+/** Delete a study. Its page may be gone before the answer comes, since the stream tells of it: `onDeleted` is called all the same. */
+export function useDeleteStudy(name: string, onDeleted: () => void) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: () => unwrap(api.DELETE("/api/v1/studies/{name}", { params: { path: { name } } })),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+    onSuccess: () => {
+      onDeleted();
+      return queries.invalidateQueries({ queryKey: ["studies"] });
+    },
   });
 }
