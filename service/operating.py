@@ -128,10 +128,10 @@ def delete(
     """
     if not yes:
         typer.confirm(f"Delete tenant {slug!r} with all its studies, trials, agents and its audit trail?", abort=True)
-    with _connected(data_dir, as_owner=True):
+    with _connected(data_dir, as_owner=True) as operator:
         from service.tenancy import deletion
 
-        for table, count in deletion.delete(slug).items():
+        for table, count in deletion.delete(operator, slug).items():
             print(f"{table}\t{count}")
 
 

@@ -35,11 +35,6 @@ class Rows(QuerySet[Row]):
         with acting(self._tenant_id):
             super()._fetch_all()
 
-    def iterator(self, chunk_size: int | None = None) -> Iterator[Row]:
-        """As Django's, for use inside of `work`: the rows arrive bit by bit."""
-        assert connection.in_atomic_block
-        return super().iterator(chunk_size)
-
     def count(self) -> int:
         with acting(self._tenant_id):
             return super().count()

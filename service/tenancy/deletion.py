@@ -3,12 +3,14 @@ audit trail."""
 
 from __future__ import annotations
 
-from django.db import connection, transaction
+from dataclasses import replace
+
 from psycopg import sql
 
 from service.core.errors import Conflict
-from service.tenancy import tenants
-from service.tenancy.models import Tenant
+from service.tenancy import access, audit, tenants
+from service.tenancy.models import DEFAULT_TENANT
+from service.tenancy.principal import Principal
 
 # Every table that has rows of tenants, whether this version knows it or not.
 _TABLES = """
@@ -17,47 +19,42 @@ WHERE relation.relkind IN ('r', 'p') AND relation.relnamespace = 'public'::regna
     AND attribute.attname = 'tenant_id' AND NOT attribute.attisdropped
 ORDER BY relation.relname
 """
+_DELETE = "WITH gone AS (DELETE FROM {} WHERE tenant_id = %s RETURNING 1) SELECT count(*) FROM gone"
+_COUNT = "SELECT count(*) FROM {} WHERE tenant_id = %s"
 
 
-def delete(slug: str) -> dict[str, int]:
+def delete(operator: Principal, slug: str) -> dict[str, int]:
     """Delete a disabled tenant; how many rows of each table. Afterwards no table has a row of it.
 
-    Raises NotFound, Conflict (`tenant_enabled`; `tenant_not_empty` where rows came in the meantime).
+    It is written down in the default tenant's audit trail, for that of the tenant goes with it.
+
+    Raises NotFound, Conflict (`default_tenant`, `tenant_enabled`; `tenant_not_empty` where rows came in the meantime).
     """
+    if slug == DEFAULT_TENANT:
+        raise Conflict("default_tenant", f"Tenant {slug!r} is the local administrator's own and stays.")
     tenant = tenants.get(slug)
     if tenant.disabled_at is None:
         raise Conflict("tenant_enabled", f"Tenant {slug!r} is in use: disable it first.")
-    with transaction.atomic():
+    principal = Principal.system(tenant.pk)
+    with access.work(principal):
         # Whoever inserts a row for it has to wait, and finds it gone.
-        Tenant._default_manager.select_for_update().get(pk=tenant.pk)
+        tenants.lock(tenant)
         # References between tables are checked at the end of the transaction.
-        deleted = {table: _delete(table, tenant.pk) for table in _tables()}
-        left = {table: count for table, count in remaining(tenant.pk).items() if count}
+        deleted = _each(principal, _DELETE)
+        left = {table: count for table, count in _each(principal, _COUNT).items() if count}
         if left:
             raise Conflict("tenant_not_empty", f"Tenant {slug!r} still has rows: {left}. Try again.")
-        Tenant._default_manager.filter(pk=tenant.pk)._raw_delete("default")
+        tenants.remove(tenant)
+        here = replace(operator, tenant_id=tenants.find(DEFAULT_TENANT))
+        before = tenants.outline(tenant)
+        audit.record(here, "tenant.delete", f"tenant/{slug}", {"rows": deleted}, before=before)
     return deleted
 
 
-def remaining(tenant_id: int) -> dict[str, int]:
-    """How many rows of a tenant each table has, as the tables' owner sees them."""
-    with connection.cursor() as cursor:
-        counts = {}
-        for table in _tables():
-            cursor.execute(
-                sql.SQL("SELECT count(*) FROM {} WHERE tenant_id = %s").format(sql.Identifier(table)), [tenant_id]
-            )
-            ((counts[table],),) = cursor.fetchall()
+def _each(principal: Principal, statement: str) -> dict[str, int]:
+    """What the statement counts in each table."""
+    counts = {}
+    for (table,) in access.ask(principal, _TABLES, ()):
+        text = sql.SQL(statement).format(sql.Identifier(table)).as_string()
+        ((counts[table],),) = access.ask(principal, text, (principal.tenant_id,))
     return counts
-
-
-def _tables() -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_TABLES)
-        return [table for (table,) in cursor.fetchall()]
-
-
-def _delete(table: str, tenant_id: int) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("DELETE FROM {} WHERE tenant_id = %s").format(sql.Identifier(table)), [tenant_id])
-        return int(cursor.rowcount)

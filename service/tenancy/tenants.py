@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from django.db import IntegrityError
+from django.db import DEFAULT_DB_ALIAS, IntegrityError
 from django.db.models.functions import Now
 
 from service.core.errors import AlreadyExists, Forbidden, InvalidInput, NotFound
@@ -109,6 +109,17 @@ def change(
             _record(principal, tenant, "tenant.change", before)
     _open.pop(tenant.pk, None)
     return tenant
+
+
+def lock(tenant: Tenant) -> None:
+    """Until the end of the transaction nobody inserts a row of this tenant."""
+    Tenant._default_manager.select_for_update().get(pk=tenant.pk)
+
+
+def remove(tenant: Tenant) -> None:
+    """Delete a tenant that has no rows any more, as the tables' owner."""
+    # Django's own deletion would look at every table that refers to it.
+    Tenant._default_manager.filter(pk=tenant.pk)._raw_delete(DEFAULT_DB_ALIAS)
 
 
 def outline(tenant: Tenant) -> dict[str, object]:

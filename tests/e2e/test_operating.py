@@ -8,12 +8,8 @@ import sys
 import uuid
 from pathlib import Path
 
-import httpx
-import psycopg
 import pytest
 
-from service.embedded.postgres import OWNER, Postgres
-from tests.api.conftest import SPEC
 from tests.factories.service import EmbeddedService
 
 
@@ -46,25 +42,3 @@ def test_a_tenant_from_its_creation_to_its_deletion(embedded_service: EmbeddedSe
     assert deleted["tenancy_auditentry"] == "3"
     assert slug not in tenants(embedded_service, "list")
     assert "There is no tenant" in tenants(embedded_service, "show", slug, code=1)
-
-
-@pytest.mark.timeout(240)
-def test_deletion_leaves_no_row_of_the_tenant_and_all_of_others(tmp_path: Path) -> None:
-    with EmbeddedService(tmp_path / "service") as service:
-        other = json.loads(tenants(service, "create", "other"))["slug"]
-        headers = {"Authorization": f"Bearer {service.token}"}
-        with httpx.Client(base_url=f"{service.http_url}/api/v1", headers=headers, timeout=30) as client:
-            client.post("/studies", json={"name": "s", "spec": SPEC}).raise_for_status()
-            client.post("/studies/s/suggestions", json={"count": 5}).raise_for_status()
-            measured = {"step": 1, "metrics": {"seconds": 1.0}}
-            client.post("/studies/s/trials/1/measurements", json=measured).raise_for_status()
-        tenants(service, "disable", "default")
-        deleted = dict(line.split("\t") for line in tenants(service, "delete", "default", "--yes").splitlines())
-        assert (deleted["studies_study"], deleted["studies_trial"], deleted["studies_measurement"]) == ("1", "5", "1")
-        url = Postgres(service.data_dir / "postgres").url("trimtab", OWNER)
-        with psycopg.connect(url) as owner:
-            for table in deleted:
-                left = owner.execute(f"SELECT DISTINCT tenant_id FROM {table}".encode()).fetchall()
-                assert len(left) <= 1, table
-            assert owner.execute("SELECT slug FROM tenancy_tenant").fetchall() == [(other,)]
-            assert owner.execute("SELECT count(*) FROM tenancy_auditentry").fetchone() == (1,)

@@ -19,9 +19,7 @@ from tests.factories.domain import make_principal
 
 ROOT = Path(service.__file__).parent
 # The door, and the statements that are part of it.
-DOOR = {
-    ROOT / "tenancy" / f"{name}.py" for name in ("access", "statements", "models", "tenants", "protection", "deletion")
-}
+DOOR = {ROOT / "tenancy" / f"{name}.py" for name in ("access", "statements", "models", "tenants", "protection")}
 SHORTCUTS = {"objects", "_default_manager", "_base_manager", "raw", "cursor", "refresh_from_db"}
 
 

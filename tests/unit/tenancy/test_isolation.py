@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import pkgutil
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import grpc
@@ -24,22 +27,22 @@ from drf_spectacular.generators import SchemaGenerator
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from service._gen import agent_pb2, identity_pb2, tuning_pb2
+from service import _gen
+from service._gen import tuning_pb2
 from service.api.authentication import CONSOLE_HEADER
 from service.api.v1 import tenancy as tenancy_views
 from service.core.errors import Unauthenticated
 from service.embedded.postgres import OWNER
-from service.fleet import agents, leases
-from service.identity import enrolment, sessions, tokens
-from service.pipeline import report, studies, suggest
+from service.identity import sessions
 from service.rpc import interceptors
 from service.rpc.server import serve_until
-from service.tenancy import tenants
+from service.tenancy import access, tenants
 from service.tenancy.cursor import TenantCursor
 from service.tenancy.principal import Principal
-from tests.factories.domain import make_component, make_execution, make_principal, make_spec
-
-STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-agent", "victim-secret"
+from service.tenancy.protection import tables
+from tests.factories.domain import make_principal, make_spec
+from tests.factories.furnished import AGENT, SECRET, STUDY, Furnished, as_owner, furnish, register_agent
+from tests.factories.grpc_service import spec
 
 # What is about the caller's own tenant, or about nothing that a tenant owns: it may answer, and must tell nothing of
 # the other one. Everything else must be refused.
@@ -54,65 +57,21 @@ OWN = {
 OPEN = {"getSignIn", "signIn", "signOut", "GetSignIn"}
 
 
-@dataclass(frozen=True)
-class Victim:
-    """What the other tenant has."""
-
-    principal: Principal
-    operation: str
-    lease: str
-    token: str
-
-    @property
-    def words(self) -> set[str]:
-        """What no answer to a stranger may have in it."""
-        return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease, self.token}
+@pytest.fixture
+def victim(transactional_db: None) -> Furnished:
+    return furnish()
 
 
 @pytest.fixture
-def victim(transactional_db: None) -> Victim:
-    principal = make_principal()
-    studies.create_study(principal, STUDY, make_spec())
-    detail = suggest.suggest(principal, STUDY, count=2, client_id=SECRET)
-    report.report_measurement(principal, STUDY, 1, step=1, metrics={"seconds": 1.0})
-    studies.create_study(principal, ON_AGENTS, make_spec(execution=make_execution()))
-    agents.register(
-        principal,
-        agent_id=AGENT,
-        name=AGENT,
-        version="1",
-        slots=1,
-        labels={"secret": SECRET},
-        components=[make_component(description="")],
-        session_id="s",
-    )
-    (grant,) = leases.acquire(principal, agent_id=AGENT, count=1, held=[])
-    leases.append_log(principal, agent_id=AGENT, lease=grant.lease, offset=0, data=SECRET.encode())
-    token, _ = tokens.create(principal, name=SECRET, scopes=["read"], study=STUDY)
-    _, enrolment_token = enrolment.create(principal)
-    enrolment.enrol(enrolment_token, agent_id=AGENT, credential_digest=hashlib.sha256(b"secret").hexdigest())
-    return Victim(principal, str(detail.operation.id), grant.lease, str(token.pk))
-
-
-@pytest.fixture
-def stranger(victim: Victim) -> Principal:
+def stranger(victim: Furnished) -> Principal:
     """An administrator of another tenant, who has an agent of the same component."""
     principal = make_principal()
-    agents.register(
-        principal,
-        agent_id="strange",
-        name="strange",
-        version="1",
-        slots=1,
-        labels={},
-        components=[make_component(description="")],
-        session_id="s",
-    )
+    register_agent(principal, "strange")
     return principal
 
 
 @pytest.fixture
-def fingerprint(victim: Victim, postgres_url: str) -> Iterator[Callable[..., str]]:
+def fingerprint(victim: Furnished, postgres_url: str) -> Iterator[Callable[..., str]]:
     """A hash of every table, or of one tenant's rows in each."""
     name = connection.settings_dict["NAME"]
     with psycopg.connect(postgres_url, dbname=name, user=OWNER, autocommit=True) as owner:
@@ -153,7 +112,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 class Trial:
     """One caller's way through one door: what went wrong, all of it at once."""
 
-    def __init__(self, victim: Victim, fingerprint: Callable[..., str]) -> None:
+    def __init__(self, victim: Furnished, fingerprint: Callable[..., str]) -> None:
         self.victim = victim
         self.tried: list[str] = []
         self.faults: list[str] = []
@@ -195,7 +154,7 @@ BODIES: dict[str, Any] = {
 }
 
 
-def routes(victim: Victim) -> Iterator[tuple[str, str, str, Any]]:
+def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
     """Name, method, path and body of every operation of the schema, aimed at what the victim has."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     values = {
@@ -214,7 +173,7 @@ def routes(victim: Victim) -> Iterator[tuple[str, str, str, Any]]:
             yield name, method.upper(), path.format_map(values), body
 
 
-def rest(victim: Victim, fingerprint: Callable[..., str], caller: Callable[[], Client]) -> Trial:
+def rest(victim: Furnished, fingerprint: Callable[..., str], caller: Callable[[], Client]) -> Trial:
     trial = Trial(victim, fingerprint)
     for name, method, path, body in routes(victim):
 
@@ -230,8 +189,6 @@ def rest(victim: Victim, fingerprint: Callable[..., str], caller: Callable[[], C
 
 
 def _json(body: Any) -> bytes:
-    import json
-
     return b"" if body is None else json.dumps(body).encode()
 
 
@@ -250,7 +207,12 @@ def signed_in(principal: Principal) -> Callable[[], Client]:
     return client
 
 
-def test_rest_refuses_whom_nobody_knows(victim: Victim, fingerprint: Callable[..., str]) -> None:
+def test_every_table_has_something_to_hide(victim: Furnished) -> None:
+    empty = [table for table, model in tables().items() if not access.rows(model, victim.principal).exists()]
+    assert empty == []
+
+
+def test_rest_refuses_whom_nobody_knows(victim: Furnished, fingerprint: Callable[..., str]) -> None:
     assert rest(victim, fingerprint, Client).faults == []
     client = Client()
     for name, method, path, body in routes(victim):
@@ -259,29 +221,23 @@ def test_rest_refuses_whom_nobody_knows(victim: Victim, fingerprint: Callable[..
 
 
 def test_rest_refuses_another_tenants_caller(
-    victim: Victim, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None
+    victim: Furnished, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None
 ) -> None:
     assert rest(victim, fingerprint, signed_in(stranger)).faults == []
 
 
 def test_rest_refuses_another_tenants_caller_by_row_level_security_alone(
-    victim: Victim, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None, unchecked: None
+    victim: Furnished, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None, unchecked: None
 ) -> None:
     assert rest(victim, fingerprint, signed_in(stranger)).faults == []
 
 
 def test_without_either_the_stranger_gets_in(
-    victim: Victim, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None, unchecked: None
+    victim: Furnished, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None, unchecked: None
 ) -> None:
     """What the tests above rely on: the application's condition is really gone, and they would notice."""
-    connection.close()
-    role = connection.settings_dict["USER"]
-    connection.settings_dict["USER"] = OWNER
-    try:
+    with as_owner():
         trial = rest(victim, fingerprint, signed_in(stranger))
-    finally:
-        connection.close()
-        connection.settings_dict["USER"] = role
     found = " ".join(trial.faults)
     for name in ("getStudy was answered", "listStudies shows", "getOperation was answered", "deleteStudy changed"):
         assert name in found, trial.faults
@@ -289,17 +245,18 @@ def test_without_either_the_stranger_gets_in(
 
 # --- gRPC
 
-SERVICES = {
-    identity_pb2.DESCRIPTOR.services_by_name["IdentityService"],
-    tuning_pb2.DESCRIPTOR.services_by_name["TuningService"],
-    agent_pb2.DESCRIPTOR.services_by_name["AgentService"],
-}
+SERVICES = [
+    service
+    for module in pkgutil.iter_modules(_gen.__path__)
+    if module.name.endswith("_pb2")
+    for service in import_module(f"{_gen.__name__}.{module.name}").DESCRIPTOR.services_by_name.values()
+]
 REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.NOT_FOUND)
 PARAMS = {"x": tuning_pb2.Value(number=0.5), "n": tuning_pb2.Value(integer=2)}
 MEASUREMENT = tuning_pb2.Measurement(step=2, metrics={"seconds": 1.0})
 
 
-def fields(method: Any, victim: Victim) -> dict[str, Any]:
+def fields(method: Any, victim: Furnished) -> dict[str, Any]:
     """Values for the request's fields, aimed at what the victim has."""
     known: dict[str, Any] = {
         "study": STUDY,
@@ -323,7 +280,7 @@ def fields(method: Any, victim: Victim) -> dict[str, Any]:
     }
     given = {name: known[name] for name in method.input_type.fields_by_name if name in known}
     by_method: dict[str, dict[str, Any]] = {
-        "CreateStudy": {"name": "strange", "spec": _spec()},
+        "CreateStudy": {"name": "strange", "spec": spec()},
         "AddTrial": {"params": PARAMS},
         "EnqueueTrials": {"params": PARAMS},
         "ReportMeasurement": {"measurement": MEASUREMENT},
@@ -334,19 +291,13 @@ def fields(method: Any, victim: Victim) -> dict[str, Any]:
     return {**given, **by_method.get(method.name, {})}
 
 
-def _spec() -> tuning_pb2.StudySpec:
-    from tests.factories.grpc_service import spec
-
-    return spec()
-
-
 def _bytes(message: Message) -> bytes:
     return message.SerializeToString()
 
 
 @pytest.fixture
 def channel(
-    victim: Victim, stranger: Principal, monkeypatch: pytest.MonkeyPatch
+    victim: Furnished, stranger: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str], grpc.Channel]]:
     """A gRPC server in this process, to which the token `stranger` is the stranger's."""
 
@@ -378,12 +329,12 @@ def channel(
 
 
 def over_grpc(
-    victim: Victim, fingerprint: Callable[..., str], channel: grpc.Channel, token: str | None
+    victim: Furnished, fingerprint: Callable[..., str], channel: grpc.Channel, token: str | None
 ) -> tuple[Trial, dict[str, grpc.StatusCode]]:
     trial = Trial(victim, fingerprint)
     statuses: dict[str, grpc.StatusCode] = {}
     metadata: Any = () if token is None else (("authorization", f"Bearer {token}"),)
-    for service in sorted(SERVICES, key=lambda one: one.full_name):
+    for service in SERVICES:
         for method in service.methods:
             name = method.name
 
@@ -409,7 +360,7 @@ def over_grpc(
 
 
 def test_grpc_refuses_whom_nobody_knows(
-    victim: Victim, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel]
+    victim: Furnished, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel]
 ) -> None:
     with channel("") as anonymous:
         trial, statuses = over_grpc(victim, fingerprint, anonymous, None)
@@ -419,14 +370,14 @@ def test_grpc_refuses_whom_nobody_knows(
 
 
 def test_grpc_refuses_another_tenants_caller(
-    victim: Victim, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel]
+    victim: Furnished, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel]
 ) -> None:
     with channel("stranger") as other:
         assert over_grpc(victim, fingerprint, other, "stranger")[0].faults == []
 
 
 def test_grpc_refuses_another_tenants_caller_by_row_level_security_alone(
-    victim: Victim, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel], unchecked: None
+    victim: Furnished, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel], unchecked: None
 ) -> None:
     with channel("stranger") as other:
         assert over_grpc(victim, fingerprint, other, "stranger")[0].faults == []
