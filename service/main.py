@@ -4,11 +4,13 @@ import json
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from service.operating import app as tenants
 from service.replay.cli import replay
 
 app = typer.Typer(
@@ -116,14 +118,72 @@ def login_link(data_dir: DataDir = None) -> None:
 def migrate() -> None:
     """Bring the database's tables up to date. Run it before the other processes of a new version start.
 
+    The tables belong to the role of TRIMTAB_OWNER_DATABASE_URL. The other processes connect with that of DATABASE_URL,
+    which sees the rows of one tenant at a time; it is made here if there is none yet and the owner may make one.
+
     Example:
 
-      DATABASE_URL=postgresql://trimtab:secret@db:5432/trimtab ... trimtab-service migrate
+      TRIMTAB_OWNER_DATABASE_URL=postgresql://trimtab_owner:secret@db:5432/trimtab
+      DATABASE_URL=postgresql://trimtab_service:other@db:5432/trimtab ... trimtab-service migrate
     """
+    _become_owner()
     _set_up_django()
     from django.core.management import call_command
 
+    from service.tenancy import protection
+
+    try:
+        protection.ensure_role(os.environ["TRIMTAB_SERVICE_ROLE"], os.environ.get("TRIMTAB_SERVICE_PASSWORD"))
+    except protection.CannotMakeRole as error:
+        print(f"trimtab-service: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
     call_command("migrate", interactive=False, skip_checks=True, verbosity=1)
+
+
+def _become_owner() -> None:
+    """Make this process connect as the tables' owner, who grants the service's role what it needs."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    owner, service = os.environ.get("TRIMTAB_OWNER_DATABASE_URL"), os.environ.get("DATABASE_URL")
+    if not owner or not service:
+        print(
+            "trimtab-service: these must both be set: TRIMTAB_OWNER_DATABASE_URL, with the role that owns the tables,"
+            " and DATABASE_URL, with the role that the service connects with.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(2)
+    role = conninfo_to_dict(service)
+    if not role.get("user") or role["user"] == conninfo_to_dict(owner).get("user"):
+        print(
+            "trimtab-service: DATABASE_URL must name a role of its own, not that of TRIMTAB_OWNER_DATABASE_URL:"
+            " row-level security does not hold for the owner of a table.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(2)
+    os.environ["DATABASE_URL"] = owner
+    os.environ["TRIMTAB_SERVICE_ROLE"] = str(role["user"])
+    if role.get("password"):
+        os.environ["TRIMTAB_SERVICE_PASSWORD"] = str(role["password"])
+
+
+def _set_up_service() -> None:
+    """Set up Django; refuse to serve where the database would show one tenant's rows to another."""
+    _set_up_django()
+    from django.db import OperationalError, connections
+
+    from service.tenancy import protection
+
+    while True:
+        try:
+            faults = protection.faults()
+            break
+        except OperationalError as error:
+            logging.getLogger(__name__).warning("waiting for the database: %s", error)
+            time.sleep(1)
+    connections.close_all()
+    if faults:
+        print("trimtab-service: refuses to start:\n  " + "\n  ".join(faults), file=sys.stderr)
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -136,7 +196,7 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
     """
     # Django gives each request a thread of its own, so connections are shared among them.
     os.environ.setdefault("TRIMTAB_DATABASE_POOL", "8")
-    _set_up_django()
+    _set_up_service()
     import uvicorn
 
     uvicorn.run(
@@ -174,7 +234,7 @@ def grpc(
 
       trimtab-service grpc --host 10.0.0.5 --plaintext     (behind a proxy that encrypts)
     """
-    _set_up_django()
+    _set_up_service()
     from service.rpc.server import run
     from service.rpc.tls import TlsError, chosen
 
@@ -194,7 +254,7 @@ def worker() -> None:
 
       trimtab-service worker
     """
-    _set_up_django()
+    _set_up_service()
     from service.pipeline.compute import warm_up
 
     warm_up()
@@ -209,7 +269,7 @@ def beat() -> None:
 
       trimtab-service beat
     """
-    _set_up_django()
+    _set_up_service()
     import threading
 
     threading.Thread(target=_schedule, name="schedule", daemon=True).start()
@@ -247,6 +307,7 @@ def _consume(queue: str) -> None:
 
 
 app.command()(replay)
+app.add_typer(tenants, name="tenants")
 
 if __name__ == "__main__":
     app()

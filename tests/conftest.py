@@ -2,16 +2,18 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 # Tests speak gRPC and start processes that are tied to their parent's life, which takes a true fork. gRPC's handling of
 # forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
+from service.embedded.postgres import OWNER, SERVICE
 from tests.factories.keycloak import Keycloak, keycloak_server
 from tests.factories.service import EmbeddedService, postgres_server, redis_server
 from tests.factories.slurm import Slurm, slurm_cluster
@@ -22,22 +24,68 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The libpq URL of the maintenance database of a real PostgreSQL."""
+    """The libpq URL of the maintenance database of a real PostgreSQL, which has the two roles of the service."""
     with postgres_server(tmp_path_factory.mktemp("pg")) as server:
+        server.ensure_roles()
         yield server.url("postgres")
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url: str) -> None:
-    """pytest-django makes its test database on that server."""
+    """pytest-django makes its test database on that server, as the tables' owner."""
     from django.db import connections
 
     from service.config.settings.base import database
 
     settings: dict[str, Any] = connections.settings["default"]
-    settings.update({**database(postgres_url), "NAME": "trimtab"})
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"ALTER ROLE {OWNER} CREATEDB")
+    settings.update({**database(postgres_url), "NAME": "trimtab", "USER": OWNER})
     # the object that this thread may have made of the settings before
     connections["default"].settings_dict.update(settings)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url: str) -> Iterator[None]:
+    """The tests themselves connect as the service does; what empties the database between them does so as its owner."""
+    from django.db import connections
+
+    connection = connections["default"]
+    name = connection.settings_dict["NAME"]
+
+    def flush(statements: Iterable[str]) -> None:
+        with psycopg.connect(postgres_url, dbname=name, user=OWNER, autocommit=True) as owner:
+            for statement in statements:
+                owner.execute(statement.encode())
+
+    def connect_as(role: str) -> None:
+        connection.close()
+        for settings in (connection.settings_dict, connections.settings["default"]):
+            settings["USER"] = role
+
+    with django_db_blocker.unblock():
+        connect_as(SERVICE)
+    connection.ops.execute_sql_flush = flush  # type: ignore[method-assign,assignment]
+    yield
+    with django_db_blocker.unblock():
+        connect_as(OWNER)
+    # Threads that serve streams keep their connections.
+    with psycopg.connect(postgres_url, autocommit=True) as superuser:
+        superuser.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
+
+
+@pytest.fixture
+def owner(db: None, postgres_url: str) -> Callable[[str], list[Any]]:
+    """Runs SQL in the test database as the tables' owner, committed."""
+    from django.db import connections
+
+    def execute(statement: str) -> list[Any]:
+        name = connections["default"].settings_dict["NAME"]
+        with psycopg.connect(postgres_url, dbname=name, user=OWNER, autocommit=True) as connection:
+            done = connection.execute(statement.encode())
+            return done.fetchall() if done.description else []
+
+    return execute
 
 
 @pytest.fixture(scope="session")

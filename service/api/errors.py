@@ -132,7 +132,8 @@ def headers_of(error: TrimtabError) -> dict[str, str]:
     """What must stand in the headers of the answer."""
     if isinstance(error, Unauthenticated):
         return SIGN_IN_HEADERS
-    return {"Retry-After": "1"} if error.retryable else {}
+    seconds = error.data.get("retry_after_seconds", 1 if error.retryable else None)
+    return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
 def _of_rest_framework(error: exceptions.APIException, data: object) -> TrimtabError:

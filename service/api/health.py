@@ -36,7 +36,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def _is_migrated() -> bool:
     global _migrated
     if _migrated:
-        access.execute("SELECT 1", ())
+        access.answers()
     else:
         executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
         _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Count, Q, Sum
-from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Histogram, generate_latest
@@ -18,8 +15,6 @@ from prometheus_client.registry import Collector
 
 from service.api import errors
 from service.core.lifecycle import StudyState
-from service.fleet.models import Agent
-from service.studies.models import Operation, Study
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 
@@ -46,18 +41,12 @@ class Census(Collector):
         studies = GaugeMetricFamily("trimtab_studies", "Studies by state.", labels=["state"])
         trials = GaugeMetricFamily("trimtab_trials", "Trials by state; finished for all final ones.", labels=["state"])
         totals = dict.fromkeys(("requested", "active", "finished"), 0)
-        counted = access.system_rows(Study).order_by().values("state").annotate(
-            studies=Count("pk"),
-            requested=Sum("requested_count"),
-            active=Sum("active_count"),
-            finished=Sum("finished_count"),
-        )  # fmt: skip
-        by_state: dict[str, Any] = {row["state"]: row for row in counted}
+        by_state = {state: (count, found) for state, count, *found in access.across("count_studies")}
         for state in StudyState:
-            row = by_state.get(state, {"studies": 0})
-            studies.add_metric([state.lower()], row["studies"])
-            for name in totals:
-                totals[name] += row.get(name, 0)
+            count, found = by_state.get(state, (0, (0, 0, 0)))
+            studies.add_metric([state.lower()], count)
+            for name, number in zip(totals, found, strict=True):
+                totals[name] += number
         for name, total in totals.items():
             trials.add_metric([name], total)
         yield studies
@@ -67,20 +56,17 @@ class Census(Collector):
 
     def _operations(self) -> GaugeMetricFamily:
         gauge = GaugeMetricFamily("trimtab_operations", "Suggestions not yet computed, by state.", labels=["state"])
-        unfinished = access.system_rows(Operation).filter(state__in=UNFINISHED).order_by()
-        counted = dict(unfinished.values_list("state").annotate(count=Count("pk")))
+        counted = dict(access.across("count_operations"))
         for state in UNFINISHED:
             gauge.add_metric([state.lower()], counted.get(state, 0))
         return gauge
 
     def _agents(self) -> GaugeMetricFamily:
         gauge = GaugeMetricFamily("trimtab_agents", "Agents by whether they were heard of lately.", labels=["state"])
-        lately = Now() - timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
-        counted = access.system_rows(Agent).aggregate(
-            all=Count("pk"), online=Count("pk", filter=Q(last_seen_at__gt=lately))
-        )
-        gauge.add_metric(["online"], counted["online"])
-        gauge.add_metric(["offline"], counted["all"] - counted["online"])
+        silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
+        ((online, offline),) = access.across("count_agents", silence)
+        gauge.add_metric(["online"], online)
+        gauge.add_metric(["offline"], offline)
         return gauge
 
 

@@ -38,7 +38,10 @@ class View(APIView):
                 time.perf_counter() - started
             )
 
-        cast(Response, response).add_post_render_callback(observe)
+        if isinstance(response, Response):
+            response.add_post_render_callback(observe)
+        else:  # a stream, timed to where it begins
+            observe(response)
         return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -21,6 +21,9 @@ from psycopg import sql
 from service.embedded.processes import Child
 
 SUPERUSER = "postgres"
+# The service's tables belong to the first of these and are used by the second, which row-level security holds for.
+OWNER = "trimtab_owner"
+SERVICE = "trimtab_service"
 # What a Unix socket's path may have in bytes on Linux.
 SOCKET_PATH_BYTES = 107
 # PostgreSQL refuses to run as root; this account exists everywhere.
@@ -59,10 +62,10 @@ class Postgres:
         self.settings = {**SETTINGS, **(settings or {})}
         self.socket_folder = self._choose_socket_folder()
 
-    def url(self, database: str) -> str:
+    def url(self, database: str, role: str = SUPERUSER) -> str:
         """The libpq URL of one of the server's databases, over the Unix socket."""
         query = urlencode({"host": str(self.socket_folder), "port": self.settings["port"]}, safe="/")
-        return f"postgresql://{SUPERUSER}@/{quote(database)}?{query}"
+        return f"postgresql://{role}@/{quote(database)}?{query}"
 
     def child(self, log: Path) -> Child:
         """The server as a process in the foreground. A dying parent makes it shut down fast, without data loss."""
@@ -141,11 +144,31 @@ class Postgres:
             return False
         return True
 
+    def ensure_roles(self) -> None:
+        """Creates the owner of the service's tables and the role that uses them, where there are none."""
+        with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:
+            for role in (OWNER, SERVICE):
+                if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                    connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+
     def ensure_database(self, name: str) -> None:
-        """Creates a database if there is none of this name."""
+        """Creates a database if there is none of this name, and sees to it that the owner's role owns all in it.
+
+        One that was made before there were two roles belongs to the superuser.
+        """
+        self.ensure_roles()
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        with psycopg.connect(self.url(name)) as connection:
+            owner = sql.Identifier(OWNER)
+            connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), owner))
+            connection.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(owner))
+            # Sequences of identity columns go with their tables.
+            for (table,) in connection.execute(
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tableowner <> %s", [OWNER]
+            ).fetchall():
+                connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(sql.Identifier(table), owner))
 
     def _choose_socket_folder(self) -> Path:
         """The data folder, or where its path is too long for a socket a folder of this user's with a short one."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.core.addresses import is_loopback
-from service.embedded.postgres import Postgres, tail
+from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
 from service.embedded.processes import Child, stop
 
 DATABASE = "trimtab"
@@ -118,21 +118,19 @@ class Supervisor:
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "service.config.settings.embedded",
             "TRIMTAB_DATA_DIR": str(self._data),
-            "DATABASE_URL": postgres.url(DATABASE),
+            "DATABASE_URL": postgres.url(DATABASE, SERVICE),
         }
         if host in WILDCARDS:
             environment.setdefault("TRIMTAB_ALLOWED_HOSTS", "*")
         else:
             environment.setdefault("TRIMTAB_ALLOWED_HOSTS", host)
-        self._run_once("migrate", _service("migrate"), environment, self._logs / "migrate.log")
+        as_owner = environment | {"TRIMTAB_OWNER_DATABASE_URL": postgres.url(DATABASE, OWNER)}
+        self._run_once("migrate", _service("migrate"), as_owner, self._logs / "migrate.log")
         rpc = ["grpc", "--host", host, "--port", str(grpc_port), *(["--plaintext"] if self._options.plaintext else [])]
         self._add(self._child("web", _service("web", "--host", host, "--port", str(port)), environment))
         self._add(self._child("grpc", _service(*rpc), environment))
-        (self._data / "service.json").write_text(
-            json.dumps(
-                {"pid": os.getpid(), "console": console, "grpc": address, "database_url": postgres.url(DATABASE)}
-            )
-        )
+        found = {"pid": os.getpid(), "console": console, "grpc": address, "database_url": environment["DATABASE_URL"]}
+        (self._data / "service.json").write_text(json.dumps(found))
         announce = [sys.executable, "-m", "service.embedded.announce", console, address]
         self._run_once("announce", announce, environment, None)
         # After the others are up: importing PyTorch would only slow their start, and what is asked for waits its turn.

@@ -66,8 +66,8 @@ def register(
     if not _update(principal, agent_id, values):
         try:
             with access.work(principal):
-                access.add(principal, Agent(agent_id=agent_id, **values))
-                audit.record(principal, "agent.register", f"agent/{agent_id}", {"session": session_id})
+                added = access.add(principal, Agent(agent_id=agent_id, **values))
+                _record(principal, added, None)
         except IntegrityError:
             # The same agent sent it twice and the other call was faster.
             _update(principal, agent_id, values)
@@ -101,14 +101,35 @@ def seen(principal: Principal, agent: Agent) -> None:
 
 def _update(principal: Principal, agent_id: str, values: Mapping[str, object]) -> bool:
     with access.work(principal):
-        # its row is locked before it is looked at: of two that come at one moment one is the first
+        # Its row is locked before it is looked at: of two that come at one moment one is the first.
         access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
-        if known := find(principal, agent_id):
-            _expect_here(known, str(values["session_id"]))
-        updated = access.rows(Agent, principal).filter(agent_id=agent_id).update(**values, last_seen_at=Now())
-        if updated:
-            audit.record(principal, "agent.register", f"agent/{agent_id}", {"session": values["session_id"]})
-    return bool(updated)
+        agent = find(principal, agent_id)
+        if agent is None:
+            return False
+        _expect_here(agent, str(values["session_id"]))
+        before = _outline(agent)
+        for name, value in values.items():
+            setattr(agent, name, value)
+        access.rows(Agent, principal).filter(pk=agent.pk).update(**values, last_seen_at=Now())
+        _record(principal, agent, before)
+    return True
+
+
+def _record(principal: Principal, agent: Agent, before: Mapping[str, object] | None) -> None:
+    detail = {"session": agent.session_id}
+    audit.record(principal, "agent.register", f"agent/{agent.agent_id}", detail, before=before, after=_outline(agent))
+
+
+def _outline(agent: Agent) -> dict[str, object]:
+    """What of an agent the audit trail shows: components without their spaces."""
+    components = {component["name"]: component["digest"] for component in agent.components}
+    return {
+        "name": agent.name,
+        "version": agent.version,
+        "slots": agent.slots,
+        "labels": agent.labels,
+        "components": components,
+    }
 
 
 def is_online(agent: Agent) -> bool:

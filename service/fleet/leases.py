@@ -20,12 +20,13 @@ from service.core.space import Configuration
 from service.fleet import agents
 from service.fleet.models import Agent, Lease
 from service.pipeline import report
+from service.pipeline.quotas import meter
 from service.studies import actions
 from service.studies.change import change
 from service.studies.models import Study, Trial, TrialLog
 from service.studies.models.trial import NODE_LENGTH
 from service.studies.specs import Placement, spec_of
-from service.tenancy import access
+from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert, Select, Update
 
@@ -359,26 +360,27 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
         return stored.size
     new = data[stored.size - offset :]
     if new:
-        stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
+        growth = min(len(new), LOG_TAIL_BYTES - len(stored.tail))
+        if meter.room_for_log(principal, growth, LOG_TAIL_BYTES):
+            stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
         stored.size += len(new)
         access.put(principal, stored)
     return stored.size
 
 
-def overdue() -> list[Lease]:
-    """Leases that were not renewed in time, with their agents."""
-    late = access.system_rows(Lease).filter(state=LeaseState.HELD, expires_at__lt=Now())
-    return list(late.order_by("expires_at").select_related("agent"))
+def overdue() -> list[tuple[int, int, UUID]]:
+    """Leases that were not renewed in time: tenant, study and lease."""
+    return [(tenant_id, study_id, lease_id) for tenant_id, study_id, lease_id in access.across("overdue_leases")]
 
 
-def expire(late: Sequence[Lease]) -> None:
+def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
     """Take overdue leases back. Safe to run twice."""
-    for found in late:
-        principal = Principal.system(found.tenant_id)
+    for tenant_id, study_id, lease_id in late:
+        principal = Principal.system(tenant_id)
         with access.work(principal):
             try:
-                study = actions.lock_by_id(principal, found.study_id)
-                lease = _lock(principal, found.id)
+                study = actions.lock_by_id(principal, study_id)
+                lease = _lock(principal, lease_id)
             except NotFound:
                 continue
             if lease.state != LeaseState.HELD or lease.expires_at >= study.database_time:
@@ -388,7 +390,7 @@ def expire(late: Sequence[Lease]) -> None:
             access.save(principal, lease, "state")
             trial = lease.trial
             if trial.state == TrialState.ACTIVE:
-                report.try_again(principal, study, trial, f"Agent {found.agent.name!r} was not heard of any more.")
+                report.try_again(principal, study, trial, f"Agent {lease.agent.name!r} was not heard of any more.")
             actions.conclude(
                 principal, study, "lease.expire", f"trial/{trial.number}", {"lease": str(lease.id)}, slot_freed=True
             )
@@ -552,7 +554,7 @@ def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
     assert spec.execution is not None
     return Grant(
         lease=str(lease.id),
-        tenant=access.tenant_slug(study.tenant_id),
+        tenant=tenants.slug_of(study.tenant_id),
         study=study.name,
         trial=lease.trial.number,
         attempt=lease.attempt,

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from service.core.errors import NotFound
-from service.core.lifecycle import StudyState, TrialState
+from service.core.lifecycle import TrialState
 from service.fleet.models import Agent
 from service.studies import actions
 from service.studies.models import Study, Trial
@@ -24,19 +24,20 @@ _MOST_TRIALS = 100
 
 def tell() -> None:
     """Go over all studies whose trials wait while none runs. Runs every two seconds; safe to run twice."""
+    by_tenant: dict[int, list[int]] = {}
+    for tenant_id, study_id in access.across("waiting_studies", _MOST_STUDIES):
+        by_tenant.setdefault(tenant_id, []).append(study_id)
+    for tenant_id, studies in by_tenant.items():
+        _tell_tenant(Principal.system(tenant_id), studies)
+
+
+def _tell_tenant(principal: Principal, studies: Sequence[int]) -> None:
     silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
-    hungry = access.system_rows(Study).filter(
-        state=StudyState.ACTIVE, parallelism__isnull=False, requested_count__gt=0, active_count=0
-    )
-    studies = list(hungry.order_by("-updated_at").defer("spec")[:_MOST_STUDIES])
-    if not studies:
-        return
-    tenants = {study.tenant_id for study in studies}
-    online = list(access.system_rows(Agent).filter(tenant_id__in=tenants, last_seen_at__gt=Now() - silence))
-    waiting = access.system_rows(Trial).filter(study_id__in=[study.pk for study in studies], state=TrialState.REQUESTED)
+    online = list(access.rows(Agent, principal).filter(last_seen_at__gt=Now() - silence))
+    waiting = access.rows(Trial, principal).filter(study_id__in=studies, state=TrialState.REQUESTED)
     told = set(waiting.values_list("study_id", "reason").distinct())
-    for study in studies:
-        reason = why(study, [agent for agent in online if agent.tenant_id == study.tenant_id])
+    for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
+        reason = why(study, online)
         # Most often all has been said: no lock is taken for that.
         if any(_is_news(before, reason) for of, before in told if of == study.pk):
             _tell(study, reason)

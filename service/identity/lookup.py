@@ -10,11 +10,5 @@ def tenant_of(digest: str) -> int | None:
 
     Says nothing about whether it still counts: that is asked within the tenant.
     """
-    found = access.ask(
-        "SELECT tenant_id FROM identity_apitoken WHERE digest = %s"
-        " UNION ALL SELECT tenant_id FROM identity_agentcredential WHERE digest = %s"
-        " UNION ALL SELECT tenant_id FROM identity_enrolment WHERE digest = %s"
-        " UNION ALL SELECT tenant_id FROM identity_logincode WHERE digest = %s",
-        (digest,) * 4,
-    )
+    found = access.across("tenant_of_secret", digest)
     return int(found[0][0]) if found else None

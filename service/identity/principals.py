@@ -13,9 +13,9 @@ from service.core.errors import Forbidden, Unauthenticated
 from service.identity import administrator as local
 from service.identity import enrolment, oidc, revocations, secret, sessions, tokens
 from service.identity.oidc import Identity, Proof
-from service.tenancy import access
 from service.tenancy.models import DEFAULT_TENANT, Tenant
 from service.tenancy.principal import NO_TENANT, Principal, Role
+from service.tenancy.tenants import expect_open, find, slug_of
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ def authenticate_header(value: str | None, tenant: str = "", address: str = "") 
 
     `tenant` names the one that is meant, for those who are members of several; `address` is where the call came from.
 
-    Raises Unauthenticated; Forbidden where the caller is not a member of that tenant.
+    Raises Unauthenticated; Forbidden where the caller is not a member of that tenant, or it is disabled.
     """
     token = bearer(value)
     return _known(("bearer", token, tenant), lambda: authenticate_bearer(token, tenant), address)
@@ -107,18 +107,19 @@ def bearer(value: str | None) -> str:
 def administrator() -> Principal:
     """The local administrator, who owns the default tenant and the installation."""
     # Migrations create the default tenant and nothing deletes it, so its id may be remembered.
-    return Principal(access.tenant_id(DEFAULT_TENANT), "administrator", Role.OPERATOR, credential="administrator-token")
+    return Principal(find(DEFAULT_TENANT), "administrator", Role.OPERATOR, credential="administrator-token")
 
 
 def tenant_name(principal: Principal) -> str:
     """The slug of the principal's tenant; "" for one who has none."""
-    return "" if principal.tenant_id == NO_TENANT else access.tenant_slug(principal.tenant_id)
+    return "" if principal.tenant_id == NO_TENANT else slug_of(principal.tenant_id)
 
 
 def _known(key: tuple[str, ...], look_up: Callable[[], Principal], address: str) -> Principal:
     principal = _remembered.get(key)
     if principal is None:
         principal = look_up()
+        expect_open(principal.tenant_id)
         _remembered.put(key, principal)
     return replace(principal, address=address)
 
@@ -155,7 +156,7 @@ def _of_identity(identity: Identity, wanted: str) -> Principal:
         return Principal(NO_TENANT, proof.name, role, credential=credential)
     name = wanted or next(iter(tenants))
     try:
-        number = access.tenant_id(name)
+        number = find(name)
     except Tenant.DoesNotExist:
         raise Forbidden("unknown_tenant", f"This service has no tenant {name!r}.", tenant=name) from None
     return Principal(number, proof.name, role or tenants[name], credential=credential)

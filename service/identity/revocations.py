@@ -57,6 +57,7 @@ def check(principal: Principal, proof: Proof) -> None:
 
 def _put(principal: Principal, kind: Revocation.Kind, value: str) -> None:
     access.execute(
+        principal,
         "INSERT INTO identity_revocation (tenant_id, kind, value, not_before, revoked_by)"
         " VALUES (%s, %s, %s, statement_timestamp(), %s)"
         " ON CONFLICT (tenant_id, kind, value)"

@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from types import TracebackType
@@ -27,17 +28,20 @@ from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
 from service.pipeline import budget, ending, queue, state, topup
 from service.pipeline.models import DesignerState
+from service.pipeline.quotas import meter
 from service.pipeline.supply import add, note_exhausted, supply
 from service.studies import actions
 from service.studies.models import Operation, Study, Trial
 from service.studies.models.operation import UNFINISHED
-from service.tenancy import access
+from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+# How many turns a worker looks at: of each, another may be faster.
+_MOST_TURNS = 8
 # The designer that `auto` mostly chooses.
 _MOSTLY = "gp"
 
@@ -75,27 +79,39 @@ def warm_up() -> None:
     import_module(registry.describe(_MOSTLY).implementation.partition(":")[0])
 
 
-def compute(operation_id: UUID) -> None:
-    """Compute an operation if it is due. Called twice, or for one that is done, it does nothing."""
+def compute_next() -> None:
+    """Compute the operation whose turn it is; nothing where none is due.
+
+    Tenants take turns, so that one which has thousands of operations waiting holds up nobody else's single one.
+    """
+    for _ in range(_MOST_TURNS):
+        turns = access.across("next_operations", _MOST_TURNS)
+        if not turns or any(compute(operation_id) for _, operation_id in turns):
+            return
+
+
+def compute(operation_id: UUID) -> bool:
+    """Compute an operation; whether it was due. Called twice, or for one that is done, it does nothing."""
     claim = _claim(operation_id)
     if claim is None:
-        return
+        return False
     for pause in _PAUSES:
         try:
             _finish(claim)
-            return
+            return True
         except DatabaseError:
             # PostgreSQL was restarted, say. The claim stands: what was written already is not written again.
             log.warning("operation %s is tried again: the database was away", operation_id, exc_info=True)
             connection.close()
             time.sleep(pause)
     _finish(claim)
+    return True
 
 
 def _finish(claim: Claim) -> None:
     """Compute and write a claimed operation; a designer's failure is an outcome as well."""
     try:
-        with _Heartbeat(claim):
+        with _Heartbeat(claim), _Clocked(claim):
             computed = _suggest(claim)
     except DatabaseError:
         raise
@@ -108,10 +124,10 @@ def _finish(claim: Claim) -> None:
         _write(claim, computed)
 
 
-def next_due(principal: Principal, study: Study) -> Operation | None:
+def next_due(principal: Principal, study_id: int) -> Operation | None:
     """The operation of a study whose turn it is; None while one is being computed."""
     first: Operation | None = None
-    for operation in access.rows(Operation, principal).filter(study_id=study.pk, state__in=UNFINISHED):
+    for operation in access.rows(Operation, principal).filter(study_id=study_id, state__in=UNFINISHED):
         if operation.state != OperationState.PENDING:
             return None
         if first is None or (operation.created_at, operation.id) < (first.created_at, first.id):
@@ -120,14 +136,15 @@ def next_due(principal: Principal, study: Study) -> Operation | None:
 
 
 def _claim(operation_id: UUID) -> Claim | None:
-    found = access.system_rows(Operation).filter(id=operation_id, state=OperationState.PENDING).first()
-    if found is None:
+    found = access.across("pending_operation", operation_id)
+    if not found:
         return None
-    principal = Principal.system(found.tenant_id)
+    ((tenant_id, study_id),) = found
+    principal = Principal.system(tenant_id)
     try:
         with access.work(principal):
-            study = actions.lock_by_id(principal, found.study_id)
-            due = next_due(principal, study)
+            study = actions.lock_by_id(principal, study_id)
+            due = next_due(principal, study.pk)
             if due is None or due.id != operation_id:
                 # Its turn comes when the one before is done, which enqueues it again.
                 return None
@@ -141,6 +158,7 @@ def _claim(operation_id: UUID) -> Claim | None:
             due.worker = f"{socket.gethostname()}/{os.getpid()}"
             due.heartbeat_at = study.database_time
             access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
+            tenants.serve(principal.tenant_id)
             return Claim(principal, operation_id, study.pk, due.attempt)
     except NotFound:
         return None
@@ -263,7 +281,7 @@ def _end(principal: Principal, study: Study, operation: Operation, code: str = "
         "exhausted",
     )
     topup.top_up(principal, study)
-    waiting = next_due(principal, study)
+    waiting = next_due(principal, study.pk)
     if waiting is not None:
         queue.enqueue_on_commit(waiting.id)
     actions.conclude(
@@ -294,6 +312,22 @@ def _lock_claimed(claim: Claim) -> tuple[Study, Operation] | None:
         # Given up for lost, but nobody took it yet: this worker was only slow, and its result is as good as any.
         operation.state = OperationState.RUNNING
     return study, operation
+
+
+class _Clocked:
+    """Writes down the processor time that a worker spends on an operation."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+
+    def __enter__(self) -> None:
+        self._started = time.process_time()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with suppress(DatabaseError):
+            meter.add_worker_seconds(self._claim.principal, time.process_time() - self._started)
 
 
 class _Heartbeat:

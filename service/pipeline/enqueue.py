@@ -9,6 +9,7 @@ from django.db import IntegrityError
 from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import budget
+from service.pipeline.quotas import meter
 from service.studies import actions, selectors
 from service.studies.models import Study, Trial
 from service.studies.specs import check_identifier, spec_of
@@ -29,6 +30,7 @@ def enqueue_trials(
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
     check_identifier("request_id", request_id, 100)
+    meter.room_for_trials(principal, count)
     try:
         with access.work(principal):
             locked = actions.lock(principal, study)

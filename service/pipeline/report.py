@@ -12,6 +12,7 @@ from django.db import IntegrityError
 from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import ending, state
+from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
 from service.studies import actions, selectors
 from service.studies.change import change
@@ -48,6 +49,7 @@ def add_trial(
     Raises InvalidInput, NotFound, Conflict (`study_not_active`).
     """
     check_identifier("request_id", request_id, 100)
+    meter.room_for_trials(principal, 1, active=False)
     try:
         with access.work(principal):
             locked = actions.lock(principal, study)

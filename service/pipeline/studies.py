@@ -8,6 +8,7 @@ from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import ending
 from service.pipeline.method import completed
+from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
 from service.studies import actions, selectors
 from service.studies.models import Study, Trial
@@ -27,7 +28,7 @@ def create_study(
     """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
 
     Raises InvalidInput, AlreadyExists (`study_exists`), Conflict (`study_differs` with `load_if_exists`;
-    `designer_failed` where agents are to run what the designer cannot suggest).
+    `designer_failed` where agents are to run what the designer cannot suggest), ResourceExhausted (`quota_exceeded`).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -56,6 +57,7 @@ def create_study(
 
 def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -> Study:
     with access.work(principal):
+        meter.room_for_study(principal)
         execution = spec.execution
         created = access.add(
             principal,
@@ -73,6 +75,7 @@ def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -
         top_up(principal, study)
         if study.state == StudyState.PAUSED:
             raise Conflict("designer_failed", study.state_reason)
+        actions.note(study, "study", None, {"state": study.state, "spec": spec.stored()})
         actions.conclude(principal, study, "study.create")
         return study
 
@@ -114,5 +117,6 @@ def delete_study(principal: Principal, name: str) -> None:
         # An agent may be appending to a trial's log, without the study's lock: it is to find the trial gone.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
         actions.ring_deleted(principal, study.pk)
+        before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}
         study.delete()
-        audit.record(principal, selectors.DELETED, f"study/{name}")
+        audit.record(principal, selectors.DELETED, f"study/{name}", before={"study": before})

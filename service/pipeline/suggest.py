@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from django.db import Error as DatabaseError
 from django.db import IntegrityError
 
-from service.core.errors import Conflict, InvalidInput, TrimtabError
+from service.core.errors import Conflict, InvalidInput, ResourceExhausted, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
 from service.pipeline import budget, queue
+from service.pipeline.quotas import meter
 from service.pipeline.supply import supply
 from service.pipeline.topup import describe
 from service.studies import actions, selectors
@@ -43,19 +44,21 @@ def suggest(
     ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again; then
     those that were enqueued. Finished at once when no costly designer is needed, otherwise the operation is PENDING and
     a worker goes on with it. Where the budget holds fewer trials than asked for, those are given. Raises InvalidInput,
-    NotFound, and Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`).
+    NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and ResourceExhausted
+    (`rate_limited`, `quota_exceeded`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
     check_identifier("client_id", client_id, 200)
     check_identifier("request_id", request_id, 100)
     try:
+        meter.suggest(principal, count)
         return change(
             principal,
             study,
             lambda locked: _ask(principal, locked, count, client_id, held_trials, fixed or {}, request_id),
         )
-    except (IntegrityError, Conflict):
+    except (IntegrityError, Conflict, ResourceExhausted):
         # Sent twice: answered as the first time, even if the first took the last of the budget.
         before = selectors.find_operation(principal, request_id) if request_id else None
         if before is None:
@@ -132,6 +135,7 @@ def _fill(
     trials += new.trials
     operation.exhausted = new.exhausted
     if new.missing:
+        meter.worker_time(principal)
         operation.state = OperationState.PENDING
     elif not trials and _awaits_results(study):
         raise budget.awaiting(study)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from celery import shared_task
 
 from service.pipeline import compute, queue
@@ -12,8 +10,8 @@ from service.pipeline import sweep as sweeping
 
 @shared_task(name=queue.COMPUTE, ignore_result=True)
 def compute_operation(operation_id: str) -> None:
-    """Compute one operation, if it is due."""
-    compute.compute(UUID(operation_id))
+    """Compute one operation: the one whose turn it is, which may be another. Each rings once."""
+    compute.compute_next()
 
 
 @shared_task(name="service.pipeline.tasks.sweep", ignore_result=True)

@@ -9,6 +9,7 @@ from django.db import Error as DatabaseError
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import budget, ending, queue
+from service.pipeline.quotas import meter
 from service.pipeline.supply import supply
 from service.studies import actions
 from service.studies.models import Operation, Study
@@ -25,6 +26,9 @@ def top_up(principal: Principal, study: Study) -> None:
     Ends the search when its space holds no more and every trial is done. Does nothing for ask/tell studies.
     """
     count = deficit(study)
+    if count > 0 and not meter.has_room(principal, count):
+        # The sweep looks again.
+        return
     if count > 0:
         try:
             new = supply(principal, study, count, into=TrialState.REQUESTED, fixed={})
@@ -35,7 +39,8 @@ def top_up(principal: Principal, study: Study) -> None:
             pause_for(study, error)
             return
         # The final check begins when the worker that determines the best configuration tops the study up.
-        if new.missing and study.final_check is None and not _is_computing(principal, study):
+        wanted = new.missing and study.final_check is None and not _is_computing(principal, study)
+        if wanted and meter.has_worker_time(principal):
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
             queue.enqueue_on_commit(operation.id)
     if _is_exhausted(study):

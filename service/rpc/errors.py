@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import grpc
 from django.db import DataError, InterfaceError, OperationalError
-from google.protobuf import any_pb2, struct_pb2
-from google.rpc import status_pb2
+from google.protobuf import any_pb2, duration_pb2, struct_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from service._gen import errordetails_pb2
 from service.core.errors import (
@@ -70,14 +70,23 @@ def status_of(error: TrimtabError) -> grpc.StatusCode:
 
 
 def details_of(error: TrimtabError) -> tuple[str, bytes]:
-    """The message, and the serialised google.rpc.Status with the ErrorDetail: both short enough for the wire."""
+    """The message, and the serialised google.rpc.Status with the ErrorDetail: both short enough for the wire.
+
+    Where it is known when to try again, a RetryInfo stands beside it.
+    """
     message = _cut(error.message, MAX_MESSAGE_BYTES)
     detail = errordetails_pb2.ErrorDetail(
         code=error.code, message=message, retryable=error.retryable, data=_struct(error.data)
     )
     packed = any_pb2.Any()
     packed.Pack(detail)
-    status = status_pb2.Status(code=status_of(error).value[0], message=message, details=[packed])
+    details = [packed]
+    seconds = error.data.get("retry_after_seconds")
+    if isinstance(seconds, int):
+        again = any_pb2.Any()
+        again.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=seconds)))
+        details.append(again)
+    status = status_pb2.Status(code=status_of(error).value[0], message=message, details=details)
     return message, status.SerializeToString()
 
 

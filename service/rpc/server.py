@@ -126,7 +126,7 @@ async def _keep_health(servicer: health.aio.HealthServicer, threads: DatabaseThr
 
 
 def _ask_database() -> None:
-    access.execute("SELECT 1", ())
+    access.answers()
 
 
 async def _set_health(servicer: health.aio.HealthServicer, status: int) -> None:

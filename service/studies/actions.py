@@ -68,8 +68,8 @@ WITH stamped AS (
     WHERE id = %s AND tenant_id = %s AND revision = %s
     RETURNING id
 ), noted AS (
-    INSERT INTO tenancy_auditentry (tenant_id, actor, action, target, detail)
-    SELECT %s, %s, %s, %s, %s FROM stamped
+    INSERT INTO tenancy_auditentry (tenant_id, actor, credential, address, action, target, detail, before, after)
+    SELECT %s, %s, %s, %s, %s, %s, %s, %s::json, %s::json FROM stamped
 ){}
 SELECT pg_notify(%s, %s), statement_timestamp() FROM stamped
 """
@@ -125,6 +125,7 @@ def conclude(
     kept_back = attempt.current()
     writes = [] if kept_back is None else kept_back.writes
     concluded = access.ask(
+        principal,
         _CONCLUDE.format("".join(f", write{index} AS ({sql})" for index, (sql, _) in enumerate(writes))),
         (
             study.state,
@@ -148,9 +149,13 @@ def conclude(
             before,
             principal.tenant_id,
             principal.actor,
+            principal.credential,
+            principal.address,
             action,
             f"study/{study.name}" + (f"/{target}" if target else ""),
             Json(dict(detail or {})),
+            _noted(study, 0),
+            _noted(study, 1),
             *(parameter for _, parameters in writes for parameter in parameters),
             CHANNEL,
             json.dumps(bell),
@@ -161,6 +166,17 @@ def conclude(
             raise attempt.NeedsTransaction
         kept_back.done = True
         study.database_time = concluded[0][1]
+
+
+def note(study: Study, what: str, before: Mapping[str, object] | None, after: Mapping[str, object] | None) -> None:
+    """Keep for the audit entry of this transaction how `what` (study, trial/3) was, and how it is now."""
+    first = study.noted[what][0] if what in study.noted else before
+    study.noted = {**study.noted, what: (first, after)}
+
+
+def _noted(study: Study, side: int) -> Json | None:
+    known = {what: pair[side] for what, pair in study.noted.items() if pair[side] is not None}
+    return Json(known) if known else None
 
 
 def configuration_key(study: Study, configuration: Configuration) -> str:
@@ -204,6 +220,7 @@ def add_trials(
         for index, configuration in enumerate(configurations)
     ]
     _insert_trials(principal, trials)
+    study.noted = {**study.noted, **{f"trial/{trial.number}": (None, {"state": state}) for trial in trials}}
     study.next_number += len(trials)
     _count(study, state, len(trials))
     max_seconds = spec_of(study).budget.max_seconds
@@ -258,6 +275,12 @@ def step_trial(
     What the caller changed on `agent`, `node`, `attempt`, `seconds` or `started_at` is written along.
     """
     check_step("trial", TrialState(trial.state), state)
+    after: dict[str, object] = {"state": state}
+    if metrics is not None:
+        after["metrics"] = dict(metrics)
+    if reason:
+        after["reason"] = reason
+    note(study, f"trial/{trial.number}", {"state": trial.state}, after)
     _count(study, TrialState(trial.state), -1)
     _count(study, state, 1)
     trial.state = state
@@ -277,8 +300,10 @@ def start_trials(
 ) -> None:
     """Take REQUESTED trials of a locked study to ACTIVE, on an agent or with a client, with one statement."""
     revision = stamp(study)
+    taker = {"agent": agent} if agent else {"client": client_id}
     for trial in trials:
         check_step("trial", TrialState(trial.state), TrialState.ACTIVE)
+        note(study, f"trial/{trial.number}", {"state": trial.state}, {"state": TrialState.ACTIVE, **taker})
         trial.state, trial.reason = TrialState.ACTIVE, ""
         trial.agent, trial.client_id = agent, client_id
         trial.revision, trial.started_at = revision, study.database_time
@@ -296,6 +321,7 @@ def touch_trial(principal: Principal, study: Study, trial: Trial, *fields: str) 
 def step_study(study: Study, state: StudyState, reason: str = "") -> None:
     """Take a locked study to another state, as far as the table of steps allows it."""
     check_step("study", StudyState(study.state), state)
+    note(study, "study", {"state": study.state}, {"state": state, "reason": reason})
     stamp(study)
     study.state = state
     study.state_reason = reason
@@ -314,12 +340,15 @@ def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialSt
         study.active_count = 0
         study.stopping = bool(study.component)
     study.finished_count += ended
+    if ended:
+        after = {"state": TrialState.FAILED, "reason": reason, "trials": ended}
+        note(study, "trials", {"states": list(states)}, after)
 
 
 def ring_deleted(principal: Principal, study_id: int) -> None:
     """Ring for all who wait for a study that this transaction deletes, agents that run its trials among them."""
     bell = {"study": study_id, "operation": None, "work": True, "stop": principal.tenant_id}
-    access.ask("SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
+    access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
 
 
 def _expect(found: list[Study], message: str) -> Study:

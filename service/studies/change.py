@@ -85,5 +85,6 @@ def _twin(left: _Left) -> Study:
     twin = Study.__new__(Study)
     twin.__dict__.update(left.study.__dict__)
     twin.changed = twin.stopping = False
+    twin.noted = {}
     twin.database_time = left.study.database_time + timedelta(seconds=time.monotonic() - left.at)
     return twin

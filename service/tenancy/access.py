@@ -1,41 +1,75 @@
 """The only door to tenant-owned rows.
 
-Nothing else in the service touches a model's manager or opens a cursor: a tenant's boundary is kept in one file.
+Nothing else in the service touches a model's manager or opens a cursor: a tenant's boundary is kept in one file. It is
+kept twice. Every query here names its tenant, and PostgreSQL shows no other tenant's rows (cursor.py, protection.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from service.tenancy import attempt
-from service.tenancy.models import Tenant, TenantOwned
+from service.tenancy.cursor import acting
+from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
 Row = TypeVar("Row", bound=TenantOwned)
 
 
+class Rows(QuerySet[Row]):
+    """Rows of one tenant. Whatever runs the query does so on its behalf; what is not listed here finds no rows."""
+
+    _tenant_id: int
+
+    def _clone(self) -> Rows[Row]:
+        clone: Rows[Row] = super()._clone()  # type: ignore[misc]
+        clone._tenant_id = self._tenant_id
+        return clone
+
+    def _fetch_all(self) -> None:
+        with acting(self._tenant_id):
+            super()._fetch_all()
+
+    def count(self) -> int:
+        with acting(self._tenant_id):
+            return super().count()
+
+    def exists(self) -> bool:
+        with acting(self._tenant_id):
+            return super().exists()
+
+    def aggregate(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        with acting(self._tenant_id):
+            return super().aggregate(*args, **kwargs)
+
+    def update(self, **values: Any) -> int:
+        with acting(self._tenant_id):
+            return super().update(**values)
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        with acting(self._tenant_id):
+            return super().delete()
+
+
 def rows(model: type[Row], principal: Principal) -> QuerySet[Row]:
     """The rows of `model` that belong to the principal's tenant."""
-    return system_rows(model).filter(tenant_id=principal.tenant_id)
-
-
-def system_rows(model: type[Row]) -> QuerySet[Row]:
-    """The rows of all tenants: for sweeps and workers alone, never for something that a caller asked for."""
     attempt.forbid()
-    return model._default_manager.all()
+    found: Rows[Row] = Rows(model)
+    found._tenant_id = principal.tenant_id
+    return found.filter(tenant_id=principal.tenant_id)
 
 
 def add(principal: Principal, row: Row) -> Row:
     """Insert one row for the principal's tenant."""
     attempt.forbid()
     row.tenant_id = principal.tenant_id
-    row.save(force_insert=True)
+    with acting(principal.tenant_id):
+        row.save(force_insert=True)
     return row
 
 
@@ -44,48 +78,50 @@ def put(principal: Principal, row: Row) -> None:
     row.tenant_id = principal.tenant_id
     fields = [field.name for field in row._meta.concrete_fields if not field.primary_key and field.name != "tenant"]
     if not rows(type(row), principal).filter(pk=row.pk).update(**{name: getattr(row, name) for name in fields}):
-        row.save(force_insert=True)
-
-
-def add_all(model: type[Row], principal: Principal, new: Sequence[Row]) -> None:
-    """Insert several rows for the principal's tenant with one statement; their ids are set."""
-    for row in new:
-        row.tenant_id = principal.tenant_id
-    system_rows(model).bulk_create(new)
-
-
-def tenant_id(slug: str) -> int:
-    """The id of a tenant by its slug. Raises Tenant.DoesNotExist."""
-    return Tenant._default_manager.values_list("id", flat=True).get(slug=slug)
-
-
-@lru_cache(maxsize=10_000)
-def tenant_slug(tenant: int) -> str:
-    """The slug of a tenant, which never changes. Raises Tenant.DoesNotExist."""
-    return Tenant._default_manager.values_list("slug", flat=True).get(pk=tenant)
+        add(principal, row)
 
 
 @contextmanager
 def work(principal: Principal) -> Iterator[None]:
     """One transaction on behalf of a principal. Every action opens exactly one."""
     attempt.forbid()
-    with transaction.atomic():
+    with acting(principal.tenant_id), transaction.atomic():
         yield
 
 
-def execute(sql: str, parameters: Sequence[Any]) -> None:
+def execute(principal: Principal, sql: str, parameters: Sequence[Any]) -> None:
     """A statement that Django's query language cannot express. It must name the tenant itself."""
     attempt.forbid()
-    with connection.cursor() as cursor:
+    with acting(principal.tenant_id), connection.cursor() as cursor:
         cursor.execute(sql, parameters)
 
 
-def ask(sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+def ask(principal: Principal, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     """As `execute`, with the rows that it gives; allowed in an attempt."""
-    with connection.cursor() as cursor:
+    with acting(principal.tenant_id), connection.cursor() as cursor:
         cursor.execute(sql, parameters)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+def across(function: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """What a function of the schema `across` finds in all tenants: which rows there are, never what is in them.
+
+    For sweeps, workers and signing in alone. The functions are written in migrations and belong to the tables' owner;
+    whatever is then done to a row is done on behalf of its own tenant.
+    """
+    attempt.forbid()
+    places = ", ".join(["%s"] * len(parameters))
+    with connection.cursor() as cursor:
+        cursor.execute(f'SELECT * FROM across."{function}"({places})', parameters)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+def answers() -> None:
+    """Return if the database answers at all."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
 
 
 def save(principal: Principal, row: TenantOwned, *fields: str) -> None:

@@ -2,16 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
+from django.db.models import QuerySet
+
+from service.core.errors import InvalidInput
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
 
+DEFAULT_PAGE = 100
+LARGEST_PAGE = 1000
 
-def record(principal: Principal, action: str, target: str, detail: Mapping[str, object] | None = None) -> None:
+
+def record(
+    principal: Principal,
+    action: str,
+    target: str,
+    detail: Mapping[str, object] | None = None,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
     """Write that `principal` did `action` (noun.verb) to `target`, inside the caller's transaction.
 
+    `before` and `after`: what changed, as it was and as it is now.
     Changes of studies write theirs with `studies.actions.conclude`, which spares them a statement.
     """
-    access.add(principal, AuditEntry(actor=principal.actor, action=action, target=target, detail=dict(detail or {})))
+    access.add(
+        principal,
+        AuditEntry(
+            actor=principal.actor,
+            credential=principal.credential,
+            address=principal.address,
+            action=action,
+            target=target,
+            detail=dict(detail or {}),
+            before=before,
+            after=after,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which entries are asked for: those that meet all that is given. `target` and `action` are beginnings."""
+
+    actor: str = ""
+    action: str = ""
+    target: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def apply(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        """The entries that meet it."""
+        if self.actor:
+            entries = entries.filter(actor=self.actor)
+        if self.action:
+            entries = entries.filter(action__startswith=self.action)
+        if self.target:
+            entries = entries.filter(target__startswith=self.target)
+        if self.since:
+            entries = entries.filter(at__gte=self.since)
+        if self.until:
+            entries = entries.filter(at__lt=self.until)
+        return entries
+
+
+def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = "") -> tuple[list[AuditEntry], str]:
+    """Entries, the newest first, and the token of the next page; empty on the last. Raises InvalidInput."""
+    if not 0 <= size <= LARGEST_PAGE:
+        raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
+    if token and not (token.isascii() and token.isdigit() and len(token) <= 18):
+        raise InvalidInput("page_token", token, "the next_page_token of the page before")
+    size = size or DEFAULT_PAGE
+    entries = wanted.apply(access.rows(AuditEntry, principal))
+    if token:
+        entries = entries.filter(pk__lt=int(token))
+    found = list(entries.order_by("-pk")[: size + 1])
+    return found[:size], str(found[size - 1].pk) if len(found) > size else ""
+
+
+def pages(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
+    """All entries, the oldest first, some at a time."""
+    last = 0
+    while found := list(
+        wanted.apply(access.rows(AuditEntry, principal)).filter(pk__gt=last).order_by("pk")[:LARGEST_PAGE]
+    ):
+        yield found
+        last = found[-1].pk
+
+
+def as_json(entry: AuditEntry) -> dict[str, object]:
+    """An entry as it is shown and exported."""
+    return {
+        "id": entry.pk,
+        "at": entry.at.isoformat(),
+        "actor": entry.actor,
+        "credential": entry.credential,
+        "address": entry.address,
+        "action": entry.action,
+        "target": entry.target,
+        "detail": entry.detail,
+        "before": entry.before,
+        "after": entry.after,
+    }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models.functions import Now
 
+from service.tenancy.cursor import acting
 from service.tenancy.fields import ExactJSONField
 
 DEFAULT_TENANT = "default"
@@ -16,6 +19,18 @@ class Tenant(models.Model):
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now())
+    # Nobody gets in any more; what is there stays.
+    disabled_at = models.DateTimeField(null=True)
+    # When a worker last computed for it: whoever waited longest comes next.
+    served_at = models.DateTimeField(null=True)
+
+    # Its quotas (quotas.py); null: that of the installation.
+    studies = models.PositiveBigIntegerField(null=True)
+    active_trials = models.PositiveBigIntegerField(null=True)
+    stored_trials = models.PositiveBigIntegerField(null=True)
+    log_bytes = models.PositiveBigIntegerField(null=True)
+    suggestions_per_minute = models.PositiveBigIntegerField(null=True)
+    worker_seconds_per_day = models.PositiveBigIntegerField(null=True)
 
     def __str__(self) -> str:
         return self.slug
@@ -30,14 +45,25 @@ class TenantOwned(models.Model):
     class Meta:
         abstract = True
 
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        """As Django's, which also fetches a column that was left out at first."""
+        with acting(self.tenant_id):
+            super().refresh_from_db(*args, **kwargs)
+
 
 class AuditEntry(TenantOwned):
-    """Who did what to what, written in the transaction that did it."""
+    """Who did what to what, written in the transaction that did it. Nobody changes it afterwards."""
 
     actor = models.CharField(max_length=200)
+    # By which credential he was known, and from which address he came.
+    credential = models.CharField(max_length=200, blank=True, db_default="")
+    address = models.CharField(max_length=100, blank=True, db_default="")
     action = models.CharField(max_length=64)
     target = models.CharField(max_length=200)
     detail = ExactJSONField(default=dict)
+    # What the change touched, as it was and as it is now; null where there was nothing, or is.
+    before = ExactJSONField(null=True)
+    after = ExactJSONField(null=True)
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -46,4 +72,17 @@ class AuditEntry(TenantOwned):
             models.Index(
                 fields=["tenant", "target"], name="audit_deletions", condition=models.Q(action="study.delete")
             ),
+            models.Index(fields=["tenant", "id"], name="audit_of_tenant"),
         ]
+
+
+class Usage(TenantOwned):
+    """What a tenant has used of something in one minute or day, as one process counted it."""
+
+    kind = models.CharField(max_length=32)
+    period = models.DateTimeField()
+    source = models.CharField(max_length=64)
+    amount = models.FloatField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "kind", "period", "source"], name="usage_once")]

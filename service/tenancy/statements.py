@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS, connection
 
 from service.tenancy import attempt
+from service.tenancy.cursor import acting
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
@@ -52,7 +53,7 @@ class Select(Generic[Row]):
     def __call__(self, principal: Principal, *parameters: str | int | UUID) -> list[Row]:
         """The rows, for the condition's parameters in their order."""
         width = len(self._names)
-        with connection.cursor() as cursor:
+        with acting(principal.tenant_id), connection.cursor() as cursor:
             cursor.execute(self._sql, (principal.tenant_id, *parameters))
             rows = []
             for values in cursor.fetchall():
@@ -94,7 +95,7 @@ class Insert(Generic[Row]):
         if kept_back is not None:
             kept_back.add(f"{self._sql} SELECT new.* FROM stamped, ({values}) AS new", parameters)
         else:
-            with connection.cursor() as cursor:
+            with acting(principal.tenant_id), connection.cursor() as cursor:
                 cursor.execute(f"{self._sql} {values}", parameters)
         for row in rows:
             row._state.adding = False
@@ -119,5 +120,5 @@ class Update(Generic[Row]):
         if kept_back is not None:
             kept_back.add(f"{self._set} FROM stamped {self._condition}", parameters)
         else:
-            with connection.cursor() as cursor:
+            with acting(principal.tenant_id), connection.cursor() as cursor:
                 cursor.execute(f"{self._set} {self._condition}", parameters)

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -26,11 +25,15 @@ def test_alive_and_ready(db: None) -> None:
     assert Client().get("/readyz").json() == {"status": "ok", "database": "ok", "migrations": "ok"}
 
 
-def test_not_ready_before_the_migrations(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_ready_before_the_migrations(
+    db: None, owner: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(health, "_migrated", False)
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE app = 'fleet'")
-    answer = Client().get("/readyz")
+    owner("UPDATE django_migrations SET app = 'no-fleet' WHERE app = 'fleet'")
+    try:
+        answer = Client().get("/readyz")
+    finally:
+        owner("UPDATE django_migrations SET app = 'fleet' WHERE app = 'no-fleet'")
     assert answer.status_code == 503
     assert "trimtab-service migrate" in answer.json()["migrations"]
     assert Client().get("/healthz").status_code == 200

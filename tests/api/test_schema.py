@@ -18,7 +18,8 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",
             "/studies/{name}/trials/{number}/measurements", "/operations/{operation_id}", "/agents",
-            "/agents/{agent_id}", "/agents/{agent_id}/credentials",
+            "/agents/{agent_id}", "/agents/{agent_id}/credentials", "/audit", "/audit/export", "/quota",
+            "/tenant/export", "/tenants", "/tenants/{slug}",
         )
     } == set(paths)  # fmt: skip
     for path in paths.values():

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,21 @@ def hosted(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator
 def client(hosted: Hosted) -> Iterator[trimtab.Client]:
     with trimtab.Client(hosted.grpc_address, token=TOKEN) as client:
         yield client
+
+
+def test_the_role_that_owns_the_tables_may_migrate_and_not_serve(hosted: Hosted) -> None:
+    service = [sys.executable, "-m", "service.main"]
+
+    def refused(environment: Mapping[str, str], command: str) -> str:
+        done = subprocess.run([*service, command], env=environment, check=False, capture_output=True, text=True)
+        assert done.returncode == 2
+        return done.stderr
+
+    assert "TRIMTAB_OWNER_DATABASE_URL" in refused(hosted.environment, "migrate")
+    owner = {**hosted.environment, "DATABASE_URL": hosted.owner_url, "TRIMTAB_OWNER_DATABASE_URL": hosted.owner_url}
+    assert "a role of its own" in refused(owner, "migrate")
+    for command in ("web", "worker"):
+        assert "owns the table" in refused(owner, command)
 
 
 @pytest.mark.timeout(240)

@@ -18,6 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from service._gen import agent_pb2_grpc, errordetails_pb2, tuning_pb2, tuning_pb2_grpc
+from service.embedded.postgres import OWNER, SERVICE
 
 TOKEN = "rpc-test-token"
 # Tests never count on speed: whatever takes longer than this hangs.
@@ -42,10 +43,12 @@ class GrpcService:
     @property
     def environment(self) -> dict[str, str]:
         parts: dict[str, Any] = conninfo_to_dict(self.server_url) | {"dbname": self.database}
+        make = psycopg.conninfo.make_conninfo
         return {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "service.config.settings.hosted",
-            "DATABASE_URL": psycopg.conninfo.make_conninfo(**parts),
+            "DATABASE_URL": make(**parts | {"user": SERVICE}),
+            "TRIMTAB_OWNER_DATABASE_URL": make(**parts | {"user": OWNER}),
             "CELERY_BROKER_URL": self.broker_url,
             "TRIMTAB_SECRET_KEY": "for tests alone",
             "TRIMTAB_ADMIN_TOKEN": TOKEN,
@@ -127,7 +130,7 @@ class WithToken(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientIntercep
 def migrated(server_url: str, broker_url: str) -> GrpcService:
     """A database with all tables, which nobody uses, for others to be copied from."""
     template = GrpcService(server_url, broker_url, f"rpc_{uuid.uuid4().hex[:12]}")
-    template.execute("CREATE DATABASE {}")
+    template.execute(f"CREATE DATABASE {{}} OWNER {OWNER}")
     template.manage("migrate")
     return template
 

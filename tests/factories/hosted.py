@@ -25,6 +25,7 @@ class Hosted:
     grpc_address: str
     environment: Mapping[str, str]
     maintenance_url: str
+    owner_url: str
     processes: dict[str, Child] = field(default_factory=dict)
 
     def start(self, name: str, arguments: Sequence[str], log: Path) -> None:
@@ -59,12 +60,12 @@ def hosted_service(
     """Web, gRPC and beat, and so many workers, over a database of their own with these tenants besides `default`."""
     port = str(free_port())
     with postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}) as server:
-        server.ensure_database("trimtab")
         with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-            connection.execute("ALTER ROLE postgres PASSWORD 'hosted'")
+            connection.execute("CREATE ROLE owner LOGIN CREATEROLE PASSWORD 'owned'")
+            connection.execute("CREATE DATABASE trimtab OWNER owner")
         settings = {
             **os.environ,
-            "DATABASE_URL": f"postgresql://postgres:hosted@127.0.0.1:{port}/trimtab",
+            "DATABASE_URL": f"postgresql://hosted:secret@127.0.0.1:{port}/trimtab",
             "CELERY_BROKER_URL": redis_url,
             "TRIMTAB_SECRET_KEY": "hosted-secret",
             "TRIMTAB_ADMIN_TOKEN": TOKEN,
@@ -72,8 +73,12 @@ def hosted_service(
         }
         settings.pop("DJANGO_SETTINGS_MODULE", None)
         http, grpc = str(free_port()), str(free_port())
-        subprocess.run([sys.executable, "-m", "service.main", "migrate"], env=settings, check=True, capture_output=True)
-        hosted = Hosted(f"http://127.0.0.1:{http}", f"127.0.0.1:{grpc}", settings, server.url("trimtab"))
+        # Only `migrate` knows the owner, who makes the role that the others connect with.
+        owner_url = f"postgresql://owner:owned@127.0.0.1:{port}/trimtab"
+        migrate = [sys.executable, "-m", "service.main", "migrate"]
+        as_owner = {**settings, "TRIMTAB_OWNER_DATABASE_URL": owner_url}
+        subprocess.run(migrate, env=as_owner, check=True, capture_output=True)
+        hosted = Hosted(f"http://127.0.0.1:{http}", f"127.0.0.1:{grpc}", settings, server.url("trimtab"), owner_url)
         for tenant in tenants:
             hosted.execute("INSERT INTO tenancy_tenant (slug, name) VALUES (%s, %s)", (tenant, tenant.title()))
         arguments = {"web": ["web", "--port", http], "grpc": ["grpc", "--port", grpc], "beat": ["beat"]}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from collections.abc import AsyncIterator
 
-from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from rest_framework.utils.encoders import JSONEncoder
 
 from service.api import errors
 from service.api.authentication import authenticate
+from service.api.threads import in_thread
 from service.api.v1.serializers.studies import StudyEventSerializer
 from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.pipeline.wakeup import Bell, listener
@@ -31,12 +29,6 @@ PAUSE_SECONDS = 0.2
 # What a browser waits before it connects again.
 RETRY_MILLISECONDS = 2000
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-# Django would keep a thread for each open stream to query in; these few serve all of them.
-_threads = ThreadPoolExecutor(4, thread_name_prefix="events")
-
 
 async def events(request: HttpRequest, name: str) -> HttpResponseBase:
     """GET: what changes in a study from `Last-Event-ID` or `?after_revision=` on; from the start without either.
@@ -47,8 +39,8 @@ async def events(request: HttpRequest, name: str) -> HttpResponseBase:
         if request.method != "GET":
             raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
         seen = _revision(request.headers.get("Last-Event-ID") or request.GET.get("after_revision") or "0")
-        principal = await _in_thread(_admit, request, name)
-        study = await _in_thread(selectors.get_study, principal, name)
+        principal = await in_thread(_admit, request, name)
+        study = await in_thread(selectors.get_study, principal, name)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
     return StreamingHttpResponse(
@@ -70,14 +62,14 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
     async with listener().watch(study=study.pk) as bell:
         while True:
             try:
-                changes = await _in_thread(selectors.changes, principal, study.name, seen)
+                changes = await in_thread(selectors.changes, principal, study.name, seen)
             except NotFound:
                 changes = None
             if changes is None or changes.study.pk != study.pk:
                 yield "event: deleted\ndata: {}\n\n"
                 return
             if more or changes.revision != seen:
-                if not await _in_thread(_may_go_on, request, study.name):
+                if not await in_thread(_may_go_on, request, study.name):
                     return
                 yield _event(changes)
                 more, seen, spoken = changes.more, changes.revision, time.monotonic()
@@ -85,7 +77,7 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
                     continue
                 await asyncio.sleep(PAUSE_SECONDS)
             if await _heartbeat_due(bell, spoken):
-                if not await _in_thread(_may_go_on, request, study.name):
+                if not await in_thread(_may_go_on, request, study.name):
                     return
                 yield ": heartbeat\n\n"
                 spoken = time.monotonic()
@@ -123,14 +115,3 @@ def _revision(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise InvalidInput("after_revision", text, "a revision: 0 or more")
     return int(text)
-
-
-async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    def run() -> T:
-        close_old_connections()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            close_old_connections()
-
-    return await asyncio.get_running_loop().run_in_executor(_threads, run)

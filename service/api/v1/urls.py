@@ -8,6 +8,7 @@ from service.api.v1.events import events
 from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.session import Session, SignInOptions
 from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
+from service.api.v1.tenancy import AuditExport, AuditTrail, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import AgentCredentials, ApiTokenList, ApiTokenView, EnrolmentList, RevocationList
 from service.api.v1.trials import (
     TrialComplete,
@@ -41,6 +42,12 @@ urlpatterns = [
     path("studies/<str:name>/trials/<int:number>/stop", TrialStop.as_view()),
     path("studies/<str:name>/trials/<int:number>/measurements", TrialMeasurements.as_view()),
     path("operations/<str:operation_id>", OperationView.as_view()),
+    path("audit", AuditTrail.as_view()),
+    path("audit/export", AuditExport.as_view()),
+    path("quota", Quota.as_view()),
+    path("tenant/export", TenantExport.as_view()),
+    path("tenants", TenantList.as_view()),
+    path("tenants/<str:slug>", TenantDetail.as_view()),
     path("agents", AgentList.as_view()),
     path("agents/<str:agent_id>", AgentView.as_view()),
     path("agents/<str:agent_id>/credentials", AgentCredentials.as_view()),

@@ -10,6 +10,7 @@ from service.config.settings.auth import *
 from service.config.settings.celery import *
 from service.config.settings.limits import *
 from service.config.settings.rest import *
+from service.tenancy.cursor import TenantCursor
 
 ROOT = Path(__file__).resolve().parents[3]
 # The domain's applications; each has its migrations in migrations/LABEL.
@@ -40,6 +41,9 @@ WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/"
 WHITENOISE_AUTOREFRESH = False
 STATIC_URL = "static/"
 
+# The role that the service connects with. It owns no table: `migrate` connects as the owner and grants what is needed.
+TRIMTAB_SERVICE_ROLE = os.environ.get("TRIMTAB_SERVICE_ROLE", "trimtab_service")
+
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -65,7 +69,11 @@ def database(url: str) -> dict[str, Any]:
     TRIMTAB_DATABASE_POOL=N in the environment shares N connections among them instead.
     """
     parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
-    options: dict[str, Any] = {"server_side_binding": True, "prepare_threshold": 5}
+    options: dict[str, Any] = {
+        "server_side_binding": True,
+        "cursor_factory": TenantCursor,
+        "prepare_threshold": 5,
+    }
     pool = int(os.environ.get("TRIMTAB_DATABASE_POOL", "0"))
     if pool:
         options["pool"] = {"min_size": 1, "max_size": pool, "timeout": 20, "max_idle": 300}

@@ -1,9 +1,10 @@
 """Any number of processes on any number of machines, described by the environment alone.
 
-Required: DATABASE_URL (PostgreSQL), CELERY_BROKER_URL (Redis or RabbitMQ), TRIMTAB_SECRET_KEY, and a way to sign in:
-TRIMTAB_OIDC_ISSUER (Keycloak), or TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE. Optional: TRIMTAB_ALLOWED_HOSTS
-(comma-separated names by which browsers reach the web process; default: every name), TRIMTAB_LOG_LEVEL, and what
-auth.py and limits.py read.
+Required: DATABASE_URL (PostgreSQL, with the role that the service connects with), CELERY_BROKER_URL (Redis or
+RabbitMQ), TRIMTAB_SECRET_KEY, and a way to sign in: TRIMTAB_OIDC_ISSUER (Keycloak), or TRIMTAB_ADMIN_TOKEN or
+TRIMTAB_ADMIN_TOKEN_FILE. `migrate`, and nothing else, needs TRIMTAB_OWNER_DATABASE_URL (with the role that owns the
+tables) as well. Optional: TRIMTAB_ALLOWED_HOSTS (comma-separated names by which browsers reach the web process;
+default: every name), TRIMTAB_LOG_LEVEL, and what auth.py and limits.py read.
 """
 
 import os
@@ -13,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from service.config.settings.base import *
 
 _NEEDED = {
-    "DATABASE_URL": "PostgreSQL's address, such as postgresql://trimtab:password@database.example:5432/trimtab",
+    "DATABASE_URL": "PostgreSQL's address, such as postgresql://trimtab_service:password@database.example:5432/trimtab",
     "CELERY_BROKER_URL": "the broker's address, such as redis://broker.example:6379/0",
     "TRIMTAB_SECRET_KEY": "a long random text that signs sign-ins, the same for every process",
 }

@@ -12,3 +12,17 @@ TRIMTAB_HEARTBEAT_SECONDS = float(os.environ.get("TRIMTAB_HEARTBEAT_SECONDS", "5
 # A worker that is silent for so long is marked STALE; after the longer time its operation is computed again.
 TRIMTAB_OPERATION_STALE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_STALE_SECONDS", "10"))
 TRIMTAB_OPERATION_REQUEUE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_REQUEUE_SECONDS", "30"))
+
+# What a tenant may use unless the operator sets other limits for it (tenancy/limits.py says what each means). Meant to
+# stop accidents, not work.
+TRIMTAB_LIMITS = {
+    name: int(os.environ.get(f"TRIMTAB_LIMIT_{name.upper()}", default))
+    for name, default in {
+        "studies": 10_000,
+        "active_trials": 100_000,
+        "stored_trials": 20_000_000,
+        "log_bytes": 100 * 1024**3,
+        "suggestions_per_minute": 600_000,
+        "worker_seconds_per_day": 20 * 24 * 3600,
+    }.items()
+}

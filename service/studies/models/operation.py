@@ -56,6 +56,12 @@ class Operation(TenantOwned):
                 name="operation_unfinished",
                 condition=models.Q(state__in=[state.value for state in UNFINISHED]),
             ),
+            # What a tenant's turn with a worker begins with.
+            models.Index(
+                fields=["tenant", "created_at"],
+                name="operation_pending",
+                condition=models.Q(state=OperationState.PENDING.value),
+            ),
         ]
 
     def __str__(self) -> str:

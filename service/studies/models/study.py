@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from django.db import models
 from django.db.models.functions import Now
@@ -58,6 +60,8 @@ class Study(TenantOwned):
     changed: bool = False
     # Whether this change stops trials that agents run.
     stopping: bool = False
+    # For the audit trail: what this transaction changed, before and after.
+    noted: Mapping[str, tuple[Mapping[str, object] | None, Mapping[str, object] | None]] = MappingProxyType({})
 
     class Meta:
         constraints = [

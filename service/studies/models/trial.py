@@ -84,3 +84,7 @@ class TrialLog(TenantOwned):
     source = models.UUIDField()
     size = models.BigIntegerField(default=0)
     tail = models.BinaryField(default=b"")
+
+    class Meta:
+        # How much a tenant keeps is summed up now and then.
+        indexes = [models.Index(fields=["tenant"], name="log_of_tenant")]

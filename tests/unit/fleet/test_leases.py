@@ -342,7 +342,7 @@ def test_a_study_of_before_there_was_a_placement_goes_on_as_it_was(principal: Pr
     row = access.rows(Study, principal).get(name=name)
     del row.spec["execution"]["placement"]
     row.created_at -= timedelta(days=9)  # it is not remembered
-    row.save()
+    access.save(principal, row, "spec", "created_at")
     (grant,) = acquire(principal)
     assert (grant.placement.exclusive, grant.placement.spread) == (False, False)
 

@@ -65,11 +65,11 @@ def running(detail: OperationDetail) -> Iterator[None]:
 
 
 def row(detail: OperationDetail) -> Operation:
-    return access.system_rows(Operation).get(id=detail.operation.id)
+    return access.rows(Operation, Principal.system(detail.operation.tenant_id)).get(id=detail.operation.id)
 
 
 def silent_for(detail: OperationDetail, seconds: float, **more: Any) -> None:
-    access.system_rows(Operation).filter(id=detail.operation.id).update(
+    access.rows(Operation, Principal.system(detail.operation.tenant_id)).filter(id=detail.operation.id).update(
         heartbeat_at=Now() - timedelta(seconds=seconds), **more
     )
 
@@ -251,7 +251,7 @@ def test_a_worker_that_comes_back_before_another_took_over_is_welcome(principal:
 def test_an_operation_that_costs_three_workers_fails(principal: Principal, study: str) -> None:
     asked = suggest.suggest(principal, study)
     for attempt in (1, 2, 3):
-        access.system_rows(Operation).filter(id=asked.operation.id).update(
+        access.rows(Operation, principal).filter(id=asked.operation.id).update(
             state="RUNNING", attempt=attempt, worker="host/1", heartbeat_at=Now() - timedelta(seconds=40)
         )
         sweep.sweep()

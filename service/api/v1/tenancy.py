@@ -1,0 +1,130 @@
+"""The caller's tenant and, for operators, all of them, over REST."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.threads import stream
+from service.api.v1.serializers.tenancy import (
+    AuditPageQuery,
+    AuditPageSerializer,
+    AuditQuery,
+    ChangeTenantSerializer,
+    CreateTenantSerializer,
+    QuotaSerializer,
+    TenantListSerializer,
+    TenantSerializer,
+)
+from service.api.views import View
+from service.fleet.leases import LOG_TAIL_BYTES
+from service.pipeline.quotas import meter
+from service.tenancy import audit, export, tenants
+from service.tenancy.permissions import Action
+
+JSON_LINES = "application/x-ndjson"
+
+
+class AuditTrail(View):
+    """/audit"""
+
+    actions = {"GET": Action.AUDIT_READ}
+
+    @extend_schema(operation_id="listAuditEntries", parameters=[AuditPageQuery], responses=AuditPageSerializer)
+    def get(self, request: Request) -> Response:
+        """Who changed what in the tenant, the newest first."""
+        query = self.query(AuditPageQuery)
+        size, token = query.pop("page_size"), query.pop("page_token")
+        entries, following = audit.page(self.principal, audit.Filter(**query), size=size, token=token)
+        return Response(AuditPageSerializer({"entries": entries, "next_page_token": following}).data)
+
+
+class AuditExport(View):
+    """/audit/export"""
+
+    actions = {"GET": Action.AUDIT_READ}
+
+    @extend_schema(
+        operation_id="exportAudit", parameters=[AuditQuery], responses={(200, JSON_LINES): OpenApiTypes.BINARY}
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """The audit trail as JSON lines, the oldest entry first."""
+        found = audit.pages(self.principal, audit.Filter(**self.query(AuditQuery)))
+        return _download("audit.jsonl", (b"".join(map(_line, entries)) for entries in found))
+
+
+class TenantExport(View):
+    """/tenant/export"""
+
+    actions = {"GET": Action.TENANT_EXPORT}
+
+    @extend_schema(operation_id="exportTenant", responses={(200, JSON_LINES): OpenApiTypes.BINARY})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """All that the tenant has, as JSON lines; service/tenancy/export.py describes them."""
+        tenant = tenants.get(tenants.slug_of(self.principal.tenant_id))
+        return _download(f"{tenant.slug}.jsonl", export.lines(self.principal, tenant))
+
+
+class Quota(View):
+    """/quota"""
+
+    actions = {"GET": Action.QUOTA_READ}
+
+    @extend_schema(operation_id="getQuota", responses=QuotaSerializer)
+    def get(self, request: Request) -> Response:
+        """What the tenant may use, and what it does."""
+        limits, used = meter.usage(self.principal, LOG_TAIL_BYTES)
+        return Response(QuotaSerializer({"limits": limits, "used": used}).data)
+
+
+class TenantList(View):
+    """/tenants"""
+
+    actions = {"GET": Action.TENANT_MANAGE, "POST": Action.TENANT_MANAGE}
+
+    @extend_schema(operation_id="listTenants", responses=TenantListSerializer)
+    def get(self, request: Request) -> Response:
+        """All tenants of the installation, by slug."""
+        return Response(TenantListSerializer({"tenants": tenants.every()}).data)
+
+    @extend_schema(operation_id="createTenant", request=CreateTenantSerializer, responses={201: TenantSerializer})
+    def post(self, request: Request) -> Response:
+        """A new tenant."""
+        tenant = tenants.create(self.principal, **self.body(CreateTenantSerializer))
+        return Response(TenantSerializer(tenant).data, status=201)
+
+
+class TenantDetail(View):
+    """/tenants/SLUG"""
+
+    actions = {"GET": Action.TENANT_MANAGE, "PATCH": Action.TENANT_MANAGE}
+
+    @extend_schema(operation_id="getTenant", responses=TenantSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        """One tenant."""
+        return Response(TenantSerializer(tenants.get(slug)).data)
+
+    @extend_schema(operation_id="changeTenant", request=ChangeTenantSerializer, responses=TenantSerializer)
+    def patch(self, request: Request, slug: str) -> Response:
+        """Rename, limit, disable or enable a tenant. Deleting one is `trimtab-service tenants delete`."""
+        body = self.body(ChangeTenantSerializer)
+        tenant = tenants.change(
+            self.principal, slug, name=body.get("name"), disabled=body.get("disabled"), limits_=body.get("limits")
+        )
+        return Response(TenantSerializer(tenant).data)
+
+
+def _line(entry: Any) -> bytes:
+    return json.dumps(audit.as_json(entry), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _download(name: str, parts: Iterator[bytes]) -> StreamingHttpResponse:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return StreamingHttpResponse(stream(parts), content_type=JSON_LINES, headers=headers)

@@ -1,0 +1,206 @@
+"""`trimtab-service tenants`: what the operator of an installation does to its tenants.
+
+As `service.main`, it imports Django only when a command runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from service.tenancy.models import Tenant
+    from service.tenancy.principal import Principal
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The tenants of the installation. With --data-dir those of the service that `up` runs; without it those of the"
+    " database that the environment names, as for the other commands.",
+)
+
+DataDir = Annotated[
+    Path | None, typer.Option(help="Data folder of a service that `up` runs.", file_okay=False, show_default=False)
+]
+Slug = Annotated[str, typer.Argument(help="The tenant's short name.", show_default=False)]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=NUMBER, or NAME= for the installation's limit. May be given several times."),
+]
+
+
+@app.command("list", epilog="Example: trimtab-service tenants list --data-dir ./data")
+def list_tenants(data_dir: DataDir = None) -> None:
+    """Print all tenants, one a line: slug, name, and `disabled`."""
+    with _connected(data_dir):
+        from service.tenancy import tenants
+
+        for tenant in tenants.every():
+            print("\t".join([tenant.slug, tenant.name, "disabled" if tenant.disabled_at else ""]).rstrip())
+
+
+@app.command(epilog="Example: trimtab-service tenants create acme --name 'ACME Ltd'")
+def create(
+    slug: Slug, name: Annotated[str, typer.Option(help="For people to read.")] = "", data_dir: DataDir = None
+) -> None:
+    """Make a new tenant."""
+    with _connected(data_dir) as operator:
+        from service.tenancy import tenants
+
+        _show(tenants.create(operator, slug, name))
+
+
+@app.command(epilog="Example: trimtab-service tenants show acme")
+def show(slug: Slug, data_dir: DataDir = None) -> None:
+    """Print a tenant, its limits and what it uses, as JSON."""
+    with _connected(data_dir):
+        from service.tenancy import tenants
+
+        _show(tenants.get(slug))
+
+
+@app.command(epilog="Example: trimtab-service tenants limit acme --set studies=100 --set suggestions_per_minute=")
+def limit(slug: Slug, limits: Limit = None, data_dir: DataDir = None) -> None:
+    """Set what a tenant may use. `show` names the limits."""
+    with _connected(data_dir) as operator:
+        from service.tenancy import tenants
+
+        given: dict[str, int | None] = {}
+        for text in limits or []:
+            name, equals, value = text.partition("=")
+            if not equals or (value and not value.isdigit()):
+                raise typer.BadParameter(f"{text!r} is not of the form NAME=NUMBER or NAME=", param_hint="--set")
+            given[name] = int(value) if value else None
+        _show(tenants.change(operator, slug, limits_=given))
+
+
+@app.command(epilog="Example: trimtab-service tenants disable acme")
+def disable(slug: Slug, data_dir: DataDir = None) -> None:
+    """Let nobody of a tenant in any more, within seconds. Nothing is deleted."""
+    _set_disabled(slug, True, data_dir)
+
+
+@app.command(epilog="Example: trimtab-service tenants enable acme")
+def enable(slug: Slug, data_dir: DataDir = None) -> None:
+    """Let a tenant's people and machines in again."""
+    _set_disabled(slug, False, data_dir)
+
+
+@app.command(epilog="Example: trimtab-service tenants export acme --output acme.jsonl")
+def export(
+    slug: Slug,
+    output: Annotated[Path | None, typer.Option(help="File to write [default: standard output].")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write all that a tenant has as JSON lines; service/tenancy/export.py describes them."""
+    with _connected(data_dir):
+        from service.tenancy import export as exporting
+        from service.tenancy import tenants
+        from service.tenancy.principal import Principal
+
+        tenant = tenants.get(slug)
+        parts = exporting.lines(Principal.system(tenant.pk), tenant)
+        if output is None:
+            for part in parts:
+                sys.stdout.buffer.write(part)
+            return
+        unfinished = output.with_name(output.name + ".unfinished")
+        with unfinished.open("wb") as file:
+            file.writelines(parts)
+        unfinished.rename(output)
+
+
+@app.command(epilog="Example: trimtab-service tenants disable acme; trimtab-service tenants delete acme --yes")
+def delete(
+    slug: Slug,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Delete a disabled tenant with all that it has, its audit trail included. Needs the tables' owner.
+
+    Hosted, TRIMTAB_OWNER_DATABASE_URL must be set as for `migrate`.
+    """
+    if not yes:
+        typer.confirm(f"Delete tenant {slug!r} with all its studies, trials, agents and its audit trail?", abort=True)
+    with _connected(data_dir, as_owner=True) as operator:
+        from service.tenancy import deletion
+
+        for table, count in deletion.delete(operator, slug).items():
+            print(f"{table}\t{count}")
+
+
+def _set_disabled(slug: str, disabled: bool, data_dir: Path | None) -> None:
+    with _connected(data_dir) as operator:
+        from service.tenancy import tenants
+
+        _show(tenants.change(operator, slug, disabled=disabled))
+
+
+def _show(tenant: Tenant) -> None:
+    from service.fleet.leases import LOG_TAIL_BYTES
+    from service.pipeline.quotas import meter
+    from service.tenancy import tenants
+    from service.tenancy.principal import Principal
+
+    limits, used = meter.usage(Principal.system(tenant.pk), LOG_TAIL_BYTES)
+    shown: dict[str, Any] = {"slug": tenant.slug, **tenants.outline(tenant)}
+    shown["limits"] = {
+        name: {"limit": getattr(limits, name), "own": getattr(tenant, name) is not None, "used": used[name]}
+        for name in used
+    }
+    print(json.dumps(shown, indent=2))
+
+
+@contextmanager
+def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Principal]:
+    """Django, connected; who the audit trail says it was. An expected error ends the command with its words."""
+    if data_dir is None:
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "service.config.settings.hosted")
+        owner = os.environ.get("TRIMTAB_OWNER_DATABASE_URL", "")
+    else:
+        folder = data_dir.expanduser().resolve()
+        owner = _embedded(folder)
+    if as_owner:
+        if not owner:
+            _end("TRIMTAB_OWNER_DATABASE_URL must be set: only the tables' owner can delete the audit trail.")
+        os.environ["DATABASE_URL"] = owner
+    import django
+    from django.core.exceptions import ImproperlyConfigured
+
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        _end(str(error))
+    from service.core.errors import TrimtabError
+    from service.tenancy.principal import NO_TENANT, Principal, Role
+
+    try:
+        yield Principal(NO_TENANT, "operator", Role.OPERATOR, credential="command-line")
+    except TrimtabError as error:
+        _end(error.message)
+
+
+def _embedded(folder: Path) -> str:
+    """Make the environment that of the service which runs with this folder; the URL of its tables' owner."""
+    from service.embedded.postgres import OWNER, Postgres
+    from service.embedded.supervisor import DATABASE
+
+    try:
+        service = json.loads((folder / "service.json").read_text())
+    except FileNotFoundError:
+        _end(f"no service runs with the data folder {folder}")
+    os.environ["DJANGO_SETTINGS_MODULE"] = "service.config.settings.embedded"
+    os.environ["TRIMTAB_DATA_DIR"] = str(folder)
+    os.environ["DATABASE_URL"] = service["database_url"]
+    return Postgres(folder / "postgres").url(DATABASE, OWNER)
+
+
+def _end(message: str) -> Any:
+    print(f"trimtab-service: {message}", file=sys.stderr)
+    raise typer.Exit(1)

@@ -1,0 +1,251 @@
+"""What a tenant has used, against its limits (tenancy/limits.py), without a count for each ask.
+
+A process remembers what its tenants had used when it looked last, and adds what it gives them itself. It looks again
+when an eighth of what was left is used, or after a while; and always before it refuses, so that what was freed
+meanwhile counts. Several processes may so give a little more than the limit, never much.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+from uuid import uuid4
+
+from django.db import connection
+
+from service.core.errors import ResourceExhausted
+from service.studies.models import Study
+from service.tenancy import access
+from service.tenancy.limits import NAMES, Limits, of
+from service.tenancy.principal import Principal
+
+SUGGESTIONS = "suggestions"
+WORKER_SECONDS = "worker_seconds"
+LONGEST_SECONDS = 30.0
+SHARE = 8
+# PostgreSQL's name of the time that a rate is counted over, and its length.
+WINDOW, MINUTE = "minute", 60
+DAY = 24 * 3600
+
+# The sums are over a tenant's studies, which carry counters, and over what its processes wrote down of this minute and
+# day. `size` counts all that a trial has printed, of which the tail is kept.
+_LOOK = f"""
+SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM statement_timestamp())::float8,
+    (SELECT coalesce(sum(amount), 0) FROM tenancy_usage WHERE tenant_id = tenant.id AND kind = '{SUGGESTIONS}'
+        AND period = date_trunc(%s, statement_timestamp(), 'UTC') AND source <> %s),
+    (SELECT coalesce(sum(amount), 0) FROM tenancy_usage WHERE tenant_id = tenant.id AND kind = '{WORKER_SECONDS}'
+        AND period = date_trunc('day', statement_timestamp(), 'UTC')),
+    (SELECT coalesce(sum(requested_count + active_count), 0) FROM studies_study WHERE tenant_id = tenant.id),
+    (SELECT coalesce(sum(next_number - 1), 0) FROM studies_study WHERE tenant_id = tenant.id)
+FROM tenancy_tenant AS tenant WHERE tenant.id = %s
+"""
+_LOGS = "SELECT coalesce(sum(least(size, %s)), 0) FROM studies_triallog WHERE tenant_id = %s"
+# Minutes are of no use once they are over; days are kept for the tenant to look at.
+_WRITE = f"""
+WITH old AS (
+    DELETE FROM tenancy_usage WHERE tenant_id = %s AND period < statement_timestamp()
+        - CASE kind WHEN '{SUGGESTIONS}' THEN interval '25 hours' ELSE interval '90 days' END
+)
+INSERT INTO tenancy_usage (tenant_id, kind, period, source, amount)
+VALUES (%s, %s, date_trunc(%s, statement_timestamp(), 'UTC'), %s, %s)
+ON CONFLICT (tenant_id, kind, period, source) DO UPDATE SET amount = tenancy_usage.amount + excluded.amount
+"""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows of one tenant; nothing before the first look."""
+
+    limits: Limits = field(default_factory=lambda: of({}))
+    # When it looked, by this process's clock, and the database's clock less this one.
+    at: float = -LONGEST_SECONDS
+    offset: float = 0.0
+    minute: int = -1
+    # Suggestions of this minute: other processes', its own, and how many of these it has not written down.
+    others: float = 0.0
+    own: int = 0
+    unwritten: int = 0
+    worker_seconds: float = 0.0
+    active: int = 0
+    stored: int = 0
+    # How much it has given since it looked, and how much it may give before it looks again.
+    given: int = 0
+    credit: int = 0
+    logs: int | None = None
+    logs_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Meter:
+    """The tenants that a process serves."""
+
+    source: str = field(default_factory=lambda: f"{os.getpid()}-{uuid4().hex[:12]}")
+    _known: dict[int, _Known] = field(default_factory=dict)
+    _guard: Lock = field(default_factory=Lock)
+
+    def suggest(self, principal: Principal, count: int) -> None:
+        """Count suggestions that are asked for. Raises ResourceExhausted: `rate_limited`, or as `room_for_trials`."""
+        known = self._fresh(principal, count)
+        if self._over_rate(known, count):
+            known = self._look(principal)
+            if self._over_rate(known, count):
+                seconds = max(1, round(MINUTE - self._clock(known) % MINUTE + 0.5))
+                most = known.limits.suggestions_per_minute
+                raise ResourceExhausted(
+                    "rate_limited",
+                    f"The tenant may ask for {most} suggestions a minute; ask again in {seconds} s.",
+                    retryable=count <= most,
+                    quota="suggestions_per_minute",
+                    limit=most,
+                    retry_after_seconds=seconds,
+                )
+        self.room_for_trials(principal, count)
+        with self._guard:
+            known.own += count
+            known.unwritten += count
+
+    def room_for_trials(self, principal: Principal, count: int, *, active: bool = True) -> None:
+        """Count trials that are to be. Raises ResourceExhausted (`quota_exceeded`) where they would be too many."""
+        known = self._fresh(principal, count)
+        if self._too_many(known, count, active):
+            known = self._look(principal)
+            over = self._too_many(known, count, active)
+            if over:
+                raise _exceeded(over, getattr(known.limits, over), getattr(known, over.removesuffix("_trials")))
+        with self._guard:
+            known.given += count
+            known.stored += count
+            known.active += count if active else 0
+
+    def has_room(self, principal: Principal, count: int) -> bool:
+        """Whether a study on agents may have so many more trials."""
+        try:
+            self.room_for_trials(principal, count)
+        except ResourceExhausted:
+            return False
+        return True
+
+    def room_for_study(self, principal: Principal) -> None:
+        """Within the transaction that creates one. Raises ResourceExhausted (`quota_exceeded`)."""
+        # Two that create a study at the same moment come one after the other.
+        access.ask(principal, "SELECT pg_advisory_xact_lock(%s, 0)", (principal.tenant_id % 2**31,))
+        limit, count = self._look(principal).limits.studies, access.rows(Study, principal).count()
+        if count >= limit:
+            raise _exceeded("studies", limit, count)
+
+    def has_worker_time(self, principal: Principal) -> bool:
+        """Whether a worker may compute for the tenant today."""
+        known = self._fresh(principal, 0)
+        if known.worker_seconds >= known.limits.worker_seconds_per_day:
+            known = self._look(principal)
+        return known.worker_seconds < known.limits.worker_seconds_per_day
+
+    def worker_time(self, principal: Principal) -> None:
+        """Raises ResourceExhausted (`quota_exceeded`) unless `has_worker_time`."""
+        if not self.has_worker_time(principal):
+            known = self._fresh(principal, 0)
+            limit = known.limits.worker_seconds_per_day
+            error = _exceeded("worker_seconds_per_day", limit, round(known.worker_seconds))
+            error.data["retry_after_seconds"] = round(DAY - self._clock(known) % DAY)
+            raise error
+
+    def add_worker_seconds(self, principal: Principal, seconds: float) -> None:
+        """Write down what a worker has used."""
+        self._write(principal, WORKER_SECONDS, "day", seconds)
+        known = self._known.get(principal.tenant_id)
+        if known is not None:
+            known.worker_seconds += seconds
+
+    def room_for_log(self, principal: Principal, count: int, kept: int) -> bool:
+        """Whether so many bytes more of logs may be kept; of each trial's at most `kept` are."""
+        known = self._fresh(principal, 0)
+        now = time.monotonic()
+        over = known.logs is None or known.logs + count > known.limits.log_bytes
+        if (over or now - known.logs_at > LONGEST_SECONDS) and now - known.logs_at > 1:
+            ((found,),) = access.ask(principal, _LOGS, (kept, principal.tenant_id))
+            known.logs, known.logs_at = int(found), now
+        if (known.logs or 0) + count > known.limits.log_bytes:
+            return False
+        known.logs = (known.logs or 0) + count
+        return True
+
+    def usage(self, principal: Principal, kept: int) -> tuple[Limits, dict[str, float]]:
+        """The tenant's limits and what it uses now."""
+        known = self._look(principal)
+        ((logs,),) = access.ask(principal, _LOGS, (kept, principal.tenant_id))
+        return known.limits, {
+            "studies": access.rows(Study, principal).count(),
+            "active_trials": known.active,
+            "stored_trials": known.stored,
+            "log_bytes": int(logs),
+            "suggestions_per_minute": known.others + known.own,
+            "worker_seconds_per_day": known.worker_seconds,
+        }
+
+    def forget(self) -> None:
+        """Look anew at every tenant."""
+        self._known.clear()
+
+    def _fresh(self, principal: Principal, count: int) -> _Known:
+        known = self._known.get(principal.tenant_id)
+        if known is None or known.given + count > known.credit or time.monotonic() - known.at > LONGEST_SECONDS:
+            return self._look(principal)
+        return known if int(self._clock(known) // MINUTE) == known.minute else self._look(principal)
+
+    def _look(self, principal: Principal) -> _Known:
+        """Write down what was counted, and see what all processes have."""
+        known = self._known.setdefault(principal.tenant_id, _Known())
+        # Inside of a transaction the row that is written would hold others up.
+        if known.unwritten and not connection.in_atomic_block:
+            with self._guard:
+                unwritten, known.unwritten = known.unwritten, 0
+            if int(self._clock(known) // MINUTE) == known.minute:
+                self._write(principal, SUGGESTIONS, WINDOW, unwritten)
+        looked = access.ask(principal, _LOOK, (WINDOW, self.source, principal.tenant_id))
+        ((*own_limits, epoch, others, seconds, active, stored),) = looked
+        with self._guard:
+            known.limits = limits = of(dict(zip(NAMES, own_limits, strict=True)))
+            known.at = time.monotonic()
+            known.offset = epoch - known.at
+            minute = int(epoch // MINUTE)
+            if minute != known.minute:
+                known.minute, known.own, known.unwritten = minute, 0, 0
+            known.others, known.worker_seconds = float(others), float(seconds)
+            known.active, known.stored = int(active), int(stored)
+            left = min(
+                limits.suggestions_per_minute - known.others - known.own,
+                limits.active_trials - known.active,
+                limits.stored_trials - known.stored,
+            )
+            known.given, known.credit = 0, max(1, int(left) // SHARE)
+        return known
+
+    def _write(self, principal: Principal, kind: str, period: str, amount: float) -> None:
+        tenant_id = principal.tenant_id
+        access.ask(principal, _WRITE + " RETURNING 1", (tenant_id, tenant_id, kind, period, self.source, amount))
+
+    def _clock(self, known: _Known) -> float:
+        return time.monotonic() + known.offset
+
+    def _over_rate(self, known: _Known, count: int) -> bool:
+        return known.others + known.own + count > known.limits.suggestions_per_minute
+
+    def _too_many(self, known: _Known, count: int, active: bool) -> str:
+        if active and known.active + count > known.limits.active_trials:
+            return "active_trials"
+        return "stored_trials" if known.stored + count > known.limits.stored_trials else ""
+
+
+def _exceeded(quota: str, limit: float, used: float) -> ResourceExhausted:
+    return ResourceExhausted(
+        "quota_exceeded",
+        f"The tenant may have {limit} of {quota.replace('_', ' ')} and has {used}. Its operator can raise the limit.",
+        quota=quota,
+        limit=limit,
+        used=used,
+    )
+
+
+meter = Meter()

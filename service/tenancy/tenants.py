@@ -1,0 +1,139 @@
+"""The tenants of the installation: found, created, limited and disabled.
+
+The table of tenants belongs to no tenant, so no policy hides it: everything here is either the lookup of one's own
+tenant or an operator's (`Action.TENANT_MANAGE`). Deleting takes the tables' owner: deletion.py.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from django.db import DEFAULT_DB_ALIAS, IntegrityError
+from django.db.models.functions import Now
+
+from service.core.errors import AlreadyExists, Forbidden, InvalidInput, NotFound
+from service.tenancy import access, audit, limits
+from service.tenancy.models import Tenant
+from service.tenancy.principal import NO_TENANT, Principal
+
+# So long a process may let somebody in after the tenant was disabled.
+TRUST_SECONDS = 5.0
+_SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_open: dict[int, float] = {}
+
+
+def find(slug: str) -> int:
+    """The id of a tenant by its slug. Raises Tenant.DoesNotExist."""
+    return Tenant._default_manager.values_list("id", flat=True).get(slug=slug)
+
+
+@lru_cache(maxsize=10_000)
+def slug_of(tenant_id: int) -> str:
+    """The slug of a tenant, which never changes. Raises Tenant.DoesNotExist."""
+    return Tenant._default_manager.values_list("slug", flat=True).get(pk=tenant_id)
+
+
+def expect_open(tenant_id: int) -> None:
+    """Raises Forbidden (`tenant_disabled`) where the operator has disabled a tenant, or deleted it."""
+    now = time.monotonic()
+    if tenant_id == NO_TENANT or now < _open.get(tenant_id, 0.0):
+        return
+    if not Tenant._default_manager.filter(pk=tenant_id, disabled_at=None).exists():
+        raise Forbidden("tenant_disabled", "The operator of this installation has disabled your tenant.")
+    _open[tenant_id] = now + TRUST_SECONDS
+
+
+def serve(tenant_id: int) -> None:
+    """Note that a worker computes for a tenant: its next turn comes after everybody else's."""
+    Tenant._default_manager.filter(pk=tenant_id).update(served_at=Now())
+
+
+def every() -> list[Tenant]:
+    """All tenants, by slug."""
+    return list(Tenant._default_manager.order_by("slug"))
+
+
+def get(slug: str) -> Tenant:
+    """A tenant by its slug. Raises NotFound."""
+    found = Tenant._default_manager.filter(slug=slug).first()
+    if found is None:
+        raise NotFound("tenant_not_found", f"There is no tenant {slug!r}.")
+    return found
+
+
+def create(principal: Principal, slug: str, name: str = "") -> Tenant:
+    """A new tenant. Raises InvalidInput, AlreadyExists (`tenant_exists`)."""
+    if not _SLUG.fullmatch(slug):
+        raise InvalidInput("slug", slug, "1 to 63 of a-z, 0-9 and -, the first and the last no -")
+    _check_name(name)
+    try:
+        with access.work(principal):
+            tenant = Tenant._default_manager.create(slug=slug, name=name)
+            _record(principal, tenant, "tenant.create", None)
+    except IntegrityError:
+        raise AlreadyExists("tenant_exists", f"There is a tenant {slug!r} already.") from None
+    return get(slug)
+
+
+def change(
+    principal: Principal,
+    slug: str,
+    *,
+    name: str | None = None,
+    disabled: bool | None = None,
+    limits_: Mapping[str, int | None] | None = None,
+) -> Tenant:
+    """Change what is given; a limit of None goes back to the installation's. Raises InvalidInput, NotFound."""
+    limits.check(limits_ or {})
+    if name is not None:
+        _check_name(name)
+    with access.work(principal):
+        tenant = Tenant._default_manager.select_for_update(no_key=True).filter(slug=slug).first()
+        if tenant is None:
+            raise NotFound("tenant_not_found", f"There is no tenant {slug!r}.")
+        before = outline(tenant)
+        changed = dict(limits_ or {})
+        for limit, value in changed.items():
+            setattr(tenant, limit, value)
+        if name is not None:
+            tenant.name = name
+        if disabled is not None and disabled != (tenant.disabled_at is not None):
+            Tenant._default_manager.filter(pk=tenant.pk).update(disabled_at=Now() if disabled else None)
+            tenant.refresh_from_db(fields=["disabled_at"])
+        Tenant._default_manager.filter(pk=tenant.pk).update(name=tenant.name, **changed)
+        if outline(tenant) != before:
+            _record(principal, tenant, "tenant.change", before)
+    _open.pop(tenant.pk, None)
+    return tenant
+
+
+def lock(tenant: Tenant) -> None:
+    """Until the end of the transaction nobody inserts a row of this tenant."""
+    Tenant._default_manager.select_for_update().get(pk=tenant.pk)
+
+
+def remove(tenant: Tenant) -> None:
+    """Delete a tenant that has no rows any more, as the tables' owner."""
+    # Django's own deletion would look at every table that refers to it.
+    Tenant._default_manager.filter(pk=tenant.pk)._raw_delete(DEFAULT_DB_ALIAS)
+
+
+def outline(tenant: Tenant) -> dict[str, object]:
+    """What the audit trail shows of a tenant."""
+    own = {name: getattr(tenant, name) for name in limits.NAMES}
+    return {"name": tenant.name, "disabled": tenant.disabled_at is not None, "limits": own}
+
+
+def _record(principal: Principal, tenant: Tenant, action: str, before: Mapping[str, object] | None) -> None:
+    # In the trail of the tenant that it happens to, whose administrators are to know.
+    there = replace(principal, tenant_id=tenant.pk)
+    audit.record(there, action, f"tenant/{tenant.slug}", before=before, after=outline(tenant))
+
+
+def _check_name(name: str) -> None:
+    if len(name) > 200 or "\0" in name:
+        raise InvalidInput("name", name, "at most 200 characters")

@@ -1,0 +1,89 @@
+"""A tenant with something in every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from uuid import uuid4
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from service.embedded.postgres import OWNER
+from service.fleet import agents, leases
+from service.identity import enrolment, revocations, tokens
+from service.identity.models import LoginCode
+from service.pipeline import report, studies, suggest
+from service.pipeline.models import DesignerState
+from service.pipeline.quotas import meter
+from service.studies import selectors
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from tests.factories.domain import make_component, make_execution, make_principal, make_spec
+
+STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-agent", "victim-secret"
+
+
+@dataclass(frozen=True)
+class Furnished:
+    """Its administrator, and what it has."""
+
+    principal: Principal
+    operation: str
+    lease: str
+    token: str
+
+    @property
+    def words(self) -> set[str]:
+        """What no answer to a stranger may have in it."""
+        return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease, self.token}
+
+
+def register_agent(principal: Principal, agent_id: str) -> None:
+    """An agent with the component of `make_execution`."""
+    agents.register(
+        principal,
+        agent_id=agent_id,
+        name=agent_id,
+        version="1",
+        slots=1,
+        labels={"secret": f"{agent_id}-label"},
+        components=[make_component(description="")],
+        session_id="s",
+    )
+
+
+def furnish() -> Furnished:
+    """A new tenant with studies, trials, an agent at work, tokens, and so on."""
+    principal = make_principal()
+    studies.create_study(principal, STUDY, make_spec())
+    detail = suggest.suggest(principal, STUDY, count=2, client_id=SECRET)
+    report.report_measurement(principal, STUDY, 1, step=1, metrics={"seconds": 1.0})
+    studies.create_study(principal, ON_AGENTS, make_spec(execution=make_execution()))
+    register_agent(principal, AGENT)
+    (grant,) = leases.acquire(principal, agent_id=AGENT, count=1, held=[])
+    leases.append_log(principal, agent_id=AGENT, lease=grant.lease, offset=0, data=SECRET.encode())
+    token, _ = tokens.create(principal, name=SECRET, scopes=["read"], study=STUDY)
+    _, enrolment_token = enrolment.create(principal)
+    digest = sha256(uuid4().bytes).hexdigest()
+    enrolment.enrol(enrolment_token, agent_id=AGENT, credential_digest=digest)
+    revocations.revoke_person(principal, "victim-person")
+    access.add(principal, LoginCode(digest=digest, actor=SECRET, expires_at=Now()))
+    access.add(principal, DesignerState(study=selectors.get_study(principal, STUDY), state={"secret": SECRET}))
+    meter.add_worker_seconds(principal, 1.0)
+    return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk))
+
+
+@contextmanager
+def as_owner() -> Iterator[None]:
+    """This thread connects as the tables' owner, whom no policy holds for."""
+    connection.close()
+    role = connection.settings_dict["USER"]
+    connection.settings_dict["USER"] = OWNER
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["USER"] = role

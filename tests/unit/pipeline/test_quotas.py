@@ -1,0 +1,269 @@
+"""Limits of a tenant, and the turns that tenants take with the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from service.core.errors import InvalidInput, ResourceExhausted
+from service.fleet import agents, leases
+from service.pipeline import compute, enqueue, quotas, report, studies, suggest, sweep
+from service.pipeline.quotas import Meter
+from service.studies import selectors
+from service.studies.models import Operation, TrialLog
+from service.tenancy import access, tenants
+from service.tenancy.principal import Principal, Role
+from tests.factories.domain import make_component, make_execution, make_principal, make_spec, study_name
+
+Limit = Callable[..., None]
+OPERATOR = Principal(0, "operator", Role.OPERATOR)
+
+
+@pytest.fixture(autouse=True)
+def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
+    """One that knows nothing of other tests, and to which a minute is as long as a day."""
+    new = Meter()
+    for user in (suggest, studies, report, enqueue, compute, leases, quotas):
+        monkeypatch.setattr(user, "meter", new)
+    from service.pipeline import topup
+
+    monkeypatch.setattr(topup, "meter", new)
+    monkeypatch.setattr(quotas, "WINDOW", "day")
+    monkeypatch.setattr(quotas, "MINUTE", quotas.DAY)
+    return new
+
+
+@pytest.fixture
+def limit(principal: Principal, meter: Meter) -> Limit:
+    def set_limits(**limits: int | None) -> None:
+        tenants.change(OPERATOR, tenants.slug_of(principal.tenant_id), limits_=limits)
+        meter.forget()
+
+    return set_limits
+
+
+def create(principal: Principal, **changes: Any) -> str:
+    return studies.create_study(principal, study_name(), make_spec(**changes)).name
+
+
+def refused(code: str, quota: str, work: Callable[[], object]) -> ResourceExhausted:
+    with pytest.raises(ResourceExhausted) as caught:
+        work()
+    assert (caught.value.code, caught.value.data["quota"]) == (code, quota)
+    return caught.value
+
+
+def test_studies(principal: Principal, limit: Limit) -> None:
+    limit(studies=2)
+    names = [create(principal), create(principal)]
+    refused("quota_exceeded", "studies", lambda: create(principal))
+    assert create(make_principal())
+    studies.delete_study(principal, names[0])
+    create(principal)
+    limit(studies=None)
+    create(principal)
+
+
+def test_active_trials(principal: Principal, limit: Limit) -> None:
+    limit(active_trials=5)
+    study, other = create(principal), create(principal)
+    asked = suggest.suggest(principal, study, count=3)
+    assert suggest.suggest(principal, other, count=2).trials
+    for work in (
+        lambda: suggest.suggest(principal, other, count=1),
+        lambda: enqueue.enqueue_trials(principal, other, params={"x": 0.5, "n": 2}),
+    ):
+        error = refused("quota_exceeded", "active_trials", work)
+        assert (error.data["limit"], error.data["used"], error.retryable) == (5, 5, False)
+    report.complete_trial(principal, study, asked.trials[0].number, metrics={"seconds": 1})
+    assert suggest.suggest(principal, other).trials
+    # One's own measurements are no active trials.
+    report.add_trial(principal, other, params={"x": 0.5, "n": 2}, metrics={"seconds": 1})
+
+
+def test_stored_trials(principal: Principal, limit: Limit) -> None:
+    limit(stored_trials=2)
+    study = create(principal)
+    (trial,) = suggest.suggest(principal, study).trials
+    report.complete_trial(principal, study, trial.number, metrics={"seconds": 1})
+    report.add_trial(principal, study, params={"x": 0.5, "n": 2}, metrics={"seconds": 1})
+    refused("quota_exceeded", "stored_trials", lambda: suggest.suggest(principal, study))
+    add: Any = {"params": {"x": 0.25, "n": 2}, "metrics": {"seconds": 1}}
+    refused("quota_exceeded", "stored_trials", lambda: report.add_trial(principal, study, **add))
+
+
+def test_suggestions_per_minute(principal: Principal, limit: Limit) -> None:
+    limit(suggestions_per_minute=10)
+    study = create(principal)
+    first = suggest.suggest(principal, study, count=9, request_id="first")
+    error = refused("rate_limited", "suggestions_per_minute", lambda: suggest.suggest(principal, study, count=2))
+    assert error.retryable
+    assert 1 <= int(str(error.data["retry_after_seconds"])) <= quotas.MINUTE + 1
+    suggest.suggest(principal, study)
+    refused("rate_limited", "suggestions_per_minute", lambda: suggest.suggest(principal, study))
+    # What was answered before is answered again.
+    again = suggest.suggest(principal, study, count=9, request_id="first")
+    assert again.operation.id == first.operation.id
+    # What no minute would ever allow is not worth trying again.
+    assert not refused(
+        "rate_limited", "suggestions_per_minute", lambda: suggest.suggest(principal, study, count=11)
+    ).retryable
+
+
+def test_processes_count_together(principal: Principal, limit: Limit, meter: Meter) -> None:
+    limit(suggestions_per_minute=100)
+    others = Meter()
+    given = 0
+    with suppress(ResourceExhausted):
+        while given < 200:
+            for one in (meter, others):
+                one.suggest(principal, 1)
+                given += 1
+    # Each may give an eighth of what was left when it looked last, without knowing of the other.
+    assert 100 <= given <= 100 + 100 // quotas.SHARE
+
+
+def test_a_minute_that_is_over_counts_no_more(principal: Principal, limit: Limit, meter: Meter) -> None:
+    limit(suggestions_per_minute=10)
+    meter.suggest(principal, 10)
+    with pytest.raises(ResourceExhausted):
+        meter.suggest(principal, 1)
+    access.ask(principal, "UPDATE tenancy_usage SET period = period - interval '1 day' RETURNING 1", ())
+    meter._known[principal.tenant_id].minute -= 1
+    meter.suggest(principal, 10)
+    with pytest.raises(ResourceExhausted):
+        meter.suggest(principal, 1)
+
+
+def test_far_from_the_limit_no_ask_looks(
+    principal: Principal, meter: Meter, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    meter.suggest(principal, 1)
+    with django_assert_num_queries(0):
+        for _ in range(1000):
+            meter.suggest(principal, 1)
+
+
+def test_what_was_used_is_shown_and_old_counts_go(principal: Principal, limit: Limit, meter: Meter) -> None:
+    limit(suggestions_per_minute=16)
+    study = create(principal)
+    suggest.suggest(principal, study, count=3)
+    suggest.suggest(principal, study, count=2)
+    meter.add_worker_seconds(principal, 1.5)
+    meter.add_worker_seconds(principal, 1.0)
+    limits, used = meter.usage(principal, 1000)
+    assert limits.suggestions_per_minute == 16
+    assert used == {
+        "studies": 1,
+        "active_trials": 5,
+        "stored_trials": 5,
+        "log_bytes": 0,
+        "suggestions_per_minute": 5,
+        "worker_seconds_per_day": 2.5,
+    }
+    access.ask(principal, "UPDATE tenancy_usage SET period = period - interval '91 days' RETURNING 1", ())
+    meter.add_worker_seconds(principal, 1.0)
+    kept = access.ask(principal, "SELECT kind, amount FROM tenancy_usage", ())
+    assert kept == [("worker_seconds", 1.0)]
+
+
+def test_worker_time(principal: Principal, limit: Limit, meter: Meter) -> None:
+    costly = create(principal, algorithm={"name": "gp"})
+    suggest.suggest(principal, costly, count=2)
+    compute.compute_next()
+    used = meter.usage(principal, 0)[1]["worker_seconds_per_day"]
+    assert used > 0
+    limit(worker_seconds_per_day=0)
+    error = refused("quota_exceeded", "worker_seconds_per_day", lambda: suggest.suggest(principal, costly))
+    assert 0 < int(str(error.data["retry_after_seconds"])) <= 24 * 3600
+    # Cheap designers need no worker; a study on agents waits.
+    assert suggest.suggest(principal, create(principal)).trials
+    on_agents = create(principal, algorithm={"name": "gp"}, execution=make_execution())
+    found = access.rows(Operation, principal).filter(for_agents=True)
+    assert not found.exists()
+    limit(worker_seconds_per_day=None)
+    sweep.top_up_hungry_studies()
+    assert found.filter(study__name=on_agents).count() == 1
+
+
+def test_log_bytes(principal: Principal, limit: Limit) -> None:
+    limit(log_bytes=100)
+    create(principal, execution=make_execution())
+    agents.register(
+        principal,
+        agent_id="a",
+        name="a",
+        version="1",
+        slots=1,
+        labels={},
+        components=[make_component()],
+        session_id="s",
+    )
+    (grant,) = leases.acquire(principal, agent_id="a", count=1, held=[])
+
+    def append(offset: int, data: bytes) -> int:
+        return leases.append_log(principal, agent_id="a", lease=grant.lease, offset=offset, data=data)
+
+    assert append(0, b"x" * 90) == 90
+    # The agent goes on; what is too much is not kept.
+    assert append(90, b"y" * 20) == 110
+    log = access.rows(TrialLog, principal).get()
+    assert (bytes(log.tail), log.size) == (b"x" * 90, 110)
+
+
+def test_a_study_on_agents_waits_for_room(principal: Principal, limit: Limit) -> None:
+    limit(active_trials=0)
+    name = create(principal, execution=make_execution())
+    assert selectors.get_study(principal, name).open_count == 0
+    limit(active_trials=None)
+    sweep.sweep()
+    assert selectors.get_study(principal, name).open_count == 2
+
+
+@pytest.mark.parametrize(("name", "value"), [("studies", -1), ("studies", True), ("cores", 1), ("log_bytes", 2**63)])
+def test_limits_are_checked(principal: Principal, limit: Limit, name: str, value: int) -> None:
+    with pytest.raises(InvalidInput, match=f"limits.{name}"):
+        limit(**{name: value})
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tenants whose operations a worker computed, in order."""
+    order: list[int] = []
+    finish = compute._finish
+
+    def note(claim: compute.Claim) -> None:
+        order.append(claim.principal.tenant_id)
+        finish(claim)
+
+    monkeypatch.setattr(compute, "_finish", note)
+    return order
+
+
+def test_tenants_take_turns_with_the_workers(principal: Principal, served: list[int]) -> None:
+    busy, patient = principal, make_principal()
+    cheap = {"algorithm": {"name": "tpe"}}
+    busy_studies = [create(busy, **cheap) for _ in range(4)]
+    for study in busy_studies:
+        for _ in range(5):
+            with access.work(busy):
+                row = selectors.get_study(busy, study)
+                access.add(busy, Operation(study=row, count=1))
+    with access.work(patient):
+        access.add(patient, Operation(study=selectors.get_study(patient, create(patient, **cheap)), count=1))
+    for _ in range(4):
+        compute.compute_next()
+    assert sorted(served[:2]) == sorted([busy.tenant_id, patient.tenant_id])
+    assert served.count(patient.tenant_id) == 1
+    late = make_principal()
+    with access.work(late):
+        access.add(late, Operation(study=selectors.get_study(late, create(late, **cheap)), count=1))
+    compute.compute_next()
+    assert served[-1] == late.tenant_id
+    while access.rows(Operation, busy).filter(state="PENDING").exists():
+        compute.compute_next()
+    assert served.count(busy.tenant_id) == 20
+    assert not access.across("next_operations", 10)
