@@ -32,7 +32,7 @@ from service.pipeline.quotas import meter
 from service.pipeline.supply import add, note_exhausted, supply
 from service.studies import actions
 from service.studies.models import Operation, Study, Trial
-from service.studies.models.operation import UNFINISHED
+from service.studies.models.operation import COMPUTING, UNFINISHED
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tuner.recommendation import Recommendation
@@ -126,13 +126,10 @@ def _finish(claim: Claim) -> None:
 
 def next_due(principal: Principal, study_id: int) -> Operation | None:
     """The operation of a study whose turn it is; None while one is being computed."""
-    first: Operation | None = None
-    for operation in access.rows(Operation, principal).filter(study_id=study_id, state__in=UNFINISHED):
-        if operation.state != OperationState.PENDING:
-            return None
-        if first is None or (operation.created_at, operation.id) < (first.created_at, first.id):
-            first = operation
-    return first
+    operations = access.rows(Operation, principal).filter(study_id=study_id)
+    if operations.filter(state__in=COMPUTING).exists():
+        return None
+    return operations.filter(state=OperationState.PENDING).order_by("created_at", "id").first()
 
 
 def _claim(operation_id: UUID) -> Claim | None:

@@ -13,7 +13,8 @@ from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
 
-UNFINISHED = (OperationState.PENDING, OperationState.RUNNING, OperationState.STALE)
+COMPUTING = (OperationState.RUNNING, OperationState.STALE)
+UNFINISHED = (OperationState.PENDING, *COMPUTING)
 
 
 class Operation(TenantOwned):
@@ -56,11 +57,17 @@ class Operation(TenantOwned):
                 name="operation_unfinished",
                 condition=models.Q(state__in=[state.value for state in UNFINISHED]),
             ),
-            # What a tenant's turn with a worker begins with.
+            # Each study's first, of all tenants: whose turn it is with a worker.
             models.Index(
-                fields=["tenant", "created_at"],
-                name="operation_pending",
+                fields=["tenant", "study", "created_at", "id"],
+                name="operation_first",
                 condition=models.Q(state=OperationState.PENDING.value),
+            ),
+            # Those behind which a study's others wait.
+            models.Index(
+                fields=["study"],
+                name="operation_computing",
+                condition=models.Q(state__in=[state.value for state in COMPUTING]),
             ),
         ]
 

@@ -267,3 +267,26 @@ def test_tenants_take_turns_with_the_workers(principal: Principal, served: list[
         compute.compute_next()
     assert served.count(busy.tenant_id) == 20
     assert not access.across("next_operations", 10)
+
+
+def test_ten_thousand_that_wait_hold_nobody_up(principal: Principal, served: list[int]) -> None:
+    busy, patient = principal, make_principal()
+    cheap = {"algorithm": {"name": "tpe"}}
+    study = selectors.get_study(busy, create(busy, **cheap))
+    for state, count in (("RUNNING", 1), ("PENDING", 9_999)):
+        access.ask(
+            busy,
+            "INSERT INTO studies_operation (tenant_id, study_id, id, count, fixed, client_id, for_agents, state,"
+            " trial_numbers, exhausted, attempt, worker, error_code, error_message)"
+            " SELECT %s, %s, gen_random_uuid(), 1, '{}', '', false, %s, '{}', false, 0, '', '', ''"
+            " FROM generate_series(1, %s) RETURNING 1",
+            (busy.tenant_id, study.pk, state, count),
+        )
+    # While one of them is computed the others of its study wait, and no worker has to go through them.
+    assert access.across("next_operations", 10) == []
+    sweep.enqueue_forgotten()
+    access.rows(Operation, busy).filter(state="RUNNING").update(state="FAILED")
+    compute.compute_next()
+    access.add(patient, Operation(study=selectors.get_study(patient, create(patient, **cheap)), count=1))
+    compute.compute_next()
+    assert served == [busy.tenant_id, patient.tenant_id]
