@@ -30,6 +30,8 @@ class ApiToken(TenantOwned):
     # The secret's first characters.
     hint = models.CharField(max_length=16)
     owner = models.CharField(max_length=200)
+    # The owner as the identity provider knows him; "" for the local administrator.
+    subject = models.CharField(max_length=200, blank=True, db_default="")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
     scopes = ExactJSONField(default=list)
     study = models.CharField(max_length=200, null=True)  # noqa: DJ001 - None is "every study", and no study is called ""
@@ -50,6 +52,22 @@ class ApiToken(TenantOwned):
 
     def __str__(self) -> str:
         return self.hint
+
+
+class Membership(TenantOwned):
+    """The role that a person was last seen with in the tenant, in a token that was made at `as_of`."""
+
+    subject = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    # "" for one who is a member no more.
+    role = models.CharField(max_length=16, blank=True, choices=[(role.value, role.value) for role in Role])
+    as_of = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["subject", "tenant"], name="membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.role}"
 
 
 class Enrolment(TenantOwned):

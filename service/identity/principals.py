@@ -11,7 +11,7 @@ from django.conf import settings
 
 from service.core.errors import Forbidden, Unauthenticated
 from service.identity import administrator as local
-from service.identity import enrolment, oidc, revocations, secret, sessions, tokens
+from service.identity import enrolment, memberships, oidc, revocations, secret, sessions, tokens
 from service.identity.oidc import Identity, Proof
 from service.tenancy.models import DEFAULT_TENANT, Tenant
 from service.tenancy.principal import NO_TENANT, Principal, Role
@@ -90,6 +90,7 @@ def identify(token: str, tenant: str = "") -> tuple[Principal, Proof | None]:
     if verifier is None or token.count(".") != 2:
         raise Unauthenticated("invalid_token", "The token is not valid for this service.")
     identity = verifier.verify(token)
+    memberships.note(identity)
     principal = _of_identity(identity, tenant)
     _check(principal, identity.proof)
     return principal, identity.proof
@@ -153,10 +154,10 @@ def _of_identity(identity: Identity, wanted: str) -> Principal:
     if not tenants:
         if role is None:
             raise Forbidden("no_tenant", f"{proof.name} is a member of no tenant.")
-        return Principal(NO_TENANT, proof.name, role, credential=credential)
+        return Principal(NO_TENANT, proof.name, role, credential=credential, subject=proof.subject)
     name = wanted or next(iter(tenants))
     try:
         number = find(name)
     except Tenant.DoesNotExist:
         raise Forbidden("unknown_tenant", f"This service has no tenant {name!r}.", tenant=name) from None
-    return Principal(number, proof.name, role or tenants[name], credential=credential)
+    return Principal(number, proof.name, role or tenants[name], credential=credential, subject=proof.subject)

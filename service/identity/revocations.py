@@ -29,7 +29,8 @@ def revoke_person(principal: Principal, person: str) -> int:
     check_identifier("person", person, 200, required=True)
     with access.work(principal):
         _put(principal, Revocation.Kind.PERSON, person)
-        tokens = access.rows(ApiToken, principal).filter(owner=person, revoked_at=None).update(revoked_at=Now())
+        owned = access.rows(ApiToken, principal).filter(Q(owner=person) | Q(subject=person), revoked_at=None)
+        tokens = owned.update(revoked_at=Now())
         audit.record(principal, "access.revoke", f"person/{person}", {"tokens": tokens})
     return tokens
 

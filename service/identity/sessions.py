@@ -42,12 +42,13 @@ def read(cookie: str) -> tuple[Principal, Proof | None]:
     # A cookie of an earlier version has no role.
     if "role" not in data:
         raise over
-    principal = Principal(data["tenant"], data["actor"], Role(data["role"]), credential="session")
-    if "proof" not in data:
+    proof = Proof(**data["proof"]) if "proof" in data else None
+    subject = "" if proof is None else proof.subject
+    principal = Principal(data["tenant"], data["actor"], Role(data["role"]), credential="session", subject=subject)
+    if proof is None:
         if data["token"] != administrator.fingerprint():
             raise over
         return principal, None
-    proof = Proof(**data["proof"])
     if proof.expires_at + settings.TRIMTAB_OIDC_LEEWAY_SECONDS < time.time():
         raise over
     return principal, proof

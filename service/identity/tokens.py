@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, Unauthenticated
-from service.identity import secret
+from service.identity import memberships, secret
 from service.identity.lookup import tenant_of
 from service.identity.models import ApiToken
 from service.studies import selectors
@@ -55,6 +55,7 @@ def create(
         digest=secret.digest(text),
         hint=secret.hint(text),
         owner=principal.actor,
+        subject=principal.subject,
         role=principal.role,
         scopes=chosen,
         study=study,
@@ -103,21 +104,26 @@ def revoke(principal: Principal, token: str) -> None:
 
 
 def find(text: str) -> Principal:
-    """The principal of a token's secret, which was just used. Raises Unauthenticated."""
+    """The principal of a token's secret, which was just used: with the role of its making, or what the owner has left.
+
+    Raises Unauthenticated.
+    """
     digest = secret.digest(text)
     tenant = tenant_of(digest)
     if tenant is not None:
         system = Principal.system(tenant)
         token = _live(system).filter(digest=digest).first()
         if token is not None:
+            role = memberships.lesser(system, token.subject, Role(token.role))
             _note_use(system, token)
             return Principal(
                 tenant,
                 token.owner,
-                Role(token.role),
+                role,
                 frozenset(Scope(scope) for scope in token.scopes),
                 token.study,
                 credential=f"token:{token.hint}",
+                subject=token.subject,
             )
     raise Unauthenticated("invalid_token", "The token has expired, was revoked, or never was one of this service.")
 

@@ -38,7 +38,7 @@ class Principal:
 
     `actor` is who it is, `credential` by which means that is known (`session`, `token:trm_ab12`) and `address` from
     where the call came: the audit trail shows all three. `study` is the name of the only study that an API token is
-    good for; None stands for all of them.
+    good for; None stands for all of them. `subject` is the identity provider's identifier of the person, if it has one.
     """
 
     tenant_id: int
@@ -48,6 +48,7 @@ class Principal:
     study: str | None = None
     credential: str = ""
     address: str = ""
+    subject: str = ""
 
     @classmethod
     def system(cls, tenant_id: int) -> Principal:

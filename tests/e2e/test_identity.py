@@ -250,12 +250,27 @@ def test_a_disabled_user_is_out(doors: Doors, keycloak: Keycloak, person: str) -
 
 def test_a_removed_member_is_out(doors: Doors, keycloak: Keycloak, person: str) -> None:
     before = keycloak.tokens(person)
+    script = doors.ok(before["access_token"], "POST", "/tokens", {"name": "script", "scopes": ["read"]})["secret"]
+    assert doors.who(script) == (person, "acme", "member")
     keycloak.leave_group(person, "/tenants/acme/member")
     assert doors.refused(keycloak.token(person)) == (403, "no_tenant")
+    doors.refused_in_the_end(script, "owner_left")
     renewed = keycloak.grant(grant_type="refresh_token", client_id="tests", refresh_token=before["refresh_token"])
     assert doors.refused(renewed["access_token"]) == (403, "no_tenant")
     doors.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person})
     doors.refused_in_the_end(before["access_token"], "revoked")
+
+
+def test_a_token_is_no_more_than_its_owner(doors: Doors, keycloak: Keycloak) -> None:
+    name = f"p-{uuid.uuid4().hex[:8]}"
+    keycloak.add_user(name, "/tenants/acme/admin")
+    script = doors.ok(keycloak.token(name), "POST", "/tokens", {"name": "script", "scopes": ["admin"]})["secret"]
+    assert doors.who(script) == (name, "acme", "admin")
+    keycloak.leave_group(name, "/tenants/acme/admin")
+    keycloak.join_group(name, "/tenants/acme/viewer")
+    assert doors.who(keycloak.token(name)) == (name, "acme", "viewer")
+    wait_for(lambda: doors.rest(script, "GET", "/audit").status_code == 403, 30, "the token has lost the role")
+    wait_for(lambda: doors._who_by_grpc(script, "")[2] == "viewer", 30, "and at the other door too")
 
 
 def test_new_keys_are_found(doors: Doors, keycloak: Keycloak) -> None:

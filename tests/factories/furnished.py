@@ -13,14 +13,15 @@ from django.db.models.functions import Now
 
 from service.embedded.postgres import OWNER
 from service.fleet import agents, leases
-from service.identity import enrolment, revocations, tokens
+from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
+from service.identity.oidc import Identity, Proof
 from service.pipeline import report, studies, suggest
 from service.pipeline.models import DesignerState
 from service.pipeline.quotas import meter
 from service.studies import selectors
-from service.tenancy import access
-from service.tenancy.principal import Principal
+from service.tenancy import access, tenants
+from service.tenancy.principal import Principal, Role
 from tests.factories.domain import make_component, make_execution, make_principal, make_spec
 
 STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-agent", "victim-secret"
@@ -69,6 +70,8 @@ def furnish() -> Furnished:
     _, enrolment_token = enrolment.create(principal)
     digest = sha256(uuid4().bytes).hexdigest()
     enrolment.enrol(enrolment_token, agent_id=AGENT, credential_digest=digest)
+    proof = Proof(uuid4().hex, SECRET, "", 0, 0)
+    memberships.note(Identity(proof, {tenants.slug_of(principal.tenant_id): Role.VIEWER}, operator=False))
     revocations.revoke_person(principal, "victim-person")
     access.add(principal, LoginCode(digest=digest, actor=SECRET, expires_at=Now()))
     access.add(principal, DesignerState(study=selectors.get_study(principal, STUDY), state={"secret": SECRET}))

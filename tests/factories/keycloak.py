@@ -113,10 +113,17 @@ class Keycloak:
         """Disable or enable a person."""
         self.admin("PUT", f"/users/{self.user(name)['id']}", {**self.user(name), "enabled": enabled})
 
+    def join_group(self, name: str, group: str) -> None:
+        """Put a person into a group, given by its path."""
+        self._membership("PUT", name, group)
+
     def leave_group(self, name: str, group: str) -> None:
         """Take a person out of a group, given by its path."""
+        self._membership("DELETE", name, group)
+
+    def _membership(self, method: str, name: str, group: str) -> None:
         found = self.admin("GET", f"/group-by-path{group}")
-        self.admin("DELETE", f"/users/{self.user(name)['id']}/groups/{found['id']}")
+        self.admin(method, f"/users/{self.user(name)['id']}/groups/{found['id']}")
 
     def rotate_keys(self) -> None:
         """Sign with a new key from now on."""
