@@ -4,15 +4,15 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from trimtab import login
 from trimtab.errors import InvalidInput, JsonValue, NotFound
 from trimtab.fleet import Agent, Component
-from trimtab.identity import ApiToken, Identity
+from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
@@ -324,6 +324,39 @@ class Client:
         if person is not None:
             request.person = person
         return self._transport.call(self._transport.identity.RevokeAccess, request).tokens
+
+    def audit(
+        self,
+        *,
+        actor: str = "",
+        action: str = "",
+        target: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[AuditEntry]:
+        """What was changed in the tenant, the newest first, fetched as it is read. For administrators.
+
+        Args:
+            actor: who did it.
+            action: how the action begins, such as "study." or "trial.complete".
+            target: how its target begins, such as "study/gcc".
+            since: from this time on; one without a zone is this machine's.
+            until: before this time.
+        """
+        from trimtab._gen import identity_pb2 as pb
+        from trimtab.converters import from_audit_entry
+
+        request = pb.ListAuditEntriesRequest(actor=actor, action=action, target=target)
+        if since is not None:
+            request.since.FromDatetime(since.astimezone())
+        if until is not None:
+            request.until.FromDatetime(until.astimezone())
+        while True:
+            answer = self._transport.call(self._transport.identity.ListAuditEntries, request)
+            yield from map(from_audit_entry, answer.entries)
+            if not answer.next_page_token:
+                return
+            request.page_token = answer.next_page_token
 
     def component(self, name: str, digest: str = "") -> Component:
         """The component as the agents offer it; online agents go before those that have gone.

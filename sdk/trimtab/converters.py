@@ -1,5 +1,6 @@
 """Protocol messages to the SDK's own classes and back: the only file that knows the messages' fields."""
 
+import json
 import operator
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from trimtab._gen import identity_pb2 as identity_pb
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, Component
-from trimtab.identity import ApiToken, Identity
+from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
@@ -462,6 +463,22 @@ def from_api_token(message: identity_pb.ApiToken) -> ApiToken:
         created_at=_time(message.created_at),
         expires_at=_time(message.expires_at),
         last_used_at=_time(message.last_used_at),
+    )
+
+
+def from_audit_entry(message: identity_pb.AuditEntry) -> AuditEntry:
+    """An entry of the audit trail."""
+    return AuditEntry(
+        id=message.id,
+        at=_time(message.at),
+        actor=message.actor,
+        credential=message.credential,
+        address=message.address,
+        action=message.action,
+        target=message.target,
+        detail=json.loads(message.detail),
+        before=json.loads(message.before),
+        after=json.loads(message.after),
     )
 
 

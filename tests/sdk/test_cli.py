@@ -147,6 +147,24 @@ def test_a_token_is_made_used_listed_and_revoked(shell: Shell, tmp_path: Path, s
     assert "scopes" in shell.fail("token", "create", "x", "--scope", "fly")
 
 
+def test_the_audit_trail_is_shown_and_exported(shell: Shell, study: Study) -> None:
+    for _ in range(60):
+        study.tell(study.ask(1)[0], {"seconds": 1.5})
+    target = ("--target", f"study/{study.name}")
+    listed = shell.succeed("audit", *target, "--limit", "2")
+    assert listed.count("administrator-token") == 2
+    assert "trial.complete" in listed
+    # The newest first; all of them, though they come in pages.
+    entries = [json.loads(line) for line in shell.succeed("audit", *target, "--all", "--json").splitlines()]
+    assert [entry["action"] for entry in entries] == [*("trial.complete", "study.suggest") * 60, "study.create"]
+    assert entries[0]["before"] == {"trial/60": {"state": "ACTIVE"}}
+    assert entries[0]["after"] == {"trial/60": {"state": "COMPLETED", "metrics": {"seconds": 1.5}}}
+    assert entries[-1]["before"] is None
+    assert len(shell.succeed("audit", *target, "--action", "trial.", "--json").splitlines()) == 50
+    assert "Nothing was changed" in shell.run("audit", *target, "--until", "2020-01-01").stderr
+    assert "Nothing was changed" in shell.run("audit", *target, "--since", "2100-01-01T00:00:00").stderr
+
+
 def test_an_enrolment_comes_as_a_command(shell: Shell) -> None:
     command = shell.succeed("agents", "enrol", "--minutes", "5").split()
     assert command[:4] == ["trimtab-agent", "run", "--server", shell.environment["TRIMTAB_URL"]]
@@ -425,6 +443,7 @@ HELP = [
     ["logout"],
     ["whoami"],
     ["revoke"],
+    ["audit"],
     *[["token", command] for command in ("create", "list", "revoke")],
     *[["agent", command] for command in ("enrol", "revoke")],
     ["tune"],

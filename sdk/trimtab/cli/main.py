@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import access, agents, measure_grid, studies, tokens, tune
+from trimtab.cli import access, agents, audit, measure_grid, studies, tokens, tune
 from trimtab.cli.output import Commands
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("login", epilog=access.LOGIN_EXAMPLES)(access.login)
 app.command("logout", epilog="Example:\n\n`trimtab logout`")(access.logout)
 app.command("whoami", epilog="Example:\n\n`trimtab whoami --json`")(access.whoami)
 app.command("revoke", epilog=access.REVOKE_EXAMPLES)(access.revoke)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 
 
 def _version(wanted: bool) -> None:

@@ -1,16 +1,21 @@
 """trimtab.identity.v1.IdentityService."""
 
-from datetime import datetime
+import json
+from datetime import UTC, datetime
+from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from service._gen import identity_pb2, identity_pb2_grpc
+from service.core.errors import InvalidInput
 from service.identity import enrolment, principals, revocations, tokens
 from service.identity.models import ApiToken
 from service.identity.principals import tenant_name
 from service.identity.sign_in import sign_in
 from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
+from service.tenancy import audit
+from service.tenancy.models import AuditEntry
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
@@ -85,6 +90,24 @@ class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
         principals.forget()
         return identity_pb2.RevokeAccessResponse(tokens=count)
 
+    @requires(Action.AUDIT_READ)
+    async def ListAuditEntries(
+        self, request: identity_pb2.ListAuditEntriesRequest, context: Context
+    ) -> identity_pb2.ListAuditEntriesResponse:
+        wanted = audit.Filter(
+            actor=request.actor,
+            action=request.action,
+            target=request.target,
+            since=_asked(request, "since"),
+            until=_asked(request, "until"),
+        )
+        entries, following = await self._threads.run(
+            audit.page, current_principal(), wanted, size=request.page_size, token=request.page_token
+        )
+        return identity_pb2.ListAuditEntriesResponse(
+            entries=[_entry(entry) for entry in entries], next_page_token=following
+        )
+
 
 def _who_am_i(principal: Principal) -> identity_pb2.WhoAmIResponse:
     return identity_pb2.WhoAmIResponse(
@@ -124,6 +147,31 @@ def _token(token: ApiToken) -> identity_pb2.ApiToken:
         expires_at=_time(token.expires_at),
         last_used_at=_time(token.last_used_at),
     )
+
+
+def _entry(entry: AuditEntry) -> identity_pb2.AuditEntry:
+    return identity_pb2.AuditEntry(
+        id=entry.pk,
+        at=_time(entry.at),
+        actor=entry.actor,
+        credential=entry.credential,
+        address=entry.address,
+        action=entry.action,
+        target=entry.target,
+        detail=json.dumps(entry.detail),
+        before=json.dumps(entry.before),
+        after=json.dumps(entry.after),
+    )
+
+
+def _asked(request: identity_pb2.ListAuditEntriesRequest, field: Literal["since", "until"]) -> datetime | None:
+    if not request.HasField(field):
+        return None
+    time: Timestamp = getattr(request, field)
+    try:
+        return time.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInput(field, time.seconds, "a time of the years 1 to 9999") from None
 
 
 def _time(time: datetime | None) -> Timestamp | None:

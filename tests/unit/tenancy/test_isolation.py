@@ -52,6 +52,7 @@ OWN = {
     *("getSignIn", "listApiTokens", "createEnrolment", "revokeAccess"),
     *("CreateStudy", "ListStudies", "ListAgents", "Register"),
     *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
+    "ListAuditEntries",
 }
 # Nobody has to sign in before signing in.
 OPEN = {"getSignIn", "signIn", "signOut", "GetSignIn"}

@@ -1,0 +1,46 @@
+"""`trimtab audit`: who changed what."""
+
+from datetime import datetime
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import trimtab
+from trimtab.cli.output import out, print_json_line, say, shown, table
+
+EXAMPLES = (
+    "Examples:\n\n`trimtab audit --target study/gcc --limit 20`\n\n`trimtab audit --actor ann --since 2026-05-01`\n\n"
+    "`trimtab audit --all --json > audit.jsonl`"
+)
+
+
+def audit(
+    actor: Annotated[str, typer.Option(help="Who did it.")] = "",
+    action: Annotated[str, typer.Option(help="How the action begins: study. or trial.complete, say.")] = "",
+    target: Annotated[str, typer.Option(help="How its target begins: study/gcc/trial/3, say.")] = "",
+    since: Annotated[datetime | None, typer.Option(help="From this time on.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Before this time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many entries, the newest first.")] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="As many as there are.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, one entry a line, with what was before and after.")
+    ] = False,
+) -> None:
+    """Show who changed what in the tenant: for administrators."""
+    with trimtab.Client(retry_seconds=10.0) as client:
+        found = client.audit(actor=actor, action=action, target=target, since=since, until=until)
+        entries = islice(found, None if everything else limit)
+        if as_json:
+            for entry in entries:
+                print_json_line(vars(entry))
+            return
+        listed = table("time", "who", "by", "from", "action", "target")
+        for entry in entries:
+            who = (Text(entry.actor), Text(entry.credential), entry.address)
+            listed.add_row(shown(entry.at), *who, entry.action, Text(entry.target))
+    if not listed.rows:
+        say("Nothing was changed.")
+        return
+    out.print(listed)
