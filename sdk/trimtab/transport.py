@@ -169,6 +169,12 @@ class Transport:
         failure = _failure(status, text, detail)
         if self._closed or not retries.worth_it(status, text, failure.retryable):
             raise failure from None  # gRPC's own error says the same at great length
+        wait = failure.data.get("retry_after_seconds")
+        if isinstance(wait, int | float):
+            logger.warning("%s", text)
+            if patience.sleep(wait):
+                return
+            raise failure from None
         if patience.sleep():
             if patience.attempts == 1:
                 logger.warning(
@@ -203,15 +209,15 @@ class Patience:
         """Seconds since the first failure."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
-    def sleep(self) -> bool:
-        """Waits for the next attempt; False, at once, when there is none left."""
+    def sleep(self, least: float = 0.0) -> bool:
+        """Waits for the next attempt, so many seconds at least; False, at once, when there is none left."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
         end = min(self._since + self._seconds, self._until)
-        if now >= end:
+        if now >= end or now + least > end:
             return False
-        time.sleep(min(retries.pause(self.attempts), end - now))
+        time.sleep(max(least, min(retries.pause(self.attempts), end - now)))
         self.attempts += 1
         return True
 

@@ -49,15 +49,19 @@ class FarSide:
 
 
 class Refusal:
-    """An error, with details unless `code` is empty."""
+    """An error, with details unless `code` is empty; `after`: the seconds that it asks to wait for."""
 
-    def __init__(self, status: grpc.StatusCode, text: str = "no", code: str = "", retryable: bool = False) -> None:
-        self.status, self.text, self.code, self.retryable = status, text, code, retryable
+    def __init__(
+        self, status: grpc.StatusCode, text: str = "no", code: str = "", retryable: bool = False, after: float = 0.0
+    ) -> None:
+        self.status, self.text, self.code, self.retryable, self.after = status, text, code, retryable, after
 
     def abort(self, context: Any) -> None:
         if self.code:
             detail = errordetails_pb2.ErrorDetail(code=self.code, message=self.text, retryable=self.retryable)
             detail.data["field"] = "space[0].min"
+            if self.after:
+                detail.data["retry_after_seconds"] = self.after
             status = status_pb2.Status(code=self.status.value[0], message=self.text)
             status.details.add().Pack(detail)
             context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))

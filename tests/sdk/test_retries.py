@@ -79,6 +79,24 @@ def test_a_call_that_may_succeed_later_is_sent_again_unchanged(
     assert far_side.tokens == {"Bearer secret"}
 
 
+def test_a_client_waits_as_long_as_it_is_asked_to(far_side: FarSide, study: Study) -> None:
+    def limited(after: float) -> Refusal:
+        return Refusal(
+            grpc.StatusCode.RESOURCE_EXHAUSTED, "ask again later", "rate_limited", retryable=True, after=after
+        )
+
+    far_side.answers(limited(0.8), done(1))
+    began = time.monotonic()
+    assert [found.number for found in study.ask()] == [1]
+    assert time.monotonic() - began >= 0.8
+    # Longer than it would try at all: it does not wait in vain.
+    far_side.calls.clear()
+    far_side.answers(limited(60.0))
+    with pytest.raises(trimtab.errors.ResourceExhausted, match=r"^ask again later$"):
+        study.ask()
+    assert len(far_side.calls) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

@@ -5,7 +5,7 @@ import logging
 import grpc
 import pytest
 from django.db import DataError, InterfaceError, OperationalError
-from google.rpc import status_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from service._gen import errordetails_pb2
 from service.core import errors as core
@@ -42,6 +42,15 @@ def test_the_detail_says_what_the_error_says() -> None:
     detail = detail_of(error)
     assert (detail.code, detail.message, detail.retryable) == ("try_later", "Try later.", True)
     assert dict(detail.data.items()) == {"number": 3.0, "text": "x", "flag": True, "none": None, "many": "[1]"}
+
+
+def test_when_to_try_again_stands_beside_it() -> None:
+    error = core.ResourceExhausted("rate_limited", "Too many.", retryable=True, retry_after_seconds=17)
+    status = status_pb2.Status.FromString(errors.details_of(error)[1])
+    again = error_details_pb2.RetryInfo()
+    assert status.details[1].Unpack(again)
+    assert again.retry_delay.ToTimedelta().total_seconds() == 17
+    assert len(status_pb2.Status.FromString(errors.details_of(core.Conflict("code", "No."))[1]).details) == 1
 
 
 @pytest.mark.parametrize("character", ["x", "ß", "漢", "💡", "\ud800"])
