@@ -265,10 +265,10 @@ def _stored(address: Address, entry: Mapping[str, Any]) -> Login | None:
         return None
     try:
         secret = json.loads(keyring.get(str(address))) if entry.get("keyring") else entry
-        beside = {name: str(entry.get(name, "")) for name in ("tenant", "ca")}
+        tenant, ca = str(entry.get("tenant", "")), str(entry.get("ca", ""))
         if "session" in secret:
-            return Login(address, session=Session(**secret["session"]), kept=True, **beside)
-        return Login(address, clean(str(secret["token"])), **beside)
+            return Login(address, session=Session(**secret["session"]), tenant=tenant, ca=ca, kept=True)
+        return Login(address, clean(str(secret["token"])), tenant=tenant, ca=ca)
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(
             "unreadable_credentials",
