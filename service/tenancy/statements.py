@@ -45,8 +45,9 @@ class Select(Generic[Row]):
         self._names = [field.attname for field in model._meta.concrete_fields if field.attname not in without]
         columns = [f'"{field.column}"' for field in model._meta.concrete_fields if field.attname not in without]
         self._extra = list(extra or {})
-        self._sql = (  # nosec B608 - names of models and their columns; values are parameters
-            f'SELECT {", ".join([*columns, *(extra or {}).values()])} FROM "{model._meta.db_table}"'
+        # Names of models and their columns alone; values are parameters.
+        self._sql = (
+            f'SELECT {", ".join([*columns, *(extra or {}).values()])} FROM "{model._meta.db_table}"'  # nosec B608
             f" WHERE tenant_id = %s AND {condition} {ending}"
         )
 
