@@ -24,11 +24,13 @@ test: setup ## Run all tests (ARGS="-k word" for some); installs what they need 
 	@if [ -d web/node_modules ]; then cd web && npm run --silent test; else echo "console: not tested, since Node.js is not installed"; fi
 	@exec $(BIN)/python -m pytest $(ARGS)
 
-lint: setup ## Check style, types, import rules and the console's code
+lint: setup ## Check style, types, import rules, known vulnerabilities, and the console's code
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto
+	@deploy/checkout/audit.sh
 	@if [ -d web/node_modules ]; then cd web && npm run --silent typecheck && npm run --silent lint; \
 	else echo "console: not checked, since Node.js is not installed"; fi
 

@@ -20,8 +20,8 @@ RUNNERS = ("local", "slurm")
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files. `ca`: certificates to trust, the system's where there is none; `certificate` and `key`: the agent's
-    own."""
+    """PEM files. `ca`: certificates to trust, those that gRPC brings where there is none; `certificate` and `key`: the
+    agent's own."""
 
     ca: Path | None = None
     certificate: Path | None = None

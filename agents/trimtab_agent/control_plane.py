@@ -96,6 +96,13 @@ ELSEWHERE = "agent_online_elsewhere"
 ELSEWHERE_TIME = 60.0
 ELSEWHERE_PAUSE = 5.0
 
+# What gRPC says where the two sides cannot agree on an encrypted connection, and what to do about it.
+HANDSHAKES = {
+    "WRONG_VERSION_NUMBER": "what answers there does not encrypt: check --server, or say --plaintext",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate cannot be believed: --tls-ca names an authority of your own",
+    "Hostname Verification Check failed": "its certificate is for another name: use that one as --server",
+}
+
 OUTCOMES = {
     Outcome.COMPLETED: agent_pb2.SettleLeaseRequest.OUTCOME_COMPLETED,
     Outcome.INFEASIBLE: agent_pb2.SettleLeaseRequest.OUTCOME_INFEASIBLE,
@@ -316,6 +323,7 @@ def _failure(call: str, error: grpc.aio.AioRpcError) -> CallError:
     code, message, retryable = status.name.lower(), error.details() or "no message", False
     if detail := _detail(error):
         code, message, retryable = detail.code, detail.message, detail.retryable
+    message = next((f"{advice} ({message})" for words, advice in HANDSHAKES.items() if words in message), message)
     if status in CREDENTIALS:
         return CredentialsError(call, code, message)
     if code == UNKNOWN_AGENT:

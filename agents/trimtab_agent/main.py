@@ -127,7 +127,10 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--tls", action="store_true", help="encrypt the connection to this machine, too")
     run.add_argument("--plaintext", action="store_true", help="do not encrypt the connection to another machine")
     run.add_argument(
-        "--tls-ca", type=Path, metavar="F", help="certificates to trust, PEM (default: the system's); implies --tls"
+        "--tls-ca",
+        type=Path,
+        metavar="F",
+        help="certificates to trust, PEM (default: those that gRPC brings); implies --tls",
     )
     run.add_argument("--tls-cert", type=Path, metavar="F", help="the agent's certificate, where the service wants one")
     run.add_argument("--tls-key", type=Path, metavar="F", help="the key of --tls-cert")

@@ -51,7 +51,8 @@ class Bearer:
             if session is None or session.access_token != known:
                 return
             try:
-                self._login = logins.renewed(self._login, oidc.renew)
+                ca = self._login.ca
+                self._login = logins.renewed(self._login, lambda session: oidc.renew(session, ca))
             except Unavailable:
                 if time.time() > session.expires_at:
                     raise

@@ -34,10 +34,14 @@ class Client:
         study = client.create_study("my-study", space=[...], objectives=[trimtab.Minimize("seconds")])
 
     Args:
-        address: HOST:PORT or grpc://HOST:PORT of the service's gRPC port, grpcs://HOST:PORT for TLS. Left out:
-            TRIMTAB_URL, else what `trimtab login` stored, else 127.0.0.1:8471.
+        address: HOST:PORT of the service's gRPC port. The connection is encrypted (TLS) unless the service is on this
+            machine; grpcs://HOST:PORT and grpc://HOST:PORT say so, or not, for any machine. Left out: TRIMTAB_URL,
+            else what `trimtab login` stored, else 127.0.0.1:8471.
         token: left out: TRIMTAB_TOKEN, else what `trimtab login` stored for the address.
         tenant: which one is meant, for members of several. Left out: TRIMTAB_TENANT, else what was chosen at the login.
+        ca: a PEM file with the certificate of the authority that signed the service's. Left out: TRIMTAB_TLS_CA, else
+            what `trimtab login` stored, else the authorities that gRPC knows.
+        plaintext: do not encrypt the connection, though another machine is the service's.
         client_id: who this is when it asks for trials; new in every process unless given. A program that crashed
             and comes back with the same one gets the trials back that it was working on. Two programs at work at
             the same time must not share one.
@@ -46,7 +50,7 @@ class Client:
 
     Raises:
         Unauthenticated: there is no token.
-        InvalidInput: an address that is none.
+        InvalidInput: an address that is none, or a `ca` that has no certificates.
 
     A process that was forked must make its own client.
     """
@@ -57,13 +61,15 @@ class Client:
         token: str | None = None,
         *,
         tenant: str | None = None,
+        ca: str | None = None,
+        plaintext: bool = False,
         client_id: str | None = None,
         retry_seconds: float = 120.0,
     ) -> None:
         # gRPC takes a tenth of a second to import: only those who connect wait for it.
         from trimtab.transport import Transport
 
-        self._transport = Transport(login.find(address, token, tenant), retry_seconds)
+        self._transport = Transport(login.find(address, token, tenant, ca, plaintext=plaintext), retry_seconds)
         self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._desks: dict[tuple[str, str], Desk] = {}
         self._desks_guard = threading.Lock()

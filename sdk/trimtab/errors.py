@@ -89,6 +89,10 @@ class Unavailable(TrimtabError):
     """The service could not be reached for as long as the client is willing to try."""
 
 
+class Insecure(Unavailable):
+    """The two sides do not agree on an encrypted connection: the message says what to do."""
+
+
 class Internal(TrimtabError):
     """A fault of the service; its log has more under the reference in the message."""
 

@@ -1,5 +1,6 @@
 """Where the service is and what proves who the user is: arguments, environment, or what `trimtab login` stored."""
 
+import ipaddress
 import json
 import os
 import tempfile
@@ -29,19 +30,21 @@ class Address:
     secure: bool
 
     def __str__(self) -> str:
-        return f"grpcs://{self.target}" if self.secure else self.target
+        if self.secure:
+            return f"grpcs://{self.target}"
+        return self.target if _is_loopback(self.target) else f"grpc://{self.target}"
 
     @classmethod
-    def parse(cls, text: str) -> "Address":
-        """Reads HOST, HOST:PORT, grpc://HOST:PORT or grpcs://HOST:PORT.
+    def parse(cls, text: str, *, plaintext: bool = False, tls: bool = False) -> "Address":
+        """Reads HOST, HOST:PORT, grpc://HOST:PORT (unencrypted) or grpcs://HOST:PORT (TLS).
+
+        Without a scheme it is TLS, unless the service is on this machine; `plaintext` and `tls` decide otherwise.
 
         Raises:
-            InvalidInput: anything else, for example the address of the web console.
+            InvalidInput: anything else, for example the address of the web console, or a scheme that contradicts.
         """
         scheme, separator, rest = text.strip().rpartition("://")
-        if not separator:
-            scheme = "grpc"
-        if scheme not in ("grpc", "grpcs"):
+        if separator and scheme not in ("grpc", "grpcs"):
             raise InvalidInput.of("address", text, "HOST:PORT of the gRPC port, grpc://HOST:PORT, or grpcs:// for TLS")
         rest = rest.rstrip("/")
         host, colon, port = rest.rpartition(":")
@@ -50,7 +53,22 @@ class Address:
         bare_ipv6 = ":" in host and not host.startswith("[")
         if not host or "/" in rest or bare_ipv6 or not (port.isdecimal() and 0 < int(port) < 65536):
             raise InvalidInput.of("address", text, "HOST:PORT, with an IPv6 address in brackets")
-        return cls(f"{host}:{port}", scheme == "grpcs")
+        if plaintext and (tls or scheme == "grpcs"):
+            raise InvalidInput.of("plaintext", True, "with an address grpc:// or without a scheme, and without a ca")
+        if tls and scheme == "grpc":
+            raise InvalidInput.of("ca", text, "with an address grpcs:// or without a scheme: this one is not encrypted")
+        target = f"{host}:{port}"
+        if scheme:
+            return cls(target, scheme == "grpcs")
+        return cls(target, tls or not (plaintext or _is_loopback(target)))
+
+
+def _is_loopback(target: str) -> bool:
+    host = target.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -71,20 +89,28 @@ class Session:
 class Login:
     """An address and what to show there: a token, or a session of the identity provider.
 
-    `tenant`: which one is meant, for members of several. `kept`: the session is the stored one, and its successor is
-    to be stored too.
+    `tenant`: which one is meant, for members of several. `ca`: a PEM file of the authorities to believe, in place of
+    those that everybody knows. `kept`: the session is the stored one, and its successor is to be stored too.
     """
 
     address: Address
     token: str = field(default="", repr=False)
     session: Session | None = None
     tenant: str = ""
+    ca: str = ""
     kept: bool = False
 
 
-def find(address: str | None = None, token: str | None = None, tenant: str | None = None) -> Login:
-    """The login to use: each part from the argument, else TRIMTAB_URL, TRIMTAB_TOKEN and TRIMTAB_TENANT, else what was
-    stored.
+def find(
+    address: str | None = None,
+    token: str | None = None,
+    tenant: str | None = None,
+    ca: str | None = None,
+    *,
+    plaintext: bool = False,
+) -> Login:
+    """The login to use: each part from the argument, else from the environment (TRIMTAB_URL, TRIMTAB_TOKEN,
+    TRIMTAB_TENANT, TRIMTAB_TLS_CA), else what was stored.
 
     What is stored is only ever sent to the address it was stored for.
 
@@ -94,18 +120,26 @@ def find(address: str | None = None, token: str | None = None, tenant: str | Non
     """
     given = token or os.environ.get("TRIMTAB_TOKEN")
     kept = _read()
-    where = Address.parse(address or os.environ.get("TRIMTAB_URL") or kept.default or DEFAULT_ADDRESS)
+    where = Address.parse(
+        address or os.environ.get("TRIMTAB_URL") or kept.default or DEFAULT_ADDRESS, plaintext=plaintext, tls=bool(ca)
+    )
     entry = kept.logins.get(str(where), {})
     meant = tenant or os.environ.get("TRIMTAB_TENANT") or (str(entry.get("tenant", "")) if not given else "")
+    trusted = trusted_file(ca) or str(entry.get("ca", ""))
     if given:
-        return Login(where, clean(given), tenant=meant)
+        return Login(where, clean(given), tenant=meant, ca=trusted)
     stored = _stored(where, entry)
     if stored is None:
         raise Unauthenticated(
             "missing_token",
             f"There is no token for {where}: pass token=..., set TRIMTAB_TOKEN, or run `trimtab login {where}`.",
         )
-    return replace(stored, tenant=meant)
+    return replace(stored, tenant=meant, ca=trusted)
+
+
+def trusted_file(ca: str | None) -> str:
+    """The file of authorities that is meant: the argument's, else TRIMTAB_TLS_CA's; "" where there is neither."""
+    return ca or os.environ.get("TRIMTAB_TLS_CA", "")
 
 
 def default_address() -> Address:
@@ -140,8 +174,14 @@ def store(login: Login) -> str:
         ring, entry = None, dict(secret)
     with _locked():
         kept = _read()
-        _write(str(login.address), {**kept.logins, str(login.address): {**entry, "tenant": login.tenant}})
+        _write(str(login.address), {**kept.logins, str(login.address): {**entry, **_beside(login)}})
     return "the system's keyring" if ring is not None else str(location())
+
+
+def _beside(login: Login) -> dict[str, str]:
+    """What is stored beside the secret."""
+    # From another folder the same file is meant.
+    return {"tenant": login.tenant, "ca": str(Path(login.ca).absolute()) if login.ca else ""}
 
 
 def forget(address: Address) -> Login | None:
@@ -214,7 +254,7 @@ def _locked() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The file. `logins`: by address, {"token"} or {"session"} or {"keyring": true}, and {"tenant"}."""
+    """The file. `logins`: by address, {"token"} or {"session"} or {"keyring": true}, and {"tenant", "ca"}."""
 
     default: str
     logins: dict[str, dict[str, Any]]
@@ -225,9 +265,10 @@ def _stored(address: Address, entry: Mapping[str, Any]) -> Login | None:
         return None
     try:
         secret = json.loads(keyring.get(str(address))) if entry.get("keyring") else entry
+        tenant, ca = str(entry.get("tenant", "")), str(entry.get("ca", ""))
         if "session" in secret:
-            return Login(address, session=Session(**secret["session"]), tenant=str(entry.get("tenant", "")), kept=True)
-        return Login(address, clean(str(secret["token"])), tenant=str(entry.get("tenant", "")))
+            return Login(address, session=Session(**secret["session"]), tenant=tenant, ca=ca, kept=True)
+        return Login(address, clean(str(secret["token"])), tenant=tenant, ca=ca)
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(
             "unreadable_credentials",

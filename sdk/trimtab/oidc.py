@@ -1,6 +1,7 @@
 """The identity provider (OpenID Connect): the device flow of `trimtab login`, and the renewal of what it gave.
 
 RFC 8628 (device flow), RFC 6749 (refresh), RFC 7009 (revocation). Uses the standard library alone.
+`ca` is a PEM file of authorities to believe besides the system's.
 """
 
 import json
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trimtab import trust
 from trimtab.errors import Forbidden, InvalidInput, Timeout, Unauthenticated, Unavailable
 from trimtab.login import Session
 
@@ -33,14 +35,15 @@ class Device:
     device_code: str
 
 
-def begin(issuer: str, client_id: str) -> Device:
+def begin(issuer: str, client_id: str, ca: str = "") -> Device:
     """Asks the provider for a code.
 
     Raises:
         Unavailable: the provider does not answer.
         Forbidden: it does not allow this.
     """
-    answer = _post(_endpoint(issuer, "device_authorization_endpoint"), {"client_id": client_id, "scope": SCOPE})
+    endpoint = _endpoint(issuer, "device_authorization_endpoint", ca)
+    answer = _post(endpoint, {"client_id": client_id, "scope": SCOPE}, ca)
     if "error" in answer:
         raise Forbidden("login_refused", f"{issuer} refuses the device flow: {_reason(answer)}")
     return Device(
@@ -52,20 +55,23 @@ def begin(issuer: str, client_id: str) -> Device:
     )
 
 
-def wait(issuer: str, client_id: str, device: Device, sleep: Callable[[float], None] = time.sleep) -> Session:
+def wait(
+    issuer: str, client_id: str, device: Device, ca: str = "", sleep: Callable[[float], None] = time.sleep
+) -> Session:
     """Waits until the person has agreed.
 
     Raises:
         Forbidden: the person has refused.
         Timeout: the code is too old.
     """
-    endpoint = _endpoint(issuer, "token_endpoint")
+    endpoint = _endpoint(issuer, "token_endpoint", ca)
     interval, end = device.interval, time.monotonic() + device.expires_in
     grant = "urn:ietf:params:oauth:grant-type:device_code"
     while True:
         sleep(interval)
         try:
-            answer = _post(endpoint, {"grant_type": grant, "client_id": client_id, "device_code": device.device_code})
+            fields = {"grant_type": grant, "client_id": client_id, "device_code": device.device_code}
+            answer = _post(endpoint, fields, ca)
         except Unavailable:
             answer = {"error": "authorization_pending"}
         error = answer.get("error")
@@ -83,7 +89,7 @@ def wait(issuer: str, client_id: str, device: Device, sleep: Callable[[float], N
             raise Timeout("login_timeout", "Nobody agreed to the login in time: run `trimtab login` again.")
 
 
-def renew(session: Session) -> Session:
+def renew(session: Session, ca: str = "") -> Session:
     """The next session.
 
     Raises:
@@ -91,8 +97,9 @@ def renew(session: Session) -> Session:
         Unavailable: the provider does not answer.
     """
     answer = _post(
-        _endpoint(session.issuer, "token_endpoint"),
+        _endpoint(session.issuer, "token_endpoint", ca),
         {"grant_type": "refresh_token", "client_id": session.client_id, "refresh_token": session.refresh_token},
+        ca,
     )
     if "error" in answer:
         raise Unauthenticated("session_expired", f"Your login is over ({_reason(answer)}): run `trimtab login` again.")
@@ -100,12 +107,13 @@ def renew(session: Session) -> Session:
     return made if made.refresh_token else replace(made, refresh_token=session.refresh_token)
 
 
-def end(session: Session) -> None:
+def end(session: Session, ca: str = "") -> None:
     """Tells the provider that the session is over. Raises Unavailable."""
-    endpoint = _endpoint(session.issuer, "revocation_endpoint")
+    endpoint = _endpoint(session.issuer, "revocation_endpoint", ca)
     _post(
         endpoint,
         {"client_id": session.client_id, "token": session.refresh_token, "token_type_hint": "refresh_token"},
+        ca,
     )
 
 
@@ -114,8 +122,8 @@ def _session(issuer: str, client_id: str, answer: Mapping[str, Any]) -> Session:
     return Session(issuer, client_id, str(answer["access_token"]), str(answer.get("refresh_token", "")), expires_at)
 
 
-def _endpoint(issuer: str, name: str) -> str:
-    description = _send(urllib.request.Request(f"{_checked(issuer)}/.well-known/openid-configuration"))
+def _endpoint(issuer: str, name: str, ca: str) -> str:
+    description = _send(urllib.request.Request(f"{_checked(issuer)}/.well-known/openid-configuration"), ca)
     if description.get("issuer") != issuer or name not in description:
         raise Unavailable("bad_issuer", f"{issuer} does not describe itself as an identity provider with {name}.")
     return _checked(str(description[name]))
@@ -129,23 +137,25 @@ def _checked(url: str) -> str:
     return url
 
 
-def _post(url: str, fields: Mapping[str, str]) -> dict[str, Any]:
+def _post(url: str, fields: Mapping[str, str], ca: str) -> dict[str, Any]:
     data = urllib.parse.urlencode(fields).encode()
-    return _send(urllib.request.Request(url, data, {"Accept": "application/json"}))
+    return _send(urllib.request.Request(url, data, {"Accept": "application/json"}), ca)
 
 
-def _send(request: urllib.request.Request) -> dict[str, Any]:
+def _send(request: urllib.request.Request, ca: str) -> dict[str, Any]:
     """The answer's JSON, also that of a refusal. Raises Unavailable."""
     where = urllib.parse.urlsplit(request.full_url).netloc
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+        # _checked has seen the address
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=trust.context(ca)) as answer:  # nosec B310
             text = answer.read()
     except urllib.error.HTTPError as error:
         text = error.read()
         if error.code >= 500:
             raise _away(where, f"status {error.code}") from None
     except OSError as error:
-        raise _away(where, str(error)) from None
+        advice = ": --tls-ca FILE names an authority of your own" if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""
+        raise _away(where, f"{error}{advice}") from None
     try:
         content = json.loads(text) if text.strip() else {}
     except ValueError:

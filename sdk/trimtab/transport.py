@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 from google.rpc import status_pb2
 
-from trimtab import errors, retries
+from trimtab import errors, retries, trust
 from trimtab._gen import errordetails_pb2, identity_pb2_grpc, tuning_pb2_grpc
 from trimtab.bearer import Bearer
 from trimtab.login import Login
@@ -61,6 +61,22 @@ KINDS: dict[grpc.StatusCode, type[errors.TrimtabError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.Unavailable,
 }
 
+# What gRPC says, under UNAVAILABLE, where the two sides cannot agree on an encrypted connection, and the code of that.
+HANDSHAKES = (
+    ("WRONG_VERSION_NUMBER", "not_encrypted"),
+    ("CERTIFICATE_VERIFY_FAILED", "untrusted_certificate"),
+    ("Hostname Verification Check failed", "wrong_certificate"),
+)
+ADVICE = {
+    "not_encrypted": "What answers at {target} does not encrypt (TLS), or is no gRPC port: check the address. Where the"
+    " service is meant to be reached unencrypted, say so: grpc://{target}, plaintext=True or --plaintext.",
+    "untrusted_certificate": "The certificate of the service at {target} cannot be believed ({why}). If an authority of"
+    ' your own has signed it, give that one\'s certificate: ca="FILE", TRIMTAB_TLS_CA=FILE, or'
+    " `trimtab login {address} --tls-ca FILE`.",
+    "wrong_certificate": "The certificate of the service at {target} is for another name: use the address that it was"
+    " made for.",
+}
+
 
 class Transport:
     """A channel to one service, for one caller. Thread-safe.
@@ -72,10 +88,13 @@ class Transport:
         self.address = login.address
         self._retry_seconds = retry_seconds
         self._closed = False
+        self._reached = False
         self._bearer = Bearer(login)
         target = login.address.target
         if login.address.secure:
-            self._channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=OPTIONS)
+            self._channel = grpc.secure_channel(
+                target, grpc.ssl_channel_credentials(trust.roots(login.ca)), options=OPTIONS
+            )
         else:
             self._channel = grpc.insecure_channel(target, options=OPTIONS)
         self.stub = tuning_pb2_grpc.TuningServiceStub(self._channel)
@@ -108,7 +127,9 @@ class Transport:
             self._check_open()
             metadata = self._show(patience)
             try:
-                return method(request, timeout=hold + ATTEMPT_SECONDS, metadata=metadata)
+                answer = method(request, timeout=hold + ATTEMPT_SECONDS, metadata=metadata)
+                self._reached = True
+                return answer
             except grpc.RpcError as error:
                 if renewals and _refuses_caller(error) and self._bearer.renew():
                     renewals -= 1
@@ -141,6 +162,7 @@ class Transport:
                 for message in messages:
                     patience = Patience(self._retry_seconds, until)
                     renewals = 1
+                    self._reached = True
                     yield message
                 return
             except grpc.RpcError as error:
@@ -166,8 +188,10 @@ class Transport:
     def _bear(self, error: grpc.RpcError, patience: "Patience") -> None:
         """Sleeps if the call is worth another attempt, else raises what it failed with."""
         status, text, detail = _read(error)
-        failure = _failure(status, text, detail)
-        if self._closed or not retries.worth_it(status, text, failure.retryable):
+        failure = self._insecure(text) or _failure(status, text, detail)
+        # A service that has been reached before may be about to come back.
+        hopeless = isinstance(failure, errors.Insecure) and not self._reached
+        if self._closed or hopeless or not retries.worth_it(status, text, failure.retryable):
             raise failure from None  # gRPC's own error says the same at great length
         wait = failure.data.get("retry_after_seconds")
         if isinstance(wait, int | float):
@@ -182,13 +206,24 @@ class Transport:
                     self.address, text, self._retry_seconds,
                 )  # fmt: skip
             return
+        if isinstance(failure, errors.Insecure):
+            raise failure from None
         raise type(failure)(
             failure.code,
             f"The service at {self.address} did not answer for {patience.elapsed:.0f} s ({failure.message}):"
-            " check that it runs and that this is its gRPC address.",
+            " check that it runs and that this is its gRPC address"
+            + ("." if self.address.secure else f", and say grpcs://{self.address.target} if it encrypts."),
             retryable=True,
             data=failure.data,
         ) from None
+
+    def _insecure(self, text: str) -> errors.Insecure | None:
+        for words, code in HANDSHAKES:
+            if words in text:
+                why = text.partition(f"{words}: ")[2].partition(":")[0]
+                advice = ADVICE[code].format(address=self.address, target=self.address.target, why=why)
+                return errors.Insecure(code, advice, retryable=True)
+        return None
 
     def _check_open(self) -> None:
         if self._closed:

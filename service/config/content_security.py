@@ -12,7 +12,7 @@ from django.utils.decorators import sync_and_async_middleware
 HEADER = "Content-Security-Policy"
 _POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src {reached};"
-    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    " object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 

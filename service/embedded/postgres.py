@@ -175,7 +175,7 @@ class Postgres:
         if len(os.fsencode(self.folder / f".s.PGSQL.{self.settings['port']}")) <= SOCKET_PATH_BYTES:
             return self.folder
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
-        folder = Path("/tmp") / f"trimtab-{os.geteuid()}-{digest}"
+        folder = Path("/tmp") / f"trimtab-{os.geteuid()}-{digest}"  # checked below  # nosec B108
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
         # /tmp is everybody's: somebody else may have made it to listen in

@@ -23,7 +23,7 @@ DATABASE = "trimtab"
 START_SECONDS = 60.0
 # A service that was killed a moment ago may still hold its ports.
 PORT_SECONDS = 3.0
-WILDCARDS = ("0.0.0.0", "::", "")
+WILDCARDS = ("0.0.0.0", "::", "")  # what is looked out for  # nosec B104
 
 
 class StartError(Exception):

@@ -49,7 +49,7 @@ _select_stops = Select(
     "agent_id = %s AND state = 'HELD'",
     without=[field.attname for field in Lease._meta.concrete_fields if field.attname != "id"],
     extra={
-        f"trial_{name}": f"(SELECT {name} FROM studies_trial AS trial WHERE trial.id = trial_id)"
+        f"trial_{name}": f"(SELECT {name} FROM studies_trial AS trial WHERE trial.id = trial_id)"  # nosec B608
         for name in ("state", "reason")
     },
 )

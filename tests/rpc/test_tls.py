@@ -100,6 +100,23 @@ def test_an_agent_connects_with_a_certificate_of_its_own(
         agent.clear_away()
 
 
+def test_an_agent_says_what_to_do_where_the_two_sides_disagree(
+    own_grpc_service: GrpcService, files: Files, tmp_path: Path
+) -> None:
+    agent = AgentProcess(tmp_path, own_grpc_service.port, token="rpc-test-token")
+    agent.components.mkdir()
+    (agent.components / "basic.yaml").write_text(BASIC)
+    try:
+        agent.start("--tls-ca", str(files.ca))
+        wait_until(lambda: "does not encrypt: check --server, or say --plaintext" in agent.log, 30.0)
+        # it goes on trying: a service that is set right is found
+        restart(own_grpc_service, files.options)
+        wait_until(lambda: "ready agent=tested" in agent.log, 30.0)
+        agent.stop()
+    finally:
+        agent.clear_away()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

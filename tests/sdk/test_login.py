@@ -21,9 +21,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("text", "target", "secure"),
     [
-        ("host", "host:8471", False),
-        ("host:1", "host:1", False),
-        (" grpc://host:1/ ", "host:1", False),
         ("grpcs://host:443", "host:443", True),
         ("grpcs://host", "host:8471", True),
         ("[::1]:5", "[::1]:5", False),
@@ -48,7 +45,7 @@ def test_arguments_go_before_the_environment_and_that_before_the_file(monkeypatc
     assert login.find() == Login(Address.parse("kept:1"), "kept-token")
     monkeypatch.setenv("TRIMTAB_URL", "grpc://env:2")
     monkeypatch.setenv("TRIMTAB_TOKEN", " env-token\n")
-    assert login.find() == Login(Address.parse("env:2"), "env-token")
+    assert login.find() == Login(Address("env:2", secure=False), "env-token")
     assert login.find("arg:3", "arg-token") == Login(Address.parse("arg:3"), "arg-token")
 
 
@@ -57,9 +54,9 @@ def test_a_stored_token_goes_nowhere_but_where_it_belongs(monkeypatch: pytest.Mo
     login.store(Login(Address.parse("two:2"), "token-2"))
     assert login.find().token == "token-2"
     assert login.find("one:1").token == "token-1"
-    with pytest.raises(Unauthenticated, match="trimtab login three:3"):
+    with pytest.raises(Unauthenticated, match="trimtab login grpcs://three:3"):
         login.find("three:3")
-    monkeypatch.setenv("TRIMTAB_URL", "grpcs://one:1")
+    monkeypatch.setenv("TRIMTAB_URL", "grpc://one:1")
     with pytest.raises(Unauthenticated):
         login.find()
 

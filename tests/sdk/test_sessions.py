@@ -109,7 +109,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-HERE = Address.parse("here:1")
+HERE = Address.parse("127.0.0.1:1")
 
 
 def test_the_device_flow_waits_until_the_person_has_agreed(provider: Provider) -> None:
@@ -123,7 +123,7 @@ def test_the_device_flow_waits_until_the_person_has_agreed(provider: Provider) -
 
     provider.answer = answer
     slept: list[float] = []
-    session = oidc.wait(provider.url, "cli", device, slept.append)
+    session = oidc.wait(provider.url, "cli", device, sleep=slept.append)
     assert (session.access_token, session.refresh_token) == ("access-1", "refresh-1")
     assert slept == [5, 5, 10, 10]
     assert {form["device_code"] for form in provider.asked} == {"d"}
@@ -134,7 +134,7 @@ def test_a_device_flow_that_fails_says_so(provider: Provider, error: str, kind: 
     device = oidc.begin(provider.url, "cli")
     provider.refuses(error)
     with pytest.raises(kind, match=r"refused in the browser|it is expired_token.*trimtab login"):
-        oidc.wait(provider.url, "cli", device, lambda seconds: None)
+        oidc.wait(provider.url, "cli", device, sleep=lambda seconds: None)
 
 
 def test_secrets_go_over_http_to_this_machine_alone() -> None:
@@ -204,7 +204,7 @@ def test_a_provider_that_is_away_is_not_missed_before_the_token_ends(provider: P
 
 def test_many_processes_renew_once(provider: Provider) -> None:
     login.store(Login(HERE, session=provider.session(expires_in=-1)))
-    program = "from trimtab import login, bearer; print(bearer.Bearer(login.find('here:1')).metadata())"
+    program = "from trimtab import login, bearer; print(bearer.Bearer(login.find('127.0.0.1:1')).metadata())"
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     shown = {process.communicate(timeout=60)[0] for process in running}
     assert shown == {"(('authorization', 'Bearer access-1'),)\n"}
@@ -213,7 +213,7 @@ def test_many_processes_renew_once(provider: Provider) -> None:
 
 def test_what_was_logged_out_meanwhile_is_not_stored_again(provider: Provider) -> None:
     login.store(Login(HERE, session=provider.session(expires_in=-1)))
-    mine = login.find("here:1")
+    mine = login.find("127.0.0.1:1")
     assert login.forget(HERE) is not None
     assert login.renewed(mine, oidc.renew).session != mine.session
     assert login.stored(HERE) is None
@@ -226,17 +226,17 @@ def test_logging_out_ends_the_session_at_the_provider(provider: Provider) -> Non
 
 def test_the_tenant_comes_from_the_argument_the_environment_or_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
     login.store(Login(HERE, "token", tenant="stored"))
-    assert login.find("here:1").tenant == "stored"
-    assert login.find("here:1", "another-token").tenant == ""
+    assert login.find("127.0.0.1:1").tenant == "stored"
+    assert login.find("127.0.0.1:1", "another-token").tenant == ""
     monkeypatch.setenv("TRIMTAB_TENANT", "environment")
-    assert login.find("here:1").tenant == "environment"
-    assert login.find("here:1", tenant="argument").tenant == "argument"
+    assert login.find("127.0.0.1:1").tenant == "environment"
+    assert login.find("127.0.0.1:1", tenant="argument").tenant == "argument"
 
 
 def test_a_file_of_an_earlier_version_is_read(home: Path) -> None:
     path = home / "trimtab" / "credentials.json"
     path.parent.mkdir()
-    path.write_text('{"default": "here:1", "tokens": {"here:1": "old-token"}}')
+    path.write_text('{"default": "127.0.0.1:1", "tokens": {"127.0.0.1:1": "old-token"}}')
     assert login.find() == Login(HERE, "old-token")
 
 
@@ -286,7 +286,7 @@ def test_secrets_are_in_the_keyring_where_there_is_one(
     assert "access-0" not in kept
     assert "refresh-0" not in kept
     assert "refresh-0" in ring.read_text()
-    assert login.renewed(login.find("here:1"), oidc.renew).tenant == "acme"
+    assert login.renewed(login.find("127.0.0.1:1"), oidc.renew).tenant == "acme"
     assert "refresh-1" in ring.read_text()
     assert "refresh-1" not in login.location().read_text()
     login.forget(HERE)
@@ -294,11 +294,11 @@ def test_secrets_are_in_the_keyring_where_there_is_one(
     # One that does not take it is no reason not to log in.
     monkeypatch.setenv("RING_LOCKED", "1")
     assert login.store(Login(HERE, "token")) == str(login.location())
-    assert login.find("here:1").token == "token"
+    assert login.find("127.0.0.1:1").token == "token"
 
 
 def test_a_keyring_that_is_gone_says_what_to_do(ring: Path) -> None:
     login.store(Login(HERE, "token"))
     ring.unlink()
-    with pytest.raises(InvalidInput, match="trimtab login here:1"):
-        login.find("here:1")
+    with pytest.raises(InvalidInput, match="trimtab login"):
+        login.find("127.0.0.1:1")

@@ -11,11 +11,11 @@ from rich.text import Text
 import trimtab
 from trimtab import login as logins
 from trimtab.cli.output import err, out, print_json, say
-from trimtab.errors import Forbidden, TrimtabError, Unavailable
+from trimtab.errors import Forbidden, Insecure, TrimtabError, Unavailable
 from trimtab.login import Address, Login
 
 LOGIN_EXAMPLES = (
-    "Examples:\n\n`trimtab login grpcs://tuning.example.org:443` (by a code that you confirm in any browser)\n\n"
+    "Examples:\n\n`trimtab login tuning.example.org:443` (by a code that you confirm in any browser)\n\n"
     "`trimtab login 127.0.0.1:8471 --token-file data/admin-token`"
 )
 
@@ -23,15 +23,28 @@ LOGIN_EXAMPLES = (
 def login(
     address: Annotated[
         str | None,
-        typer.Argument(help="HOST:PORT of the gRPC port, grpcs://HOST:PORT for TLS. [default: 127.0.0.1:8471]"),
+        typer.Argument(help="HOST:PORT of the gRPC port. [default: 127.0.0.1:8471]", show_default=False),
     ] = None,
     token: Annotated[
         str | None, typer.Option(help="The token. Others on this machine may see it: better use --token-file.")
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with the token; - is standard input.")] = None,
     tenant: Annotated[str, typer.Option(help="Which one is meant, if you are a member of several.")] = "",
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            help="Believe the certificates that this authority signed, a PEM file. [default: TRIMTAB_TLS_CA, else those"
+            " that everybody knows]",
+            show_default=False,
+        ),
+    ] = None,
+    plaintext: Annotated[
+        bool, typer.Option("--plaintext", help="Do not encrypt the connection to another machine.")
+    ] = False,
 ) -> None:
     """Log in, and stay logged in.
+
+    The connection is encrypted (TLS) unless the service is on this machine; grpcs://HOST:PORT encrypts there, too.
 
     Where the service works with an identity provider, this prints a web address and a code: open it in any browser, on
     any machine. Without one it takes a token. What comes of it is stored in the system's keyring, if the Python package
@@ -45,11 +58,12 @@ def login(
             token = sys.stdin.read() if str(token_file) == "-" else token_file.read_text(errors="replace")
         except OSError as error:
             raise typer.BadParameter(f"{token_file} cannot be read: {error.strerror}") from error
-    where = Address.parse(address or logins.DEFAULT_ADDRESS)
+    where = Address.parse(address or logins.DEFAULT_ADDRESS, plaintext=plaintext, tls=tls_ca is not None)
+    to = Login(where, ca=logins.trusted_file(str(tls_ca) if tls_ca else None) if where.secure else "")
     if token is None:
-        wanted = _by_browser(where) or Login(where, logins.clean(_asked_for()))
+        wanted = _by_browser(to) or replace(to, token=logins.clean(_asked_for()))
     else:
-        wanted = Login(where, logins.clean(token))
+        wanted = replace(to, token=logins.clean(token))
     wanted, identity = _checked(replace(wanted, tenant=tenant))
     place = logins.store(wanted)
     say(f"Logged in to {wanted.address} as {_described(identity)}; stored in {place}.")
@@ -70,7 +84,7 @@ def logout(
         from trimtab import oidc
 
         try:
-            oidc.end(found.session)
+            oidc.end(found.session, found.ca)
         except TrimtabError as error:
             say(f"The identity provider could not be told: {error.message}")
     say(f"Logged out of {where}.")
@@ -112,34 +126,34 @@ def revoke(
     say(f"Out: {person or session}; {count} API token{'' if count == 1 else 's'} ended.")
 
 
-def _by_browser(where: Address) -> Login | None:
+def _by_browser(to: Login) -> Login | None:
     """The device flow, where the service says that people sign in at an identity provider."""
     from trimtab import oidc
     from trimtab._gen import identity_pb2 as pb
     from trimtab.transport import Transport
 
-    transport = Transport(Login(where), 5.0)
+    transport = Transport(to, 5.0)
     try:
         options = transport.call(transport.identity.GetSignIn, pb.GetSignInRequest())
-    except Unavailable:
-        if sys.stdin.isatty():
+    except Unavailable as error:
+        if sys.stdin.isatty() or isinstance(error, Insecure):
             raise
         return None
     finally:
         transport.close()
     if not options.issuer:
         return None
-    device = oidc.begin(options.issuer, options.client_id)
+    device = oidc.begin(options.issuer, options.client_id, to.ca)
     err.print("Open this address in a browser, on any machine:\n", markup=False)
     err.print(Text(f"    {device.url}\n", "bold"), soft_wrap=True)
     err.print(Text.assemble("and check that it shows the code ", (device.code, "bold"), "."), soft_wrap=True)
     if err.is_terminal:
         with err.status("Waiting until you have agreed there (Ctrl-C to give up) ..."):
-            session = oidc.wait(options.issuer, options.client_id, device)
+            session = oidc.wait(options.issuer, options.client_id, device, to.ca)
     else:
         say(f"Waiting until you have agreed there, for {device.expires_in / 60:.0f} minutes ...")
-        session = oidc.wait(options.issuer, options.client_id, device)
-    return Login(where, session=session)
+        session = oidc.wait(options.issuer, options.client_id, device, to.ca)
+    return replace(to, session=session)
 
 
 def _asked_for() -> str:

@@ -53,7 +53,8 @@ def enrol(
         typer.echo(secret)
         return
     say(f"On the machine, within {minutes} minutes; the agent keeps a credential of its own in its state directory:")
-    tls = " --tls" if where.secure else ""
+    same = logins.Address.parse(where.target).secure == where.secure
+    tls = "" if same else " --tls" if where.secure else " --plaintext"
     typer.echo(f"trimtab-agent run --server {where.target}{tls} --components DIR --enrol {secret}")
 
 

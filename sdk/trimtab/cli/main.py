@@ -1,5 +1,6 @@
 """The root of the command line."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -8,6 +9,9 @@ import trimtab
 from trimtab.cli import access, agents, audit, measure_grid, studies, tokens, tune
 from trimtab.cli.output import Commands
 
+# gRPC's own remarks would stand between the answers of commands; its errors are told anyway.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
@@ -15,7 +19,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Trimtab finds settings that make a system measurably better.\n\n"
-    "Begin with `trimtab login HOST:PORT`, or set TRIMTAB_URL and TRIMTAB_TOKEN.",
+    "Begin with `trimtab login HOST:PORT`, or set TRIMTAB_URL and TRIMTAB_TOKEN. Connections to other machines are\n"
+    "encrypted; TRIMTAB_TLS_CA names the file of an authority of your own, and grpc://HOST:PORT is not encrypted.",
 )
 app.add_typer(studies.app, name="study")
 app.add_typer(agents.app, name="agent")

@@ -118,7 +118,7 @@ def load(path: Path) -> StudyFile:
         InvalidInput: it cannot be read, or has a field that is not allowed; the message has file, field and value.
     """
     try:
-        content = yaml.load(path.read_text(), _Loader)
+        content = yaml.load(path.read_text(), _Loader)  # a safe loader, but for its numbers  # nosec B506
     except OSError as error:
         raise InvalidInput("unreadable_file", f"{path} cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

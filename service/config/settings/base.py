@@ -32,6 +32,8 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 APPEND_SLASH = False
 SECURE_REFERRER_POLICY = "same-origin"
+# Said only where a request came by TLS, through a proxy that this process believes (uvicorn's FORWARDED_ALLOW_IPS).
+SECURE_HSTS_SECONDS = 365 * 24 * 3600
 
 # The built console. Vite names the files under assets/ by their content, so a browser may keep them for ever.
 CONSOLE_DIR = Path(os.environ.get("TRIMTAB_CONSOLE_DIR", ROOT / "web" / "dist"))
@@ -39,6 +41,8 @@ WHITENOISE_ROOT = CONSOLE_DIR
 WHITENOISE_INDEX_FILE = True
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/"
 WHITENOISE_AUTOREFRESH = False
+# No other site's page reads anything here.
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 STATIC_URL = "static/"
 
 # The role that the service connects with. It owns no table: `migrate` connects as the owner and grants what is needed.
