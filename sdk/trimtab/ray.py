@@ -31,13 +31,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimtab.client import Client
-from trimtab.errors import Conflict, InvalidInput, OperationFailed, Timeout, TrimtabError
+from trimtab.errors import Conflict, Infeasible, InvalidInput, OperationFailed, Timeout, TrimtabError
 from trimtab.objective import Maximize
 from trimtab.optimize import RESULTS_AWAITED
 from trimtab.study import Study
 from trimtab.trial import TrialState
 
 try:
+    from ray import cloudpickle
     from ray.tune.result import AUTO_RESULT_KEYS, DONE, TIME_TOTAL_S, TRAINING_ITERATION, TRIAL_ID
     from ray.tune.schedulers import FIFOScheduler, TrialScheduler
     from ray.tune.search import Searcher
@@ -72,8 +73,8 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
     Each of Ray's trials is one of the study. Its results are reported as measurements, by `training_iteration`; the
     last one is its value. A trainable has to report every objective of the study under its name, and whatever the
     study's outcome constraints name; other numbers are kept too. An objective that is infinite or no number says that
-    the configuration cannot work (INFEASIBLE); an exception or a lost worker makes the trial FAILED, after as many
-    new starts as Ray's `FailureConfig` allows.
+    the configuration cannot work (INFEASIBLE); an exception or a lost worker makes the trial FAILED, after as many new
+    starts as Ray's `FailureConfig` allows.
 
     `param_space` of the Tuner may hold constants only. One that is named as a parameter of the study has that value in
     all trials.
@@ -110,11 +111,12 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
 
     def _forget(self) -> None:
         """Nothing is known but what `_state` holds."""
-        # The last step that was reported of a trial; the states of those that somebody else has ended; and why the
-        # scheduler stops one.
+        # The last step that was reported of a trial; the states of those that somebody else has ended; why the
+        # scheduler stops one; and its latest error.
         self._steps: dict[str, int] = {}
         self._ended: dict[str, TrialState] = {}
         self._stopped: dict[str, str] = {}
+        self._errors: dict[str, BaseException] = {}
         self._told_pause = False
 
     @property
@@ -181,7 +183,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
                 self._tell(trial_id, result, error)
         except Conflict as conflict:
             self._told_late(trial_id, result, error, conflict)
-        for known in (self._open, self._steps, self._ended, self._stopped):
+        for known in (self._open, self._steps, self._ended, self._stopped, self._errors):
             known.pop(trial_id, None)
 
     def save(self, checkpoint_path: str) -> None:
@@ -208,6 +210,10 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         """The scheduler gives a trial up: its value is a bound, no measurement (PRUNED)."""
         self._stopped[trial_id] = reason
 
+    def note_error(self, trial_id: str, error: BaseException) -> None:
+        """A trial has ended with an error, and is perhaps begun again."""
+        self._errors[trial_id] = error
+
     # --- telling
 
     def _report(self, trial_id: str, number: int, step: int, metrics: dict[str, float], elapsed: float | None) -> None:
@@ -225,7 +231,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
     def _tell(self, trial_id: str, result: Result | None, error: bool) -> None:
         number = self._open[trial_id]
         if error:
-            self.study.tell(number, failed=f"Ray's trial {trial_id} ended with an error")
+            self._tell_error(number, trial_id)
             return
         if not result:
             self.study.tell(number, failed=f"Ray's trial {trial_id} was ended before it had a result")
@@ -243,6 +249,16 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             self.study.stop_trial(number, self._stopped[trial_id])
         else:
             self.study.tell(number, metrics)
+
+    def _tell_error(self, number: int, trial_id: str) -> None:
+        cause = self._errors.get(trial_id)
+        if isinstance(cause, Infeasible):
+            self.study.tell(number, infeasible=str(cause) or "infeasible")
+        elif cause is None:
+            self.study.tell(number, failed=f"Ray's trial {trial_id} ended with an error")
+        else:
+            first = (str(cause).strip().splitlines() or [""])[0]
+            self.study.tell(number, failed=f"{type(cause).__name__}: {first}"[:2000])
 
     def _told_late(self, trial_id: str, result: Result | None, error: bool, conflict: Conflict) -> None:
         """The trial was ended before: by the driver that crashed, by a user, or as an error that Ray was told to run
@@ -312,12 +328,12 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
 
 
 class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
-    """Tells the study why trials end early, and lets it end them: a bridge around any of Ray's schedulers.
+    """Tells the study why trials end, and lets it end them: a bridge around any of Ray's schedulers.
 
     Without it, the study's own pruning policies end a trial only in the study, and a trial that, say, ASHA stops counts
     with its last value as if it had run to its end. With it, the study's pruning ends the trial in Ray, and one that
     the scheduler gives up is PRUNED: its last value is a bound. One that has come to the scheduler's `max_t` is
-    complete.
+    complete. A FAILED trial has its error as the reason, and one that raised `trimtab.Infeasible` is INFEASIBLE.
 
     Args:
         search: the search of the same Tuner.
@@ -357,6 +373,11 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
         self.scheduler.on_trial_add(tune_controller, trial)
 
     def on_trial_error(self, tune_controller: "TuneController", trial: "RayTrial") -> None:
+        try:
+            error = cloudpickle.loads(Path(trial.pickled_error_file).read_bytes())
+            self.search.note_error(trial.trial_id, getattr(error, "cause", error))
+        except Exception as unreadable:  # noqa: BLE001  a class that is not known here, or no file
+            logger.debug("What ended Ray's trial %s cannot be told: %s", trial.trial_id, unreadable)
         self.scheduler.on_trial_error(tune_controller, trial)
 
     def on_trial_complete(self, tune_controller: "TuneController", trial: "RayTrial", result: Result) -> None:

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import urllib.request

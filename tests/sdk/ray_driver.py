@@ -1,7 +1,7 @@
 """A driver of Ray Tune, as a user writes one: python ray_driver.py new|restore STUDY FOLDER TRIALS
 
 Address and token of the service are in the environment. Each trial appends a line to FOLDER/runs when it begins, with
-its worker's process number, and waits at each step for FOLDER/gate.
+its worker's process number, and waits at each step for FOLDER/gate; where x is 2 for FOLDER/second-gate before the second.
 """
 
 import json
@@ -28,9 +28,12 @@ def trainable(config: dict[str, Any]) -> None:
     with (folder / "runs").open("a") as runs:
         runs.write(json.dumps([config["x"], os.getpid(), config["constant"]]) + "\n")
     if config["x"] == 5.0:
-        raise RuntimeError("broken")
+        raise RuntimeError("broken\nfor good")
+    if config["x"] == 3.0:
+        raise trimtab.Infeasible("x must not be 3")
     for step in range(1, STEPS + 1):
-        while not (folder / "gate").exists():
+        gate = "second-gate" if config["x"] == 2.0 and step == 2 else "gate"
+        while not (folder / gate).exists():
             time.sleep(0.05)
         loss = float("nan") if config["x"] == 4.0 else config["x"] + 1 / step
         tune.report({"loss": loss, "memory": 10.0 * step, "note": "text"})
@@ -49,12 +52,14 @@ if way == "new":
             scheduler=TrimtabScheduler(search, scheduler),
             num_samples=int(count),
             max_concurrent_trials=3,
+            # a worker takes seconds to start
+            reuse_actors=True,
         ),
         run_config=tune.RunConfig(
             name="tuned",
             storage_path=str(folder),
             verbose=0,
-            failure_config=tune.FailureConfig(max_failures=1),
+            failure_config=tune.FailureConfig(max_failures=int(os.environ.get("MAX_FAILURES", "0"))),
         ),
     )
 else:
