@@ -1,7 +1,7 @@
 """A driver of Ray Tune, as a user writes one: python ray_driver.py new|restore STUDY FOLDER TRIALS
 
 Address and token of the service are in the environment. Each trial appends a line to FOLDER/runs when it begins, with
-its worker's process number, and waits at each step for FOLDER/gate; where x is 2 for FOLDER/second-gate before the second.
+its worker's process number, and waits at each step for FOLDER/gate; where x is 2, at the second for FOLDER/second-gate.
 """
 
 import json
@@ -51,7 +51,7 @@ if way == "new":
             search_alg=search,
             scheduler=TrimtabScheduler(search, scheduler),
             num_samples=int(count),
-            max_concurrent_trials=3,
+            max_concurrent_trials=2,
             # a worker takes seconds to start
             reuse_actors=True,
         ),
