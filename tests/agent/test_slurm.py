@@ -19,8 +19,8 @@ from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm as slurm_runner
 from trimtab_agent.runners.base import JobResult, JobSpec, JobState, stored_result
 from trimtab_agent.runners.base import Outcome as Ended
+from trimtab_agent.runners.batch import SHORTEST_PAUSE
 from trimtab_agent.runners.slurm import SlurmRunner
-from trimtab_agent.runners.slurm_client import SHORTEST_PAUSE
 from trimtab_agent.runners.slurm_states import STATES, refusal
 
 # `gate` runs until the test lets it end, and notes each of its runs
