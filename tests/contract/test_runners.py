@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,42 @@ import pytest
 from trimtab_agent.components.schema import Metric
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, JobState, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.runners.ray import RayRunner
 from trimtab_agent.runners.slurm import SlurmRunner
 
-RUNNERS: dict[str, Callable[[], Runner]] = {"local": LocalRunner, "slurm": SlurmRunner}
+RUNNERS = ["local", "slurm", "ray"]
+# What the supervisor does alike in every batch job: Slurm's show it, and those of Ray take seconds each.
+ALIKE_IN_BATCH_JOBS = {
+    "test_exit",
+    "test_faults_of_the_machine",
+    "test_sigterm_comes_before_sigkill",
+    "test_metrics_of_every_kind",
+    "test_metric_that_is_not_found",
+    "test_a_costly_pattern_does_not_hold_a_cancellation_up",
+    "test_repeats_are_aggregated_and_prepared_each_time",
+    "test_measurements_come_while_the_application_runs",
+    "test_streams_end_with_the_trial",
+    "test_a_costly_pattern_of_a_stream_ends_the_stream_alone",
+    "test_build_that_fails",
+    "test_build_that_fails_by_the_machines_fault",
+    "test_output_that_a_full_disk_has_lost_is_not_the_configurations_fault",
+}
 
 
-@pytest.fixture(params=list(RUNNERS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "make_runner" in metafunc.fixturenames:
+        alike = metafunc.function.__name__ in ALIKE_IN_BATCH_JOBS
+        metafunc.parametrize("make_runner", RUNNERS[:2] if alike else RUNNERS, indirect=True)
+
+
+@pytest.fixture
 def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
+    if request.param == "ray":
+        return partial(RayRunner, request.getfixturevalue("ray_session").dashboard)
     if request.param == "slurm":
         request.getfixturevalue("slurm")
-    return RUNNERS[request.param]
+        return SlurmRunner
+    return LocalRunner
 
 
 @pytest.fixture
