@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    policy = load_policy(options.policy) if options.policy else Policy()
+    policy = (load_policy(options.policy) if options.policy else Policy()).under(options.runner)
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
         token_file=options.token_file,

@@ -35,15 +35,19 @@ ALIKE_IN_BATCH_JOBS = {
     "test_a_costly_pattern_does_not_hold_a_cancellation_up",
     "test_repeats_are_aggregated_and_prepared_each_time",
     "test_measurements_come_while_the_application_runs",
-    "test_streams_end_with_the_trial",
+    "test_steps_without_numbers_are_counted_and_many_are_thinned",
     "test_a_costly_pattern_of_a_stream_ends_the_stream_alone",
+    "test_a_gigabyte_of_output",
+    "test_build_is_not_part_of_the_time",
     "test_build_that_fails",
     "test_build_that_fails_by_the_machines_fault",
+    "test_a_trial_that_fills_the_disk_has_a_result",
     "test_output_that_a_full_disk_has_lost_is_not_the_configurations_fault",
 }
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    assert set(dir(metafunc.module)) >= ALIKE_IN_BATCH_JOBS
     if "make_runner" in metafunc.fixturenames:
         alike = metafunc.function.__name__ in ALIKE_IN_BATCH_JOBS
         metafunc.parametrize("make_runner", RUNNERS[:2] if alike else RUNNERS, indirect=True)
