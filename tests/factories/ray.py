@@ -16,6 +16,8 @@ from tests.factories.service import free_port, wait_for
 
 CPUS = 8
 START_SECONDS = 120.0
+# in the environment of all that a Ray starts, jobs included: the folder that it is in
+MARK = "TRIMTAB_TEST_RAY"
 
 
 class RayHead:
@@ -38,7 +40,7 @@ class RayHead:
         argv += [f"--num-cpus={CPUS}", f"--object-store-memory={80_000_000}"]
         argv += [f"--{name}={port}" for name, port in ports.items()]
         # a memory monitor would see the whole machine's memory, and kill jobs that other tests' processes leave no room
-        environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0", "RAY_SCHEDULER_EVENTS": "0"}
+        environment = {**os.environ, MARK: str(self.folder), "RAY_memory_monitor_refresh_ms": "0"}
         self._child = Child("ray", argv, environment, self.folder / "head.log")
         self._child.start()
         try:
@@ -48,31 +50,31 @@ class RayHead:
             raise AssertionError(f"{error}\n{(self.folder / 'head.log').read_text()[-3000:]}") from None
 
     def stop(self) -> None:
-        """Ends every process of it, jobs included: at once, as when the machine is lost."""
-        assert self._child is not None
-        assert self._child.process is not None
+        """Ends every process of it, jobs included."""
         processes = self.processes()
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        self._child.process.wait()
+        if self._child is not None and self._child.process is not None:
+            self._child.process.wait()
         _, alive = psutil.wait_procs(processes, timeout=15)
         assert not alive, f"outlived Ray: {alive}"
 
+    def lose(self) -> None:
+        """Kills what Ray itself consists of, as the end of the head's machine would. Jobs are left to find it out."""
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                if process.name() in ("ray", "gcs_server", "raylet") or "dashboard" in " ".join(process.cmdline()):
+                    process.kill()
+
     def processes(self) -> list[psutil.Process]:
-        """All that this Ray has started, also where its parent has died: each has the folder in its environment or its
-        command line."""
-        assert self._child is not None
-        assert self._child.process is not None
-        found = {}
-        with suppress(psutil.NoSuchProcess):
-            head = psutil.Process(self._child.process.pid)
-            found = {process.pid: process for process in (head, *head.children(recursive=True))}
+        """All that this Ray has started and that is still there."""
+        found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if any(str(self.folder) in item for item in process.cmdline()):
-                    found[process.pid] = process
-        return list(found.values())
+                if process.environ().get(MARK) == str(self.folder):
+                    found.append(process)
+        return found
 
     def _answers(self) -> bool:
         with suppress(OSError), urllib.request.urlopen(f"{self.dashboard}/api/jobs/", timeout=10) as answer:
