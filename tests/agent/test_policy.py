@@ -157,8 +157,8 @@ def test_a_job_within_ray_s_rules(tmp_path: Path) -> None:
     spec = replace(JOB, scheduler_options=["--num-cpus=4", "--memory=1073741824", '--resources={"bench": 2}'])
     assert admit(tmp_path, RAYS_RULES, spec=spec) == spec
     assert admit(tmp_path, RAYS_RULES).scheduler_options == ["--num-cpus=4"]
-    assert admit(tmp_path, RAYS_RULES, own=("--num-cpus=16",)).scheduler_options == []
-    assert admit(tmp_path, "ray: {gpus: 1}").scheduler_options == []
+    assert admit(tmp_path, RAYS_RULES, own=("--num-cpus=16",)) == JOB
+    assert admit(tmp_path, "ray: {gpus: 1}") == JOB
 
 
 @pytest.mark.parametrize(
