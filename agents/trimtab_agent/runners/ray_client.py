@@ -84,15 +84,15 @@ def choose_address(given: str | None) -> str:
     scheme = found[1] if found else None
     if found and scheme in ("http", "https"):
         return address.rstrip("/")
-    hint = f"--ray-address=http://{found[2]}:8265" if found else ADDRESS_ALLOWED
+    # Ray's own programs take `auto`, too: they ask the node that they run on
+    hint = f"--ray-address=http://{found[2]}:8265" if found and found[2] not in ("auto", "local") else ""
     if scheme == "ray":
         raise ConfigError(
             f"{source} {address!r} is an address of Ray Client, whose work ends with its client, while trials outlive "
             f"the agent: give the dashboard's address, such as {hint}"
         )
-    raise ConfigError(
-        f"{source} {address!r} is not {ADDRESS_ALLOWED}" + (f"; try {hint}" if found and found[1] is None else "")
-    )
+    told = f"; try {hint}" if hint and not scheme else ""
+    raise ConfigError(f"{source} {address!r} is not {ADDRESS_ALLOWED}{told}")
 
 
 class Dashboard:
