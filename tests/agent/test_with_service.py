@@ -13,7 +13,6 @@ import pytest
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.factories.service import EmbeddedService
-from tests.factories.slurm import Slurm
 from trimtab.study import Study
 from trimtab.trial import Trial
 
