@@ -15,6 +15,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
 
 from service.embedded.postgres import OWNER, SERVICE
 from tests.factories.keycloak import Keycloak, keycloak_server
+from tests.factories.ray import RayHead, ray_head
 from tests.factories.service import EmbeddedService, postgres_server, redis_server
 from tests.factories.slurm import Slurm, slurm_cluster
 
@@ -122,6 +123,13 @@ def slurm(slurm_session: Slurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slu
     monkeypatch.setenv("SLURM_CONF", str(slurm_session.configuration))
     yield slurm_session
     slurm_session.settle()
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[RayHead]:
+    """A real Ray that tests share: end your own jobs and drivers, and kill nothing else in it."""
+    with ray_head() as head:
+        yield head
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from trimtab_agent.runners.base import Runner
 logger = logging.getLogger(__name__)
 
 # where trials run
-RUNNERS = ("local", "slurm")
+RUNNERS = ("local", "slurm", "ray")
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,25 @@ class Config:
     cache_limit: int = 2 << 30
     tls: "Tls | None" = None
     policy: Policy = field(default_factory=Policy)
-    # the administrator's own, for every job
-    slurm_options: tuple[str, ...] = ()
+    # the administrator's own, for every job of the runner's scheduler
+    scheduler_options: tuple[str, ...] = ()
 
 
 def make_runner(
-    name: str, slurm_options: Sequence[str], *, slots: int = 1, cores: int | None = None, memory: int = 0
+    name: str,
+    scheduler_options: Mapping[str, Sequence[str]],
+    *,
+    ray_address: str | None = None,
+    slots: int = 1,
+    cores: int | None = None,
+    memory: int = 0,
 ) -> Runner:
     """The runner of this name, one of `RUNNERS`. The local one keeps this process off its trials' CPUs.
 
     Args:
         name: which one.
-        slurm_options: for sbatch.
+        scheduler_options: the administrator's own for every job, by runner.
+        ray_address: of the dashboard; None: as Ray's own command line finds it.
         slots: trials that may run at a time.
         cores: for each of them (runners.cpus.share_out).
         memory: bytes for each of them; 0: no limit.
@@ -64,17 +71,27 @@ def make_runner(
     Raises:
         ConfigError: this machine or an option does not allow it.
     """
-    if name == "slurm":
+    for scheduler, options in scheduler_options.items():
+        if options and name != scheduler:
+            raise ConfigError(f"--{scheduler}-option {options[0]!r} has a meaning only with --runner {scheduler}")
+    if ray_address is not None and name != "ray":
+        raise ConfigError(f"--ray-address {ray_address!r} has a meaning only with --runner ray")
+    if name != "local":
         for option, given in (("--trial-cores", cores is not None), ("--trial-memory-mib", memory > 0)):
             if given:
-                raise ConfigError(f"{option} has a meaning only with --runner local; Slurm's: --slurm-option")
+                raise ConfigError(f"{option} has a meaning only with --runner local; {name}'s: --{name}-option")
+    own = scheduler_options.get(name, ())
+    if name == "slurm":
         from trimtab_agent.runners import slurm, slurm_client
 
-        slurm.check_options(slurm_options)
+        slurm.check_options(own)
         slurm_client.require_programs()
-        return slurm.SlurmRunner(slurm_options)
-    if slurm_options:
-        raise ConfigError(f"--slurm-option {slurm_options[0]!r} has a meaning only with --runner slurm")
+        return slurm.SlurmRunner(own)
+    if name == "ray":
+        from trimtab_agent.runners import ray, ray_client
+
+        ray.check_options(own)
+        return ray.RayRunner(ray_client.choose_address(ray_address), own)
     from trimtab_agent.runners import cpus
     from trimtab_agent.runners.local import LocalRunner
 

@@ -57,8 +57,8 @@ def parser() -> argparse.ArgumentParser:
         "--runner",
         choices=configuration.RUNNERS,
         default="local",
-        help="where trials run: local: on this machine; slurm: as batch jobs, with --state-dir on a file system "
-        "that the nodes share (default: %(default)s)",
+        help="where trials run: local: on this machine; slurm: as batch jobs; ray: as jobs of a Ray cluster; both "
+        "with --state-dir on a file system that the nodes share (default: %(default)s)",
     )
     where.add_argument(
         "--slurm-option",
@@ -68,7 +68,20 @@ def parser() -> argparse.ArgumentParser:
         help="option of sbatch for every job, such as --slurm-option=--partition=short or --slurm-option=--exclusive; "
         "a trial's own options override it; may be repeated",
     )
-
+    where.add_argument(
+        "--ray-address",
+        metavar="URL",
+        help="the dashboard of Ray's head (default: RAY_API_SERVER_ADDRESS, RAY_ADDRESS or http://127.0.0.1:8265); a "
+        "cluster that wants a token gets it as Ray's own programs send it (RAY_AUTH_MODE, RAY_AUTH_TOKEN, ...)",
+    )
+    where.add_argument(
+        "--ray-option",
+        action="append",
+        default=[],
+        metavar="--NAME=VALUE",
+        help="resources of every job, such as --ray-option=--num-cpus=4 or --ray-option='--resources={\"bench\": 1}'; "
+        "also --num-gpus, --memory and --label-selector; a trial's own options override it; may be repeated",
+    )
     where.add_argument(
         "--trial-cores",
         type=_natural,
@@ -91,7 +104,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="example:\n  trimtab-agent run --server tune.example.org:443 --enrol tre_... \\\n"
         "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
         "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
-        "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive",
+        "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive\n"
+        "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
+        "      --state-dir /shared/$USER/trimtab --runner ray --ray-address http://ray-head:8265 --slots 8",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
@@ -111,8 +126,8 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=1,
         metavar="N",
-        help="trials that may run side by side, or jobs in Slurm, pending ones included (default: 1, so that none "
-        "disturbs another's timing)",
+        help="trials that may run side by side, or jobs in Slurm or Ray, pending ones included (default: 1, so that "
+        "none disturbs another's timing)",
     )
     run.add_argument("--name", default=configuration.default_name(), help="shown to users (default: %(default)s)")
     run.add_argument(
@@ -185,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    policy = load_policy(options.policy) if options.policy else Policy()
+    policy = (load_policy(options.policy) if options.policy else Policy()).under(options.runner)
     settings = configuration.Config(
         server=configuration.parse_server(options.server),
         token_file=options.token_file,
@@ -199,7 +214,7 @@ def _run(options: argparse.Namespace) -> None:
             options.server, options.tls, options.plaintext, options.tls_ca, options.tls_cert, options.tls_key
         ),
         policy=policy,
-        slurm_options=tuple(options.slurm_option),
+        scheduler_options=tuple(_scheduler_options(options).get(options.runner, ())),
     )
     if settings.token_file and settings.enrol:
         raise ConfigError("give --enrol or --token-file, not both")
@@ -261,8 +276,17 @@ def _load(location: Path, state: Path) -> dict[str, Component]:
 def _runner(options: argparse.Namespace, slots: int) -> Runner:
     memory = (options.trial_memory_mib or 0) << 20
     return configuration.make_runner(
-        options.runner, options.slurm_option, slots=slots, cores=options.trial_cores, memory=memory
+        options.runner,
+        _scheduler_options(options),
+        ray_address=options.ray_address,
+        slots=slots,
+        cores=options.trial_cores,
+        memory=memory,
     )
+
+
+def _scheduler_options(options: argparse.Namespace) -> dict[str, list[str]]:
+    return {"slurm": options.slurm_option, "ray": options.ray_option}
 
 
 def _natural(text: str) -> int:

@@ -10,15 +10,21 @@ from trimtab_agent.components.reader import Reader, Table
 from trimtab_agent.components.schema import Component
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
-from trimtab_agent.runners import slurm_options
+from trimtab_agent.runners import ray_options, slurm_options
 from trimtab_agent.runners.base import JobSpec
 
-KEYS = ("components", "batch_scripts", "tenants", "studies", "environment", "limits", "slurm")
+KEYS = ("components", "batch_scripts", "tenants", "studies", "environment", "limits", "slurm", "ray")
 LIMIT_KEYS = ("trials", "seconds")
 COMPONENT_KEYS = ("digests", "applications")
+RAY_KEYS = ("cpus", "gpus", "memory_mib", "resources", "labels")
 SLURM_KEYS = ("partitions", "accounts", "qos", "nodes", "time", "options")
 # The policy's lists, and the option of sbatch that each is about.
 LISTS = {"partitions": "partition", "accounts": "account", "qos": "qos"}
+# The policy's numbers for Ray, and the option that each is about.
+RAY_NUMBERS = {"cpus": "num-cpus", "gpus": "num-gpus", "memory_mib": "memory"}
+# Its lists, and the options whose names they allow.
+RAY_LISTS = {"resources": "resources", "labels": "label-selector"}
+MIB = 1 << 20
 LEAST_DIGEST = 12
 
 
@@ -42,6 +48,14 @@ class SlurmRules:
 
 
 @dataclass(frozen=True)
+class RayRules:
+    """What is not there is not limited: the most of each number, and the names that each list allows, by rule."""
+
+    most: Mapping[str, int]
+    names: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class Policy:
     """An administrator's rules; None and an empty mapping: everything is allowed. Patterns are those of a shell."""
 
@@ -53,6 +67,11 @@ class Policy:
     trials: int | None = None
     seconds: float | None = None
     slurm: SlurmRules | None = None
+    ray: RayRules | None = None
+
+    def under(self, runner: str) -> "Policy":
+        """The policy with this runner: the rules of another's scheduler do not matter."""
+        return replace(self, slurm=None) if runner == "ray" else replace(self, ray=None)
 
     def offered(self, components: Mapping[str, Component]) -> dict[str, Component]:
         """The components, and of each the applications, that a service may hear of.
@@ -91,7 +110,9 @@ class Policy:
             _expect("environment variable", name, "environment", self.environment)
         if self.seconds is not None:
             spec = replace(spec, timeout=min(spec.timeout, self.seconds))
-        return spec if self.slurm is None else self._admit_to_slurm(self.slurm, spec, own_options)
+        if self.slurm is not None:
+            spec = self._admit_to_slurm(self.slurm, spec, own_options)
+        return spec if self.ray is None else self._admit_to_ray(self.ray, spec, own_options)
 
     def _refusal(self, component: Component, application: str) -> PolicyError | None:
         if self.components is not None:
@@ -124,6 +145,23 @@ class Policy:
         if rules.time is not None and "time" not in silent:
             added.append(f"--time={rules.time_text}")
         return replace(spec, scheduler_options=[*spec.scheduler_options, *added])
+
+    def _admit_to_ray(self, rules: RayRules, spec: JobSpec, own_options: Sequence[str]) -> JobSpec:
+        try:
+            asked = ray_options.asked(spec.scheduler_options)
+        except ray_options.UnreadableOptionError as error:
+            raise PolicyError(f"The policy cannot tell what the job asks of Ray: {error}.") from None
+        for rule, most in rules.most.items():
+            value = asked.get(RAY_NUMBERS[rule], 0)
+            if value > most * (MIB if rule == "memory_mib" else 1):
+                raise _refused(f"--{RAY_NUMBERS[rule]}", str(value), f"ray.{rule}", f"at most {most}")
+        for rule, allowed in rules.names.items():
+            for name in asked.get(RAY_LISTS[rule], {}):
+                if name not in allowed:
+                    raise _refused(f"--{RAY_LISTS[rule]}", name, f"ray.{rule}", ", ".join(allowed) or "none")
+        if "cpus" not in rules.most or "num-cpus" in {**asked, **ray_options.asked(own_options)}:
+            return spec
+        return replace(spec, scheduler_options=[*spec.scheduler_options, f"--num-cpus={rules.most['cpus']}"])
 
     def _check_option(self, rules: SlurmRules, name: str, value: str) -> None:
         for rule, allowed in rules.lists.items():
@@ -169,6 +207,7 @@ def _read(table: Table) -> Policy:
     if limits is not None:
         limits.allow(LIMIT_KEYS)
     rules = table.table("slurm")
+    ray = table.table("ray")
     return Policy(
         components=_read_components(table) if "components" in table else None,
         batch_scripts=table.flag("batch_scripts", True),
@@ -178,6 +217,7 @@ def _read(table: Table) -> Policy:
         trials=limits.integer("trials", minimum=1) if limits is not None and "trials" in limits else None,
         seconds=limits.number("seconds", above=0) if limits is not None and "seconds" in limits else None,
         slurm=None if rules is None else _read_slurm(rules),
+        ray=None if ray is None else _read_ray(ray),
     )
 
 
@@ -210,6 +250,14 @@ def _read_slurm(table: Table) -> SlurmRules:
         time=seconds,
         time_text=time,
         options=table.texts("options") if "options" in table else None,
+    )
+
+
+def _read_ray(table: Table) -> RayRules:
+    table.allow(RAY_KEYS)
+    return RayRules(
+        most={rule: table.integer(rule, minimum=0) for rule in RAY_NUMBERS if rule in table},
+        names={rule: table.texts(rule) for rule in RAY_LISTS if rule in table},
     )
 
 

@@ -269,7 +269,7 @@ class TrialRunner:
                 cache=self._journal.state / "builds",
                 cache_limit=self._config.cache_limit,
             )
-            spec = self._config.policy.admit(entry.lease, component, spec, self._config.slurm_options)
+            spec = self._config.policy.admit(entry.lease, component, spec, self._config.scheduler_options)
             spec = replace(
                 spec,
                 exclusive=entry.lease.exclusive,

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trimtab import retries
@@ -34,13 +34,14 @@ class Desk:
     one's trials back; they queue here.
     """
 
-    def __init__(self, transport: Transport, study: str, client_id: str) -> None:
+    def __init__(self, transport: Transport, study: str, client_id: str, held: Iterable[int] = ()) -> None:
+        """`held`: numbers of the trials that the client has in hand already."""
         self.client_id = client_id
         self._transport = transport
         self._study = study
         self._asking = threading.Lock()
         self._guard = threading.Lock()
-        self._held: set[int] = set()
+        self._held = set(held)
 
     def ask(self, count: int, fixed: Mapping[str, pb.Value], timeout: float | None) -> Answer:
         """Waits until the service has suggested `count` trials, or for `timeout` seconds.

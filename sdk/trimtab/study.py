@@ -1,7 +1,7 @@
 """A study: ask for trials, tell their results, read what was found."""
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
@@ -211,16 +211,19 @@ class Study:
         self._desk.put_away(number)
         return converters.from_trial(self.spec.space, stopped)
 
-    def add_trial(self, params: Mapping[str, object], metrics: Metrics) -> Trial:
+    def add_trial(self, params: Mapping[str, object], metrics: Metrics, *, request_id: str | None = None) -> Trial:
         """Adds a configuration of your own that has been measured.
 
-        study.add_trial({"x": 0.5, "n": 8}, {"seconds": 1.4})
+            study.add_trial({"x": 0.5, "n": 8}, {"seconds": 1.4})
+
+        Added again with the same `request_id`, of 1 to 100 characters, it is the same trial: for programs that do not
+        know whether they came so far before they crashed.
         """
         request = pb.AddTrialRequest(
             study=self.name,
             params=converters.to_params("params", self.spec.space, params),
             metrics=self._metrics(metrics),
-            request_id=uuid.uuid4().hex,
+            request_id=request_id or uuid.uuid4().hex,
         )
         return converters.from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
 
@@ -430,6 +433,15 @@ class Study:
         return self.state
 
     # --- within the package
+
+    @property
+    def address(self) -> str:
+        """Where the service is."""
+        return str(self._transport.address)
+
+    def as_client(self, client_id: str, held: Iterable[int] = ()) -> "Study":
+        """This study as another client sees it, one that has the trials numbered `held` in hand."""
+        return Study(self._transport, Desk(self._transport, self.name, client_id, held), self._message)
 
     def _metrics(self, metrics: Metrics) -> dict[str, float]:
         if isinstance(metrics, Mapping):

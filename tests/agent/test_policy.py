@@ -10,7 +10,7 @@ from tests.agent.far_side import FarSide, Outcome
 from trimtab_agent.components.schema import Application, Component
 from trimtab_agent.errors import ConfigError, PolicyError
 from trimtab_agent.lease import Lease
-from trimtab_agent.policy import load
+from trimtab_agent.policy import Policy, RayRules, SlurmRules, load
 from trimtab_agent.runners.base import BuildSpec, JobSpec
 from trimtab_agent.runners.slurm_options import UnreadableOptionError, asked, most_nodes, seconds
 
@@ -148,6 +148,40 @@ def test_what_a_job_does_not_mention_is_put_in_its_place(tmp_path: Path) -> None
     assert admit(tmp_path, RULES, spec=spec).scheduler_options == ["-N1", added[0], added[1], added[4]]
     own = ("--partition=special", "--time=1-0")
     assert admit(tmp_path, RULES, own=own).scheduler_options == added[1:4]
+
+
+RAYS_RULES = "ray: {cpus: 4, gpus: 0, memory_mib: 1024, resources: [bench], labels: []}"
+
+
+def test_a_job_within_ray_s_rules(tmp_path: Path) -> None:
+    spec = replace(JOB, scheduler_options=["--num-cpus=4", "--memory=1073741824", '--resources={"bench": 2}'])
+    assert admit(tmp_path, RAYS_RULES, spec=spec) == spec
+    assert admit(tmp_path, RAYS_RULES).scheduler_options == ["--num-cpus=4"]
+    assert admit(tmp_path, RAYS_RULES, own=("--num-cpus=16",)) == JOB
+    assert admit(tmp_path, "ray: {gpus: 1}") == JOB
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--num-cpus=4.5", "--num-cpus '4.5' (rule ray.cpus: at most 4)"),
+        ("--num-gpus=1", "--num-gpus '1' (rule ray.gpus: at most 0)"),
+        ("--memory=1073741825", "--memory '1073741825' (rule ray.memory_mib: at most 1024)"),
+        ('--resources={"bench": 1, "other": 1}', "--resources 'other' (rule ray.resources: bench)"),
+        ('--label-selector={"zone": "a"}', "--label-selector 'zone' (rule ray.labels: none)"),
+        ("--num-cpus=many", "The policy cannot tell what the job asks of Ray"),
+    ],
+)
+def test_a_job_beyond_ray_s_rules(tmp_path: Path, option: str, words: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        admit(tmp_path, RAYS_RULES, spec=replace(JOB, scheduler_options=[option]))
+    assert words in str(caught.value)
+
+
+def test_the_rules_of_another_scheduler_do_not_matter(tmp_path: Path) -> None:
+    policy = Policy(ray=RayRules({"cpus": 1}, {}), slurm=SlurmRules({}, nodes=1))
+    assert policy.under("ray") == Policy(ray=policy.ray)
+    assert policy.under("slurm") == Policy(slurm=policy.slurm)
 
 
 @pytest.mark.parametrize(

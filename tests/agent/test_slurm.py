@@ -19,8 +19,8 @@ from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm as slurm_runner
 from trimtab_agent.runners.base import JobResult, JobSpec, JobState, stored_result
 from trimtab_agent.runners.base import Outcome as Ended
+from trimtab_agent.runners.batch import SHORTEST_PAUSE
 from trimtab_agent.runners.slurm import SlurmRunner
-from trimtab_agent.runners.slurm_client import SHORTEST_PAUSE
 from trimtab_agent.runners.slurm_states import STATES, refusal
 
 # `gate` runs until the test lets it end, and notes each of its runs
@@ -535,7 +535,7 @@ def test_the_agent_stays_small(agent: AgentProcess, far_side: FarSide) -> None:
         (["--slurm-option=partition=x"], "--slurm-option 'partition=x' is not an option of sbatch in its long form"),
         (["--slurm-option=--array=1-2"], "--slurm-option '--array=1-2' is the runner's own; allowed: any option"),
         (["--runner", "local", "--slurm-option=--exclusive"], "has a meaning only with --runner slurm"),
-        (["--runner", "ray"], "invalid choice: 'ray' (choose from 'local', 'slurm')"),
+        (["--runner", "pbs"], "invalid choice: 'pbs' (choose from 'local', 'slurm', 'ray')"),
     ],
 )
 def test_wrong_options(place: Path, options: list[str], words: str) -> None:

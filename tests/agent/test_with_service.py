@@ -13,7 +13,6 @@ import pytest
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.factories.service import EmbeddedService
-from tests.factories.slurm import Slurm
 from trimtab.study import Study
 from trimtab.trial import Trial
 
@@ -252,12 +251,15 @@ def test_pruning_by_what_trials_tell_while_they_run(
         wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
 
 
+@pytest.mark.parametrize("runner", ["slurm", "ray"])
 def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
-    client: trimtab.Client, agent: AgentProcess, name: str, slurm: Slurm
+    client: trimtab.Client, agent: AgentProcess, name: str, runner: str, request: pytest.FixtureRequest
 ) -> None:
     """The agent hears of it at once, not at its next heartbeat: tests/benchmarks/slurm_cost.py measures how soon."""
     (agent.components / "c.yaml").write_text(TELLING.replace("NAME", name).replace("SECONDS", "60"))
-    agent.start("--runner", "slurm")
+    slurm = request.getfixturevalue("slurm") if runner == "slurm" else None
+    options = [] if slurm else ["--ray-address", request.getfixturevalue("ray_session").dashboard]
+    agent.start("--runner", runner, *options)
     study = client.create_study(
         name,
         space=[trimtab.Float("x", 6, 10, default=7.0)],
@@ -269,11 +271,12 @@ def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
     )
     assert study.spec.execution is not None
     assert study.spec.execution.placement == trimtab.Placement(exclusive=True, spread=True)
-    wait_until(lambda: len(study.trial(1).measurements) == 3, 30)
-    assert study.trial(1).node in slurm.nodes
+    wait_until(lambda: len(study.trial(1).measurements) == 3, 60)
+    assert study.trial(1).node in (slurm.nodes if slurm else [os.uname().nodename])
     stopped = study.stop_trial(1, "enough")
     assert (stopped.state, stopped.metrics, stopped.reason) == ("PRUNED", {"value": 7.0}, "enough")
-    wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
+    if slurm:
+        wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
     wait_until(lambda: list((agent.state / "leases").iterdir()) == [], 20)
     agent.stop()
     assert processes_of(agent.state) == []

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,48 @@ import pytest
 from trimtab_agent.components.schema import Metric
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, JobState, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.runners.ray import RayRunner
 from trimtab_agent.runners.slurm import SlurmRunner
 
-RUNNERS: dict[str, Callable[[], Runner]] = {"local": LocalRunner, "slurm": SlurmRunner}
+# Tests never count on speed: whatever takes longer than this hangs.
+PATIENCE = 60.0
+RUNNERS = ["local", "slurm", "ray"]
+# What the supervisor does alike in every batch job: Slurm's show it, and those of Ray take seconds each.
+ALIKE_IN_BATCH_JOBS = {
+    "test_exit",
+    "test_faults_of_the_machine",
+    "test_sigterm_comes_before_sigkill",
+    "test_metrics_of_every_kind",
+    "test_metric_that_is_not_found",
+    "test_a_costly_pattern_does_not_hold_a_cancellation_up",
+    "test_repeats_are_aggregated_and_prepared_each_time",
+    "test_measurements_come_while_the_application_runs",
+    "test_steps_without_numbers_are_counted_and_many_are_thinned",
+    "test_a_costly_pattern_of_a_stream_ends_the_stream_alone",
+    "test_a_gigabyte_of_output",
+    "test_build_is_not_part_of_the_time",
+    "test_build_that_fails",
+    "test_build_that_fails_by_the_machines_fault",
+    "test_a_trial_that_fills_the_disk_has_a_result",
+    "test_output_that_a_full_disk_has_lost_is_not_the_configurations_fault",
+}
 
 
-@pytest.fixture(params=list(RUNNERS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    assert set(dir(metafunc.module)) >= ALIKE_IN_BATCH_JOBS
+    if "make_runner" in metafunc.fixturenames:
+        alike = metafunc.function.__name__ in ALIKE_IN_BATCH_JOBS
+        metafunc.parametrize("make_runner", RUNNERS[:2] if alike else RUNNERS, indirect=True)
+
+
+@pytest.fixture
 def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
+    if request.param == "ray":
+        return partial(RayRunner, request.getfixturevalue("ray_session").dashboard)
     if request.param == "slurm":
         request.getfixturevalue("slurm")
-    return RUNNERS[request.param]
+        return SlurmRunner
+    return LocalRunner
 
 
 @pytest.fixture
@@ -112,11 +145,11 @@ def shell(folder: Path, script: str, **fields: Any) -> JobSpec:
 
 async def run(runner: Runner, folder: Path, spec: JobSpec) -> JobResult:
     await runner.submit(folder, spec)
-    return await asyncio.wait_for(runner.wait(folder), 20)
+    return await asyncio.wait_for(runner.wait(folder), PATIENCE)
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110  the condition is in the file system
             await asyncio.sleep(0.01)
 
@@ -140,7 +173,7 @@ async def test_elapsed_is_the_applications_own_running_time(runner: Runner, fold
     assert seconds is not None
     assert 0.25 <= seconds < 5
     gate.touch()
-    result = await asyncio.wait_for(runner.wait(folder), 20)
+    result = await asyncio.wait_for(runner.wait(folder), PATIENCE)
     assert await runner.elapsed(folder) == result.elapsed
 
 
@@ -364,7 +397,7 @@ async def test_measurements_come_while_the_application_runs(runner: Runner, fold
     await until(lambda: sorted(told(folder)) == [(1, {"loss": 0.5}), (10, {"rate": 7})])
     assert await runner.status(folder) is JobState.RUNNING
     gate.touch()
-    assert (await asyncio.wait_for(runner.wait(folder), 20)).outcome is Outcome.COMPLETED
+    assert (await asyncio.wait_for(runner.wait(folder), PATIENCE)).outcome is Outcome.COMPLETED
     assert sorted(told(folder)) == [
         (1, {"loss": 0.5}),
         (3, {"loss": 0.25}),
@@ -486,7 +519,7 @@ async def test_jobs_are_followed_by_another_runner(make_runner: Callable[[], Run
     first, second = make_runner(), make_runner()
     await first.submit(folder, shell(folder, "sleep 0.4; echo end"))
     assert await second.status(folder) in (JobState.QUEUED, JobState.RUNNING)
-    result = await asyncio.wait_for(second.wait(folder), 10)
+    result = await asyncio.wait_for(second.wait(folder), PATIENCE)
     assert result.outcome is Outcome.COMPLETED
     assert await first.wait(folder) == result
     first.close()
@@ -511,7 +544,7 @@ async def test_a_job_whose_keeper_is_killed_has_failed_and_is_gone(
     await runner.submit(folder, shell(folder, f"touch {folder}/begun; setsid sleep 60 & sleep 60"))
     await until((folder / "begun").exists)
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
-    result = await asyncio.wait_for(runner.wait(folder), 10)
+    result = await asyncio.wait_for(runner.wait(folder), PATIENCE)
     assert (result.outcome, result.reason) == (Outcome.FAILED, "the trial's supervisor process was killed")
     assert left_behind(folder) == []
     assert await runner.status(folder) is JobState.ABSENT

@@ -1,62 +1,52 @@
 """Runs trials as Slurm's batch jobs. The state directory has to be on a file system that the nodes share.
 
-What a job's folder holds beside the files of every runner (supervisor.supervise):
+What a job's folder holds beside the files of every runner on a cluster (runners.batch):
 
     job.sh      the batch script
     array       the name and index of the job in Slurm, where it is a task of a job array
     job         the job's number in Slurm, once sbatch has told it
     kept-off    nodes that the job is kept off, see slurm_spread.py
-    owner       the job that works on the trial, how often it was started before, and its nodes
-    cancel      the trial is to be ended, for good
-    fresh/      the work folder as it was before the trial, for a job that Slurm starts again
-    batch.log   what the shell and the supervisor had to say themselves
 """
 
 import asyncio
 import contextlib
 import json
 import logging
-import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 
 from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import (
     RESULT,
-    RUNNING,
     SPEC,
     JobResult,
     JobSpec,
     JobState,
     Outcome,
-    Runner,
-    reserve_result,
-    stored_result,
 )
-from trimtab_agent.runners.slurm_client import Job, Jobs, Queue, SlurmError
-from trimtab_agent.runners.slurm_script import BATCH_LOG, OPTION, OPTION_ALLOWED, OWN_ALLOWED, check, is_own
+from trimtab_agent.runners.batch import (
+    BATCH_LOG,
+    CANCEL,
+    MISSES,
+    NO_RESULT_DELAY,
+    OWNER,
+    RESULT_DELAY,
+    BatchRunner,
+    late_result,
+    prepare,
+)
+from trimtab_agent.runners.slurm_client import Job, Jobs, SlurmError
+from trimtab_agent.runners.slurm_script import OPTION, OPTION_ALLOWED, OWN_ALLOWED, check, is_own
 from trimtab_agent.runners.slurm_spread import Spread
 from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HELD, HOPELESS
-from trimtab_agent.runners.slurm_submission import ARRAY, CANCEL, NUMBER, OWNER, SCRIPT, Submitter, active, key_of
+from trimtab_agent.runners.slurm_submission import ARRAY, NUMBER, SCRIPT, Submitter, active, key_of
 from trimtab_agent.supervisor.capture import last_lines
-from trimtab_agent.supervisor.files import is_there, write_atomically
+from trimtab_agent.supervisor.files import is_there
 
 logger = logging.getLogger(__name__)
 
-FRESH = "fresh"
-
-# seconds between two looks for a result, with few jobs; and looks per second at all of them together
-RESULT_INTERVAL = 0.1
-RESULT_LOOKS = 200.0
-# seconds that a result may take to show itself here after its job has ended: where the script says that there is one,
-# and where there may be none
-RESULT_DELAY = 30.0
-NO_RESULT_DELAY = 1.0
-# how often a job must be missing from the queue before it counts as gone
-MISSES = 2
 # seconds for which a pending job must have no hope
 HOPELESS_TIME = 10.0
 # seconds after which a cancelled job is killed, and after which `cancel` leaves the rest to `wait`
@@ -77,20 +67,16 @@ def check_options(options: Sequence[str]) -> None:
             raise ConfigError(f"--slurm-option {option!r} is the runner's own; allowed: {OWN_ALLOWED}")
 
 
-class SlurmRunner(Runner):
-    """Jobs as batch jobs.
-
-    `result.json` in the folder is the truth about a trial that has ended, and is seen within a fraction of a second.
-    Slurm is asked about all jobs at once, and believed where there is no result. A job is found by its working
-    directory, which is the folder; a task of a job array by the array's name and its index.
-    """
+class SlurmRunner(BatchRunner):
+    """Jobs as batch jobs. One is found by its working directory, which is the folder; a task of a job array by the
+    array's name and its index."""
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         """`options`: for every job; a trial's own override them."""
-        self._queue = Queue()
+        super().__init__()
+        self._queue = slurm_client.queue()
         self._spread = Spread(options)
         self._submitter = Submitter(options, self._queue, self._spread)
-        self._waiting = 0
         # why jobs wait for somebody, by folder
         self._held: dict[Path, str] = {}
 
@@ -98,10 +84,9 @@ class SlurmRunner(Runner):
 
     async def submit(self, folder: Path, spec: JobSpec) -> None:
         check(spec)
-        for left in (NUMBER, ARRAY, OWNER, CANCEL, RUNNING, "pid"):
+        for left in (NUMBER, ARRAY):
             (folder / left).unlink(missing_ok=True)
-        _keep_fresh(folder, Path(spec.work))
-        reserve_result(folder)
+        prepare(folder, Path(spec.work))
         await self._submitter.submit(folder, spec)
 
     # -- following
@@ -121,24 +106,17 @@ class SlurmRunner(Runner):
         await self._verdict(folder, jobs)
         return JobState.ENDED if (folder / RESULT).exists() else JobState.ABSENT
 
-    async def wait(self, folder: Path) -> JobResult:
-        self._waiting += 1
-        try:
-            return await self._result(folder)
-        finally:
-            self._waiting -= 1
-            self._held.pop(folder, None)
-            self._spread.forget(folder)
+    def _let_go(self, folder: Path) -> None:
+        self._held.pop(folder, None)
+        self._spread.forget(folder)
 
     async def _result(self, folder: Path) -> JobResult:
         misses = 0
         hopeless_since: float | None = None
         while True:
             look = self._queue.next()
-            while not look.done():
-                if result := stored_result(folder):
-                    return result
-                await asyncio.wait([look], timeout=self._result_interval())
+            if result := await self._result_or(folder, look):
+                return result
             found = active(look.result(), folder)
             if not found:
                 # one that is new, or that slurmctld does not know again yet, shows itself at the next look
@@ -160,7 +138,7 @@ class SlurmRunner(Runner):
                 hopeless_since = time.monotonic()
             elif time.monotonic() - hopeless_since > HOPELESS_TIME:
                 await self._end(found)
-                return self._hopeless(folder, job)
+                return await self._hopeless(folder, job)
 
     def _note_held(self, folder: Path, job: Job) -> None:
         why = HELD.get(job.reason.partition(",")[0], "") if job.meaning.state is JobState.QUEUED else ""
@@ -173,28 +151,6 @@ class SlurmRunner(Runner):
     def waiting(self, folder: Path) -> str:
         return self._held.get(folder, "")
 
-    async def started(self, folder: Path) -> str:
-        while True:
-            with contextlib.suppress(FileNotFoundError):
-                return str(json.loads((folder / OWNER).read_text(encoding="utf-8"))[2])
-            await asyncio.sleep(self._result_interval())
-
-    async def elapsed(self, folder: Path) -> float | None:
-        try:
-            path = folder / RUNNING
-            before, began = path.read_text(encoding="ascii").split()
-            if began == "-":
-                return float(before)
-            # the node's clock and this one need not agree: the file server's is asked, once for each end
-            probe = folder / "now"
-            probe.touch()
-            return float(before) + max(0.0, probe.stat().st_mtime - path.stat().st_mtime)
-        except (FileNotFoundError, ValueError):
-            return None
-
-    def _result_interval(self) -> float:
-        return max(RESULT_INTERVAL, self._waiting / RESULT_LOOKS)
-
     # -- what became of a job without a result
 
     async def _verdict(self, folder: Path, jobs: Jobs) -> JobResult:
@@ -206,18 +162,16 @@ class SlurmRunner(Runner):
         completed = job is not None and job.state == "COMPLETED" and not cancelled
         delay = RESULT_DELAY if completed else NO_RESULT_DELAY
         # where no supervisor has begun there is nothing to wait for
-        if result := await _late_result(folder, delay if is_there(folder, OWNER) else 0.0):
+        if result := await late_result(folder, delay if is_there(folder, OWNER) else 0.0):
             return result
         if cancelled:
-            return await self._without_result(folder, job, Outcome.CANCELLED, "cancelled")
+            return await self._without_result(folder, Outcome.CANCELLED, "cancelled", job.nodes if job else "")
         if job is None:
-            return await self._without_result(
-                folder, None, Outcome.FAILED, "the job is gone from Slurm without a result"
-            )
+            return await self._without_result(folder, Outcome.FAILED, "the job is gone from Slurm without a result")
         reason = job.meaning.reason
         if job.state == "FAILED":
             reason = await _how_it_failed(folder, job)
-        return await self._without_result(folder, job, job.meaning.outcome or Outcome.FAILED, reason)
+        return await self._without_result(folder, job.meaning.outcome or Outcome.FAILED, reason, job.nodes)
 
     async def _forgotten(self, folder: Path) -> Job | None:
         """A job that slurmctld does not know any more."""
@@ -226,17 +180,12 @@ class SlurmRunner(Runner):
             return job if job is not None and job.is_over else None
         return None
 
-    def _hopeless(self, folder: Path, job: Job) -> JobResult:
+    async def _hopeless(self, folder: Path, job: Job) -> JobResult:
         spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
         fault = spec.get("asks") and job.reason not in ALWAYS_FAILED
         reason = f"the job can never start: {HOPELESS[job.reason]} ({job.reason})"
-        return _stored(folder, JobResult(Outcome.INFEASIBLE if fault else Outcome.FAILED, reason))
-
-    async def _without_result(self, folder: Path, job: Job | None, outcome: Outcome, reason: str) -> JobResult:
-        result = JobResult(outcome, reason, elapsed=await self.elapsed(folder) or 0.0)
-        if job is not None and job.nodes:
-            result = replace(result, node=job.nodes)
-        return _stored(folder, result)
+        outcome = Outcome.INFEASIBLE if fault else Outcome.FAILED
+        return await self._without_result(folder, outcome, reason)
 
     # -- cancelling
 
@@ -296,29 +245,6 @@ def _at_work(folder: Path, jobs: Sequence[Job]) -> Job:
             if job.id == owner:
                 return job
     return jobs[-1]
-
-
-def _keep_fresh(folder: Path, work: Path) -> None:
-    shutil.rmtree(folder / FRESH, ignore_errors=True)
-    if any(work.iterdir()):
-        shutil.copytree(work, folder / FRESH, symlinks=True)
-
-
-def _stored(folder: Path, result: JobResult) -> JobResult:
-    if result.outcome is Outcome.INFEASIBLE:
-        write_atomically(folder / RESULT, json.dumps(asdict(result)).encode(), durable=True)
-    return result
-
-
-async def _late_result(folder: Path, seconds: float) -> JobResult | None:
-    """The result, which a file system of the network may show later than it was written."""
-    give_up = time.monotonic() + seconds
-    while True:
-        if is_there(folder, RESULT) and (result := stored_result(folder)):
-            return result
-        if time.monotonic() > give_up:
-            return None
-        await asyncio.sleep(RESULT_INTERVAL)
 
 
 async def _how_it_failed(folder: Path, job: Job) -> str:

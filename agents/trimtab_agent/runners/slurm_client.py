@@ -13,17 +13,14 @@ from dataclasses import dataclass
 
 from trimtab_agent.components.environment import inherited
 from trimtab_agent.errors import ConfigError
-from trimtab_agent.runners.slurm_states import Meaning, Refusal, meaning_of, refusal
+from trimtab_agent.runners.batch import Meaning, Queue
+from trimtab_agent.runners.slurm_states import Refusal, meaning_of, refusal
 
 logger = logging.getLogger(__name__)
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
 # seconds that a program may take: with slurmctld away they try for a while by themselves
 CALL_TIME = 60.0
-# seconds between two looks at the queue: at first after a job was submitted or cancelled, and at most
-SHORTEST_PAUSE = 0.2
-LONGEST_PAUSE = 2.0
-PAUSE_FACTOR = 1.5
 
 # of their own: with slurmctld away they are held up, and nothing else may be
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="slurm")
@@ -189,64 +186,9 @@ async def nodes() -> dict[str, Node]:
     return found
 
 
-class Queue:
-    """The jobs of this user that are trials. One call of squeue at a time serves all that wait for one."""
-
-    def __init__(self) -> None:
-        self._next: asyncio.Future[Jobs] | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._pause = SHORTEST_PAUSE
-        self._hurried = asyncio.Event()
-
-    def next(self) -> "asyncio.Future[Jobs]":
-        """The next look at the queue, one that begins after this call. While slurmctld is away it takes that long."""
-        if self._next is None:
-            self._next = asyncio.get_running_loop().create_future()
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look_while_asked())
-        return self._next
-
-    def hurry(self) -> None:
-        """Something has changed: the next look comes soon."""
-        self._pause = SHORTEST_PAUSE
-        self._hurried.set()
-
-    def close(self) -> None:
-        """Ends the looking."""
-        if self._task is not None and not self._task.get_loop().is_closed():
-            self._task.cancel()
-
-    async def _look_while_asked(self) -> None:
-        failures = 0
-        while self._next is not None:
-            await self._rest()
-            asked, self._next = self._next, None
-            while True:
-                try:
-                    jobs = await look()
-                    break
-                except Exception as error:
-                    # whatever it is: every trial waits for this
-                    failures += 1
-                    if failures in (1, 10) or failures % 100 == 0:
-                        logger.warning("%s; trying again", error, exc_info=not isinstance(error, SlurmError))
-                    await asyncio.sleep(LONGEST_PAUSE)
-            if failures:
-                logger.info("Slurm answers again")
-                failures = 0
-            if not asked.done():
-                asked.set_result(jobs)
-            # who has waited for this one may ask for the next
-            await asyncio.sleep(0)
-
-    async def _rest(self) -> None:
-        self._hurried.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._pause):
-                await self._hurried.wait()
-            # in the middle of a long pause: a short one from here
-            await asyncio.sleep(SHORTEST_PAUSE)
-        self._pause = min(LONGEST_PAUSE, self._pause * PAUSE_FACTOR)
+def queue() -> Queue[Jobs]:
+    """The jobs of this user that are trials, by calls of squeue."""
+    return Queue("Slurm", look, SlurmError)
 
 
 async def look() -> Jobs:

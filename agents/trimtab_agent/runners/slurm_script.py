@@ -2,16 +2,12 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from trimtab_agent.errors import NotAcceptedError, UnsuitableValueError
 from trimtab_agent.runners.base import JobSpec
-
-# what the supervisor itself, or the shell before it, had to say
-BATCH_LOG = "batch.log"
-SUPERVISOR = Path(__file__).parent.parent / "supervisor" / "__main__.py"
+from trimtab_agent.runners.batch import BATCH_LOG, SUPERVISOR
 
 # what the runner itself sets, and what would make the job something else than one run of the trial
 OWN_OPTIONS = {
@@ -84,7 +80,7 @@ def array_script(spec: JobSpec, folders: Sequence[Path], defaults: Sequence[str]
 
 
 def _script(spec: JobSpec, defaults: Sequence[str], choose: Sequence[str], job: str) -> str:
-    start = shlex.join([sys.executable, "-I", "-S", str(SUPERVISOR)])
+    start = shlex.join(SUPERVISOR)
     return "\n".join(
         [
             "#!/bin/sh",

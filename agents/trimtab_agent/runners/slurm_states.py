@@ -2,19 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from trimtab_agent.runners.base import JobState, Outcome
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """`outcome` is that of a trial without a result of its own; None: the job is not over. `reason`: for people."""
-
-    state: JobState
-    outcome: Outcome | None = None
-    reason: str = ""
+from trimtab_agent.runners.base import JobState
+from trimtab_agent.runners.batch import Meaning
 
 
 def _queued() -> Meaning:
@@ -25,15 +16,8 @@ def _running() -> Meaning:
     return Meaning(JobState.RUNNING)
 
 
-def _infeasible(reason: str) -> Meaning:
-    """The configuration's fault: it would end the same way elsewhere."""
-    return Meaning(JobState.ENDED, Outcome.INFEASIBLE, reason)
-
-
-def _failed(reason: str) -> Meaning:
-    """The machine's fault, or its administrator's will: worth another try."""
-    return Meaning(JobState.ENDED, Outcome.FAILED, reason)
-
+_infeasible = Meaning.infeasible
+_failed = Meaning.failed
 
 # Every state that squeue and sacct print. A result that the supervisor has left goes before all of these.
 STATES: Mapping[str, Meaning] = {

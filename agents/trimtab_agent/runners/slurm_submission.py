@@ -13,7 +13,8 @@ from typing import Any
 from trimtab_agent.errors import NotAcceptedError, UnsuitableValueError
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import SPEC, JobSpec
-from trimtab_agent.runners.slurm_client import Job, Jobs, Queue, SlurmError
+from trimtab_agent.runners.batch import CANCEL, OWNER, Queue
+from trimtab_agent.runners.slurm_client import Job, Jobs, SlurmError
 from trimtab_agent.runners.slurm_script import array_script, batch_script, job_name
 from trimtab_agent.runners.slurm_spread import ANYWHERE, Nodes, Spread
 from trimtab_agent.supervisor.files import write_atomically
@@ -23,8 +24,6 @@ logger = logging.getLogger(__name__)
 SCRIPT = "job.sh"
 NUMBER = "job"
 ARRAY = "array"
-OWNER = "owner"
-CANCEL = "cancel"
 
 # seconds for which jobs are gathered that may go into one array
 GATHER_TIME = 0.01
@@ -61,7 +60,7 @@ class _Submission:
 class Submitter:
     """Hands jobs to sbatch, again and again while Slurm is away."""
 
-    def __init__(self, options: Sequence[str], queue: Queue, spread: Spread) -> None:
+    def __init__(self, options: Sequence[str], queue: Queue[Jobs], spread: Spread) -> None:
         """`options`: the administrator's, for every job."""
         self._options = options
         self._queue = queue

@@ -13,24 +13,35 @@ from typing import Any
 from trimtab_agent.supervisor import process
 from trimtab_agent.supervisor.files import is_there, write_atomically
 from trimtab_agent.supervisor.supervise import Supervisor, store, tell_pid
+from trimtab_agent.supervisor.undertaker import Undertaker
 
 # seconds between the signal that ends the application and the one that tells this process of it: the scheduler signals
 # all processes of a job, in any order
 SIGNAL_TIME = 0.1
 
 
-def run(folder: str, job: str, restart: str, node: str) -> int:
+def run(folder: str, job: str, restart: str, node: str, alone: str = "") -> int:
     """Runs the trial in `folder` to its stored result, or leaves none where the scheduler has ended the job.
 
     Args:
         folder: holds `spec.json`.
         job: the job's name in the scheduler, the same after it was started again.
         restart: how often it was started before.
-        node: where it runs.
+        node: where it runs; empty: as the machine is called.
+        alone: not empty where the scheduler would not end what this process leaves running when it is killed.
 
     Returns:
         The exit code.
     """
+    undertaker = Undertaker(folder) if alone else None
+    try:
+        return _run(folder, job, restart, node or os.uname().nodename)
+    finally:
+        if undertaker:
+            undertaker.goodbye()
+
+
+def _run(folder: str, job: str, restart: str, node: str) -> int:
     process.adopt_orphans()
     signals = process.Signals(single=True)
     if is_there(folder, "result.json") or is_there(folder, "cancel"):

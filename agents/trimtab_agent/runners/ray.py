@@ -1,0 +1,323 @@
+"""Runs trials as Ray's jobs, on a cluster that is there. The state directory has to be on a file system that the nodes
+share. Nothing of Ray is imported: its dashboard is called.
+
+What a job's folder holds beside the files of every runner on a cluster (runners.batch):
+
+    job         the job's name in Ray, written before it is submitted
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import shlex
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trimtab_agent.errors import ConfigError, NotAcceptedError, UnsuitableValueError
+from trimtab_agent.runners import ray_options
+from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome
+from trimtab_agent.runners.batch import (
+    BATCH_LOG,
+    CANCEL,
+    MISSES,
+    NO_RESULT_DELAY,
+    OWNER,
+    RESULT_DELAY,
+    SUPERVISOR,
+    BatchRunner,
+    late_result,
+    prepare,
+)
+from trimtab_agent.runners.ray_client import PREFIX, Dashboard, Job, RayError, Resources
+from trimtab_agent.runners.ray_states import NEVER_STARTED
+from trimtab_agent.supervisor.capture import last_lines
+from trimtab_agent.supervisor.files import is_there, write_atomically
+
+logger = logging.getLogger(__name__)
+
+NAME = "job"
+# seconds between two tries to submit a job
+SUBMIT_PAUSE = 2.0
+# seconds for which an answer about nodes holds
+NODES_TIME = 30.0
+# seconds after which `cancel` leaves the rest to `wait`
+CANCEL_TIME = 6.0
+# seconds that a supervisor whose job Ray has forgotten has to see that its trial is ended
+FORGOTTEN_TIME = 3.0
+
+
+def check_options(options: Sequence[str]) -> None:
+    """Checks the administrator's options for jobs.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    try:
+        ray_options.asked(options)
+    except ray_options.UnreadableOptionError as error:
+        raise ConfigError(f"--ray-option: {error}") from None
+
+
+class RayRunner(BatchRunner):
+    """Jobs as Ray's jobs, each with a name of its own, under which it is submitted once at most."""
+
+    def __init__(self, address: str, options: Sequence[str] = ()) -> None:
+        """`address`: the dashboard's; `options`: for every job, a trial's own override them."""
+        super().__init__()
+        self._dashboard = Dashboard(address)
+        self._options = options
+        self._queue = self._dashboard.queue()
+        self._nodes: Sequence[Resources] = ()
+        self._nodes_until = 0.0
+        # why jobs wait for somebody, by folder
+        self._stuck: dict[Path, str] = {}
+
+    # -- submitting
+
+    async def submit(self, folder: Path, spec: JobSpec) -> None:
+        asked = self._asked(spec)
+        (folder / NAME).unlink(missing_ok=True)
+        prepare(folder, Path(spec.work))
+        write_atomically(folder / SPEC, spec.to_json().encode())
+        await self._submit(folder, spec, asked)
+
+    async def _submit(self, folder: Path, spec: JobSpec, asked: Mapping[str, Any]) -> None:
+        name = f"{PREFIX}{re.sub(r'[^A-Za-z0-9_-]', '_', folder.name.removeprefix('lease-'))}-{uuid.uuid4().hex[:8]}"
+        write_atomically(folder / NAME, name.encode(), durable=True)
+        tries = 0
+        while not (folder / CANCEL).exists():
+            try:
+                complete = await self._complete(spec, asked)
+                await self._dashboard.submit(name, _entrypoint(folder, name), ray_options.fields(complete))
+                self._queue.hurry()
+                return
+            except RayError as error:
+                if not error.passing:
+                    raise NotAcceptedError(f"the job was refused: {error}") from None
+                tries += 1
+                if tries in (1, 10) or tries % 100 == 0:
+                    logger.warning("%s cannot be submitted now: %s; trying again", spec.name, error)
+            await asyncio.sleep(SUBMIT_PAUSE)
+
+    def _asked(self, spec: JobSpec) -> dict[str, Any]:
+        try:
+            return ray_options.asked([*self._options, *spec.scheduler_options])
+        except ray_options.UnreadableOptionError as error:
+            raise (UnsuitableValueError if spec.asks else NotAcceptedError)(str(error)) from None
+
+    async def _complete(self, spec: JobSpec, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """With CPUs, without which Ray would run it on its head: one, or all of a largest node for a trial that is to
+        have its node for itself."""
+        if "num-cpus" in asked:
+            return dict(asked)
+        most = max((node.get("CPU", 0.0) for node in await self._known_nodes()), default=0.0) if spec.exclusive else 0.0
+        return {"num-cpus": max(1.0, most), **asked}
+
+    async def _known_nodes(self) -> Sequence[Resources]:
+        if time.monotonic() > self._nodes_until:
+            self._nodes = await self._dashboard.nodes()
+            self._nodes_until = time.monotonic() + NODES_TIME
+        return self._nodes
+
+    async def _lacking(self, folder: Path) -> str:
+        """What a job asks for that no node of the cluster has, in words; empty: some node has it all."""
+        spec = _spec(folder)
+        wanted = ray_options.resources(await self._complete(spec, self._asked(spec)))
+        nodes = await self._known_nodes()
+        if any(all(node.get(name, 0.0) >= amount for name, amount in wanted.items()) for node in nodes):
+            return ""
+        return f"no node of the cluster has {', '.join(f'{amount:g} {name}' for name, amount in wanted.items())}"
+
+    # -- following
+
+    async def status(self, folder: Path) -> JobState:
+        if (folder / RESULT).exists():
+            return JobState.ENDED
+        name = _name(folder)
+        if not name:
+            return JobState.ABSENT
+        self._queue.hurry()
+        job: Job | None = None
+        for _ in range(MISSES):
+            job = (await self._queue.next()).get(name)
+            if job is not None:
+                break
+        if job is not None and not job.is_over:
+            return job.meaning.state
+        await self._verdict(folder, job)
+        return JobState.ENDED if (folder / RESULT).exists() else JobState.ABSENT
+
+    async def _result(self, folder: Path) -> JobResult:
+        misses = 0
+        while True:
+            look = self._queue.next()
+            if result := await self._result_or(folder, look):
+                return result
+            job = look.result().get(_name(folder))
+            if job is None:
+                # one that is new shows itself at the next look
+                misses += 1
+                if misses >= MISSES:
+                    return await self._verdict(folder, None)
+                continue
+            misses = 0
+            if job.is_over:
+                if job.error in NEVER_STARTED and await self._start_again(folder):
+                    continue
+                return await self._verdict(folder, job)
+            if (folder / CANCEL).exists():
+                # whatever happens to the one who has ordered it, it is done
+                await self._stop(job.id)
+                if job.meaning.state is JobState.QUEUED:
+                    return await self._verdict(folder, job)
+            await self._note_stuck(folder, job)
+
+    async def _start_again(self, folder: Path) -> bool:
+        """Submits a job again that Ray let wait for too long; False where it is cancelled or would wait for ever."""
+        if (folder / CANCEL).exists() or (folder / OWNER).exists():
+            return False
+        self._nodes_until = 0.0
+        try:
+            if await self._lacking(folder):
+                return False
+        except RayError as error:
+            logger.warning("%s; trying again", error)
+            return True
+        spec = _spec(folder)
+        await self._submit(folder, spec, self._asked(spec))
+        return True
+
+    async def _note_stuck(self, folder: Path, job: Job) -> None:
+        lacking = ""
+        if job.meaning.state is JobState.QUEUED:
+            with contextlib.suppress(RayError):
+                lacking = await self._lacking(folder)
+        before = self._stuck.pop(folder, "")
+        if lacking:
+            self._stuck[folder] = told = f"Ray job {job.id} waits: {lacking}"
+            if told != before:
+                logger.warning("%s: %s", folder.name, told)
+
+    def _let_go(self, folder: Path) -> None:
+        self._stuck.pop(folder, None)
+
+    def waiting(self, folder: Path) -> str:
+        return self._stuck.get(folder, "")
+
+    # -- what became of a job without a result
+
+    async def _verdict(self, folder: Path, job: Job | None) -> JobResult:
+        """The result of a job that is over, as far as Ray knows."""
+        cancelled = (folder / CANCEL).exists()
+        has_begun = is_there(folder, OWNER)
+        if job is None and has_begun and not cancelled:
+            return await self._forgotten(folder)
+        completed = job is not None and job.state == "SUCCEEDED" and not cancelled
+        # where no supervisor has begun there is nothing to wait for
+        if result := await late_result(folder, (RESULT_DELAY if completed else NO_RESULT_DELAY) if has_begun else 0.0):
+            return result
+        if cancelled:
+            return await self._without_result(folder, Outcome.CANCELLED, "cancelled")
+        if job is None:
+            return await self._without_result(folder, Outcome.FAILED, "the job is gone from Ray without a result")
+        if job.error in NEVER_STARTED:
+            lacking = ""
+            with contextlib.suppress(RayError):
+                lacking = await self._lacking(folder)
+            outcome = Outcome.INFEASIBLE if lacking and _spec(folder).asks else Outcome.FAILED
+            return await self._without_result(folder, outcome, f"the job can never start: {lacking or job.message}")
+        return await self._without_result(
+            folder, job.meaning.outcome or Outcome.FAILED, _told(folder, job), _node(folder) if has_begun else ""
+        )
+
+    async def _forgotten(self, folder: Path) -> JobResult:
+        """A job that Ray does not know any more: its head was started anew. Its node may not have noticed yet, so what
+        runs there is ended before the trial is tried again."""
+        if result := await late_result(folder, NO_RESULT_DELAY):
+            return result
+        node = _node(folder)
+        (folder / CANCEL).touch()
+        last = await late_result(folder, FORGOTTEN_TIME)
+        if last is not None and last.outcome is not Outcome.CANCELLED:
+            return last
+        (folder / RESULT).unlink(missing_ok=True)
+        return await self._without_result(
+            folder, Outcome.FAILED, "the job is gone from Ray without a result: was its head started anew?", node
+        )
+
+    # -- cancelling
+
+    async def cancel(self, folder: Path) -> None:
+        if (folder / RESULT).exists() or not _name(folder):
+            return
+        (folder / CANCEL).touch()
+        try:
+            async with asyncio.timeout(CANCEL_TIME):
+                await self._cancel(folder)
+        except TimeoutError:
+            logger.warning("%s is not ended yet, since Ray does not answer; it will be", folder)
+
+    async def _cancel(self, folder: Path) -> None:
+        name = _name(folder)
+        # at once; while the head is away it takes long, and the supervisor, which looks for the mark, is faster
+        first = asyncio.create_task(self._stop(name))
+        try:
+            while True:
+                self._queue.hurry()
+                look = self._queue.next()
+                if await self._result_or(folder, look):
+                    return
+                await first
+                job = look.result().get(name)
+                if job is None or job.is_over or (job.state == "PENDING" and not is_there(folder, OWNER)):
+                    # one that has not begun sees the mark, should it ever begin
+                    return
+        finally:
+            first.cancel()
+
+    async def _stop(self, name: str) -> None:
+        # where it does not work there is a next time
+        with contextlib.suppress(RayError):
+            await self._dashboard.stop(name)
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+def _entrypoint(folder: Path, name: str) -> str:
+    """What the shell of the job runs: the supervisor, after which nobody else tidies up where it is killed. Nothing of
+    the trial stands in it."""
+    start = shlex.join([*SUPERVISOR, str(folder), name, "0", "", "alone"])
+    return f"exec >{shlex.quote(str(folder / BATCH_LOG))} 2>&1; exec {start}"
+
+
+def _name(folder: Path) -> str:
+    try:
+        return (folder / NAME).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
+
+
+def _node(folder: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        return str(json.loads((folder / OWNER).read_text(encoding="utf-8"))[2])
+    return ""
+
+
+def _spec(folder: Path) -> JobSpec:
+    return JobSpec(**json.loads((folder / SPEC).read_text(encoding="utf-8")))
+
+
+def _told(folder: Path, job: Job) -> str:
+    """Why a job without a result has ended, with what its supervisor had to say."""
+    output: bytes | None = None
+    with contextlib.suppress(FileNotFoundError):
+        output = (folder / BATCH_LOG).read_bytes()
+    if job.error == "JOB_ENTRYPOINT_COMMAND_ERROR" and output is None:
+        return f"{job.meaning.reason}: is {folder} on a file system that the node shares?"
+    return f"{job.meaning.reason}\n{last_lines(output)}" if output else job.meaning.reason

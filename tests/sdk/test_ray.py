@@ -1,0 +1,270 @@
+"""trimtab.ray on a real Ray: what a study hears of Ray Tune's trials, and what becomes of them after a crash."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trimtab
+from tests.factories.ray import RayHead
+from tests.factories.service import EmbeddedService
+from trimtab.study import Study
+
+STEPS = 9
+SPACE = [trimtab.Float("x", 0, 5)]
+
+
+class Driver:
+    """Runs ray_driver.py."""
+
+    def __init__(self, service: EmbeddedService, head: RayHead, folder: Path) -> None:
+        self.folder = folder
+        self._environment = {
+            **os.environ,
+            "TRIMTAB_URL": service.grpc_address,
+            "TRIMTAB_TOKEN": service.token,
+            "RAY_TEST_ADDRESS": head.address,
+        }
+
+    def start(self, way: str, study: str, trials: int, **environment: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, str(Path(__file__).with_name("ray_driver.py")), way, study, str(self.folder)]
+        return subprocess.Popen(
+            [*command, str(trials)],
+            env={**self._environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def runs(self) -> list[tuple[float, int, int]]:
+        """x, the worker's process number and the constant of each run of the trainable so far."""
+        path = self.folder / "runs"
+        return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def open_gate(self, name: str) -> None:
+        (self.folder / name).touch()
+
+
+def finish(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
+    """What the driver prints: the last result of each trial."""
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    results: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
+    return results
+
+
+@pytest.fixture
+def driver(embedded_service: EmbeddedService, ray_session: RayHead, tmp_path: Path) -> Driver:
+    return Driver(embedded_service, ray_session, tmp_path)
+
+
+def create(client: trimtab.Client, name: str, **changes: Any) -> Study:
+    fields: dict[str, Any] = {"space": SPACE, "objectives": [trimtab.Minimize("loss")], "algorithm": "random"}
+    return client.create_study(name, **(fields | changes))
+
+
+def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.1)
+
+
+@pytest.mark.timeout(300)
+def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) -> None:
+    """Every way a trial can end, and the budget's end."""
+    study = create(client, name, max_trials=9)
+    for x in (0.25, 0.5, 0.75, 5.0, 3.0, 2.0, 4.0, 1.0):
+        study.enqueue({"x": x})
+    driver.open_gate("gate")
+    running = driver.start("new", name, 100)
+    until(lambda: study.trial(6).measurements or running.poll() is not None)
+    study.stop_trial(6, "by a user")
+    driver.open_gate("second-gate")
+    results = finish(running)
+    trials = {trial.params["x"]: study.trial(trial.number) for trial in study.trials()}
+    assert len(trials) == 9
+    assert all(trial.client_id.startswith("ray-") for trial in trials.values())
+    # complete: its last value counts, and the other number that it told
+    assert trials[0.25].state == "COMPLETED"
+    assert trials[0.25].metrics == {"loss": 0.25 + 1 / STEPS, "memory": 10.0 * STEPS}
+    told = [(one.step, one.metrics["loss"]) for one in trials[0.25].measurements]
+    assert told == [(step, 0.25 + 1 / step) for step in range(1, STEPS)]
+    # given up by ASHA: a bound
+    stopped = [trial for trial in trials.values() if "AsyncHyperBand" in trial.reason]
+    assert stopped
+    assert {trial.state for trial in stopped} == {"PRUNED"}
+    assert {len(trial.measurements) for trial in stopped} == {3}
+    assert all(trial.metrics["loss"] == trial.params["x"] + 1 / 3 for trial in stopped)
+    # ended in the study, and so in Ray
+    assert (trials[2.0].state, trials[2.0].reason) == ("PRUNED", "by a user")
+    assert [one["training_iteration"] for one in results if one["config"]["x"] == 2.0] == [2]
+    # and what went wrong
+    assert (trials[5.0].state, trials[5.0].reason) == ("FAILED", "RuntimeError: broken")
+    assert (trials[3.0].state, trials[3.0].reason) == ("INFEASIBLE", "x must not be 3")
+    assert (trials[4.0].state, trials[4.0].reason) == ("INFEASIBLE", "reported that loss is nan")
+    assert {constant for _, _, constant in driver.runs()} == {7}
+    assert study.refresh().state == "COMPLETED"
+
+
+@pytest.mark.timeout(400)
+def test_a_killed_driver_and_a_killed_worker(
+    client: trimtab.Client, name: str, driver: Driver, embedded_service: EmbeddedService
+) -> None:
+    study = create(client, name)
+    first = driver.start("new", name, 4, MAX_FAILURES="1")
+    # Ray has written down one of its trials at least, and perhaps not all that run
+    state = driver.folder / "tuned"
+    until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
+    until(lambda: any(json.loads(path.read_text())["open"] for path in state.glob("searcher-state-*")))
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert {trial.state for trial in study.trials()} == {"ACTIVE"}
+    assert not holds(state, embedded_service.token)
+    before = len(driver.runs())
+    second = driver.start("restore", name, 4)
+    until(lambda: len(driver.runs()) == before + 2 or second.poll() is not None)
+    killed, worker, _ = driver.runs()[-1]
+    os.kill(worker, signal.SIGKILL)
+    driver.open_gate("gate")
+    results = finish(second)
+    trials = study.trials()
+    assert [trial.number for trial in trials] == list(range(1, 5))
+    assert {trial.state for trial in trials} <= {"COMPLETED", "PRUNED"}
+    assert [trial.client_id for trial in trials] == [trials[0].client_id] * 4
+    assert Counter(result["config"]["x"] for result in results) == Counter(trial.params["x"] for trial in trials)
+    for result in results:
+        [trial] = [trial for trial in trials if trial.params["x"] == result["config"]["x"]]
+        assert trial.metrics["loss"] == result["loss"]
+    assert [x for x, _, _ in driver.runs()].count(killed) >= 2
+
+
+def holds(folder: Path, text: str) -> bool:
+    return any(text.encode() in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+# -- without a Ray
+
+
+@pytest.fixture
+def search(client: trimtab.Client, name: str) -> Any:
+    from trimtab.ray import TrimtabSearch
+
+    return TrimtabSearch(create(client, name, max_trials=4))
+
+
+def result(step: int, loss: float) -> Mapping[str, Any]:
+    return {"training_iteration": step, "loss": loss, "time_total_s": 0.5 * step, "config/x": 1.0, "done": False}
+
+
+def test_what_the_tuner_must_not_ask_for(search: Any) -> None:
+    from ray import tune
+
+    for metric, mode, config, field in (
+        ("accuracy", None, {}, "TuneConfig.metric"),
+        (None, "max", {}, "TuneConfig.mode"),
+        (None, None, {"lr": {"inner": tune.uniform(0, 1)}}, "param_space.lr.inner"),
+        (None, None, {"lr": tune.grid_search([1, 2])}, "param_space.lr"),
+    ):
+        with pytest.raises(trimtab.errors.InvalidInput) as refused:
+            search.set_search_properties(metric, mode, config)
+        assert refused.value.data["field"] == field
+
+
+def test_a_constant_that_is_a_parameter_holds_for_all(search: Any) -> None:
+    assert search.set_search_properties("loss", "min", {"x": 1.5, "other": 1})
+    assert search.suggest("a") == {"x": 1.5}
+
+
+def test_a_search_goes_on_from_any_of_its_states(search: Any, tmp_path: Path) -> None:
+    """What was told since the state was saved is not told twice, and what was begun since comes back."""
+    from trimtab.ray import TrimtabSearch
+
+    study = search.study
+    assert search.suggest("early") is not None
+    search.on_trial_result("early", result(1, 2.0))
+    search.save(str(tmp_path / "state"))
+    search.on_trial_result("early", result(2, 1.0))
+    search.on_trial_complete("early", result(3, 0.5))
+    late = search.suggest("late")
+    again = TrimtabSearch(study)
+    again.restore(str(tmp_path / "state"))
+    assert again.suggest("new name") == late
+    # Ray runs the first one again, which comes out a little differently
+    for step, loss in ((1, 2.1), (2, 1.1), (3, 0.6)):
+        again.on_trial_result("early", result(step, loss))
+    again.on_trial_complete("early", result(3, 0.6))
+    again.on_trial_complete("new name", result(1, 3.0))
+    assert [trial.metrics for trial in study.trials()] == [{"loss": 0.5}, {"loss": 3.0}]
+    assert [dict(one.metrics) for one in study.trial(1).measurements] == [{"loss": 2.0}, {"loss": 1.0}]
+
+
+def test_an_error_that_ray_runs_again_counts_once_it_works(search: Any, tmp_path: Path) -> None:
+    from trimtab.ray import TrimtabSearch
+
+    config = search.suggest("a")
+    search.save(str(tmp_path / "state"))
+    search.on_trial_complete("a", error=True)
+    for _ in range(2):
+        again = TrimtabSearch(search.study)
+        again.restore(str(tmp_path / "state"))
+        again.on_trial_result("a", result(1, 3.0))
+        again.on_trial_complete("a", result(2, 2.0))
+    failed, added = search.study.trials()
+    assert (failed.state, added.state, added.origin) == ("FAILED", "COMPLETED", "added")
+    assert (added.params, added.metrics) == (config, {"loss": 2.0})
+
+
+def test_how_trials_end(search: Any) -> None:
+    for name in "abcd":
+        assert search.suggest(name) is not None
+    assert search.suggest("e") == "FINISHED"
+    search.on_trial_complete("a")
+    search.on_trial_complete("b", {"training_iteration": 1, "done": True})
+    search.on_trial_complete("c", result(1, -math.inf))
+    search.study.stop_trial(4, "by a user")
+    assert search.report("d", result(1, 1.0))
+    search.on_trial_complete("d", result(2, 1.0))
+    search.on_trial_complete("unknown", result(2, 1.0))
+    ends = [(trial.state, trial.reason) for trial in search.study.trials()]
+    assert ends == [
+        ("FAILED", "Ray's trial a was ended before it had a result"),
+        ("FAILED", "Ray's trial b has not reported loss"),
+        ("INFEASIBLE", "reported that loss is -inf"),
+        ("PRUNED", "by a user"),
+    ]
+
+
+def test_the_studys_own_pruning_is_told_to_the_scheduler(client: trimtab.Client, name: str) -> None:
+    from trimtab.ray import TrimtabSearch
+
+    study = create(client, name, pruning=[trimtab.Policy("limit", seconds=10)])
+    search = TrimtabSearch(study)
+    search.suggest("a")
+    assert not search.report("a", result(20, 1.0))
+    assert search.report("a", result(21, 1.0))
+    assert study.trial(1).state == "PRUNED"
+
+
+def test_a_paused_study_is_waited_for(search: Any) -> None:
+    search.study.pause()
+    assert search.suggest("a") is None
+    search.study.resume()
+    assert search.suggest("a") is not None
+
+
+def test_only_trimtab_ray_needs_ray() -> None:
+    code = "import sys, trimtab, trimtab.study, trimtab.cli.main; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    code = "import sys; sys.modules['ray'] = None; import trimtab.ray"
+    missing = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert 'trimtab.ray needs Ray Tune: pip install "trimtab[ray]"' in missing.stderr
