@@ -46,6 +46,11 @@ def note(identity: Identity) -> None:
     _noted.add(key)
 
 
+def members(principal: Principal) -> list[Membership]:
+    """Those who were last seen as members of the tenant, by name."""
+    return list(access.rows(Membership, principal).exclude(role="").order_by("name", "subject"))
+
+
 def lesser(principal: Principal, subject: str, role: Role) -> Role:
     """The lesser of a role and the one that a person was last seen with in the principal's tenant.
 

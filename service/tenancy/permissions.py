@@ -29,6 +29,7 @@ class Action(StrEnum):
     AGENT_ENROL = "agent.enrol"
     TOKEN_OWN = "token.own"
     TOKEN_ALL = "token.all"
+    MEMBER_READ = "member.read"
     ACCESS_REVOKE = "access.revoke"
     QUOTA_READ = "quota.read"
     AUDIT_READ = "audit.read"
@@ -56,6 +57,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.AGENT_ENROL: (_A, _O),  # give a machine a credential, take it back
         Action.TOKEN_OWN: (_V, _M, _A, _O),  # one's own API tokens: make, list, revoke
         Action.TOKEN_ALL: (_A, _O),  # those of everybody in the tenant: list, revoke
+        Action.MEMBER_READ: (_A, _O),  # who was seen in the tenant, and in which role
         Action.ACCESS_REVOKE: (_A, _O),  # put a person out at once
         Action.QUOTA_READ: (_V, _M, _A, _O),
         Action.AUDIT_READ: (_A, _O),  # read and export

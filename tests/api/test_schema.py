@@ -12,7 +12,7 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
     assert {
         f"/api/v1{path}"
         for path in (
-            "/sign-in", "/session", "/tokens", "/tokens/{token_id}", "/enrolments", "/revocations",
+            "/sign-in", "/session", "/tokens", "/tokens/{token_id}", "/members", "/enrolments", "/revocations",
             "/studies", "/studies/{name}", "/studies/{name}/best", "/studies/{name}/analysis",
             "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/queue", "/studies/{name}/trials",
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",

@@ -266,6 +266,8 @@ def test_a_token_is_no_more_than_its_owner(doors: Doors, keycloak: Keycloak) -> 
     keycloak.add_user(name, "/tenants/acme/admin")
     script = doors.ok(keycloak.token(name), "POST", "/tokens", {"name": "script", "scopes": ["admin"]})["secret"]
     assert doors.who(script) == (name, "acme", "admin")
+    members = {one["name"]: one["role"] for one in doors.ok(script, "GET", "/members")["members"]}
+    assert members[name] == "admin"
     keycloak.leave_group(name, "/tenants/acme/admin")
     keycloak.join_group(name, "/tenants/acme/viewer")
     assert doors.who(keycloak.token(name)) == (name, "acme", "viewer")

@@ -1,4 +1,4 @@
-"""API tokens, agents' enrolments and revocations over REST."""
+"""Members, API tokens, agents' enrolments and revocations over REST."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from service.api.v1.serializers.tokens import (
     CreatedApiTokenSerializer,
     CreateEnrolmentSerializer,
     EnrolmentSerializer,
+    MemberListSerializer,
     RevokeAccessSerializer,
     RevokedSerializer,
 )
 from service.api.views import View
 from service.core.errors import InvalidInput
-from service.identity import enrolment, principals, revocations, tokens
+from service.identity import enrolment, memberships, principals, revocations, tokens
 from service.tenancy.permissions import Action
 
 # Neither a browser nor a proxy is to keep a secret.
@@ -57,6 +58,17 @@ class ApiTokenView(View):
         tokens.revoke(self.principal, token_id)
         principals.forget()
         return Response(status=204)
+
+
+class MemberList(View):
+    """/members"""
+
+    actions = {"GET": Action.MEMBER_READ}
+
+    @extend_schema(operation_id="listMembers", responses=MemberListSerializer)
+    def get(self, request: Request) -> Response:
+        """Who of the identity provider's people has come to the tenant, with the role that each was last seen with."""
+        return Response(MemberListSerializer({"members": memberships.members(self.principal)}).data)
 
 
 class EnrolmentList(View):

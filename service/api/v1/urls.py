@@ -9,7 +9,14 @@ from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.session import Session, SignInOptions
 from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
 from service.api.v1.tenancy import AuditExport, AuditTrail, Quota, TenantDetail, TenantExport, TenantList
-from service.api.v1.tokens import AgentCredentials, ApiTokenList, ApiTokenView, EnrolmentList, RevocationList
+from service.api.v1.tokens import (
+    AgentCredentials,
+    ApiTokenList,
+    ApiTokenView,
+    EnrolmentList,
+    MemberList,
+    RevocationList,
+)
 from service.api.v1.trials import (
     TrialComplete,
     TrialDetail,
@@ -24,6 +31,7 @@ urlpatterns = [
     path("schema", SpectacularJSONAPIView.as_view(authentication_classes=[], permission_classes=[])),
     path("sign-in", SignInOptions.as_view()),
     path("session", Session.as_view()),
+    path("members", MemberList.as_view()),
     path("tokens", ApiTokenList.as_view()),
     path("tokens/<str:token_id>", ApiTokenView.as_view()),
     path("enrolments", EnrolmentList.as_view()),

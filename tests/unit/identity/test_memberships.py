@@ -74,6 +74,8 @@ def test_who_has_left_a_tenant_has_no_token_there(principal: Principal, person: 
     person.comes((principal, Role.ADMIN), (elsewhere, Role.MEMBER))
     here, there = person.token(principal, Role.ADMIN), person.token(elsewhere, Role.MEMBER)
     person.comes((elsewhere, Role.MEMBER))
+    assert [one.name for one in memberships.members(elsewhere)] == [person.name]
+    assert memberships.members(principal) == []
     with pytest.raises(Unauthenticated) as caught:
         role_of(here)
     assert caught.value.code == "owner_left"

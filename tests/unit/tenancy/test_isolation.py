@@ -49,7 +49,7 @@ from tests.factories.grpc_service import spec
 OWN = {
     *("getSession", "signIn", "signOut", "listStudies", "createStudy", "listAgents"),
     *("listAuditEntries", "exportAudit", "exportTenant", "getQuota"),
-    *("getSignIn", "listApiTokens", "createEnrolment", "revokeAccess"),
+    *("getSignIn", "listApiTokens", "listMembers", "createEnrolment", "revokeAccess"),
     *("CreateStudy", "ListStudies", "ListAgents", "Register"),
     *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
     "ListAuditEntries",

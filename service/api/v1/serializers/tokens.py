@@ -58,6 +58,21 @@ class CreateApiTokenSerializer(Input):
     request_id = serializers.CharField(required=False, default="", allow_blank=True, max_length=100)
 
 
+class MemberSerializer(serializers.Serializer[Any]):
+    """A person or a machine of the identity provider."""
+
+    subject = serializers.CharField(help_text="The identity provider's identifier, which never changes.")
+    name = serializers.CharField()
+    role = serializers.CharField()
+    as_of = serializers.DateTimeField(help_text="When the token was made that told so.")
+
+
+class MemberListSerializer(serializers.Serializer[Any]):
+    """Members of a tenant, by name."""
+
+    members = MemberSerializer(many=True)
+
+
 class CreateEnrolmentSerializer(Input):
     """A right to enrol an agent."""
 
