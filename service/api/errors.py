@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -15,6 +14,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from service.core import logcontext
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -103,7 +103,7 @@ def translate(error: Exception, data: object = None) -> TrimtabError:
     if isinstance(error, DataError):
         # The only texts that pass all checks and that PostgreSQL refuses.
         return MalformedRequest("invalid_argument", str(error).splitlines()[0])
-    reference = uuid.uuid4().hex[:12]
+    reference = logcontext.request()
     logger.error("a request failed unexpectedly, reference %s", reference, exc_info=error)
     return Internal(
         "internal",

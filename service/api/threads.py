@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -25,7 +26,9 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
         finally:
             close_old_connections()
 
-    return await asyncio.get_running_loop().run_in_executor(_threads, run)
+    # The thread's log says what the request is about.
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_threads, context.run, run)
 
 
 async def stream(parts: Iterator[T]) -> AsyncIterator[T]:

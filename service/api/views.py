@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from service.api.metrics import REQUEST_SECONDS
+from service.core import logcontext
 from service.core.errors import NotFound
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
@@ -51,8 +52,11 @@ class View(APIView):
         # What a view does not serve is refused next. OPTIONS tells what it serves.
         if hasattr(self, method.lower()) and method != "OPTIONS":
             action = self.actions[method]
+            study = self.study(request)
+            logcontext.bind(study=study, trial=self.kwargs.get("number"), agent=self.kwargs.get("agent_id"))
             if action is not None:
-                require(self.principal, action, self.study(request))
+                logcontext.bind(tenant=self.principal.tenant_id, actor=self.principal.actor)
+                require(self.principal, action, study)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """None where anybody may."""

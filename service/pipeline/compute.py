@@ -24,6 +24,7 @@ from django.db import close_old_connections, connection
 from django.db.models.functions import Now
 
 from service.algorithms import registry
+from service.core import logcontext
 from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
 from service.pipeline import budget, ending, queue, state, topup
@@ -95,6 +96,8 @@ def compute(operation_id: UUID) -> bool:
     claim = _claim(operation_id)
     if claim is None:
         return False
+    logcontext.begin()
+    logcontext.bind(operation=str(operation_id), tenant=claim.principal.tenant_id, study_id=claim.study_id)
     for pause in _PAUSES:
         try:
             _finish(claim)
@@ -122,6 +125,7 @@ def _finish(claim: Claim) -> None:
         _fail(claim, "designer_failed", topup.describe(error))
     else:
         _write(claim, computed)
+        log.info("computed: %d suggested", len(computed.suggested))
 
 
 def next_due(principal: Principal, study_id: int) -> Operation | None:

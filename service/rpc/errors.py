@@ -1,7 +1,6 @@
 """Errors on the wire: every exception becomes one gRPC status with a typed ErrorDetail, here and nowhere else."""
 
 import logging
-import uuid
 from collections.abc import Mapping
 
 import grpc
@@ -10,6 +9,7 @@ from google.protobuf import any_pb2, duration_pb2, struct_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from service._gen import errordetails_pb2
+from service.core import logcontext
 from service.core.errors import (
     AlreadyExists,
     Conflict,
@@ -56,7 +56,7 @@ def translate(error: Exception, method: str) -> TrimtabError:
     if isinstance(error, DataError):
         # The only texts that pass all checks and that PostgreSQL refuses.
         return InvalidInput("request", str(error).splitlines()[0], "text without NUL characters, numbers in range")
-    reference = uuid.uuid4().hex[:12]
+    reference = logcontext.request()
     logger.error("%s failed unexpectedly, reference %s", method, reference, exc_info=error)
     return Internal(
         "internal", f"Something went wrong in the service; its log knows more under reference {reference}.",

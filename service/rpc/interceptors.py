@@ -8,13 +8,16 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
 
 import grpc
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from prometheus_client import Counter, Histogram
 
+from service.core import logcontext
 from service.core.errors import ResourceExhausted
 from service.identity.principals import authenticate_header, remembered_header
 from service.rpc import errors
@@ -30,6 +33,11 @@ logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 TENANT_KEY = "trimtab-tenant"
+REQUEST_KEY = "x-request-id"
+# What the log says of a request: the name there, and the request's field.
+LOGGED = (("study", "study"), ("trial", "trial"), ("lease", "lease"), ("agent", "agent_id"))
+# Requests whose `name` is a study's.
+NAMES_STUDY = ("CreateStudyRequest", "GetStudyRequest", "UpdateStudyStateRequest", "DeleteStudyRequest")
 # gRPC's own health and reflection: they need no token.
 OPEN_SERVICES = ("/grpc.health.", "/grpc.reflection.")
 
@@ -144,7 +152,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         if unary is not None:
 
             async def answer(request: Message, context: Context) -> Message | None:
-                call = _Call(method, context)
+                call = _Call(method, request, context)
                 try:
                     await self._admit(declared, request, context)
                     return await unary(request, context)
@@ -163,7 +171,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         assert stream is not None, f"{method} is of a kind that no .proto file has"
 
         async def answer_many(request: Message, context: Context) -> AsyncIterator[Message]:
-            call = _Call(method, context)
+            call = _Call(method, request, context)
             try:
                 await self._admit(declared, request, context)
                 async for message in stream(request, context):
@@ -199,16 +207,21 @@ class Boundary(grpc.aio.ServerInterceptor):
         if declared.action is None:
             return
         principal = await self._authentication.principal(context)
+        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
         require(principal, declared.action, getattr(request, declared.study) if declared.study else None)
         _principal.set(principal)
 
 
 class _Call:
-    """A call being served: how it ends, and how long it took."""
+    """A call being served: its name and what it is about, for the log; how it ends, and how long it took."""
 
-    __slots__ = ("_context", "_method", "_started", "status")
+    __slots__ = ("_context", "_metadata", "_method", "_started", "status")
 
-    def __init__(self, method: str, context: Context) -> None:
+    def __init__(self, method: str, request: Message, context: Context) -> None:
+        given = next((value for key, value in context.invocation_metadata() or () if key == REQUEST_KEY), "")
+        self._metadata = ((REQUEST_KEY, logcontext.begin(str(given))),)
+        context.set_trailing_metadata(self._metadata)
+        logcontext.bind(**{name: getattr(request, field) for name, field in _about(request.DESCRIPTOR)})
         self._method = method
         self._context = context
         self._started = time.perf_counter()
@@ -219,11 +232,23 @@ class _Call:
         known = errors.translate(error, self._method)
         self.status = errors.status_of(known)
         message, details = errors.details_of(known)
-        await self._context.abort(self.status, message, ((errors.DETAILS_KEY, details),))
+        await self._context.abort(self.status, message, (*self._metadata, (errors.DETAILS_KEY, details)))
 
     def count(self) -> None:
         seconds = time.perf_counter() - self._started
         CALLS.labels(self._method, self.status.name).inc()
         SECONDS.labels(self._method).observe(seconds)
-        if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("%s %s %.1f ms %s", self._method, self.status.name, seconds * 1000, self._context.peer())
+        # Asks and tells are too many to be told one by one; whoever wants that sets TRIMTAB_LOG_LEVEL.
+        level = logging.DEBUG if self.status is grpc.StatusCode.OK else logging.INFO
+        if logger.isEnabledFor(level):
+            logger.log(level, "%s %s %.1f ms", self._method, self.status.name, seconds * 1000)
+
+
+@cache
+def _about(message: Descriptor) -> tuple[tuple[str, str], ...]:
+    """Which fields of a request name what its lines in the log are about."""
+    known = message.fields_by_name
+    found = [(name, field) for name, field in LOGGED if field in known]
+    if message.name in NAMES_STUDY:
+        found.append(("study", "name"))
+    return tuple(found)

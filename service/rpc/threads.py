@@ -1,6 +1,7 @@
 """The threads in which queries run: few, each with a database connection that it keeps."""
 
 import asyncio
+import contextvars
 import select
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,10 @@ class DatabaseThreads:
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Awaits `function(*args, **kwargs)`. A caller that is cancelled leaves the function to finish by itself."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: _with_connection(function, *args, **kwargs))
+        context = contextvars.copy_context()  # so that the thread's log says what the call is about
+        return await loop.run_in_executor(
+            self._executor, lambda: context.run(lambda: _with_connection(function, *args, **kwargs))
+        )
 
     def close(self) -> None:
         """Ends the threads as soon as each has finished what it runs, and closes their connections; drops the queue."""

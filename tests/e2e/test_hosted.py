@@ -1,24 +1,35 @@
 """The spine in hosted mode: PostgreSQL over TCP, Redis, and each process on its own, configured by the environment."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import grpc
+import httpx
+import jwt
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import trimtab
+from service._gen import agent_pb2, agent_pb2_grpc, tuning_pb2, tuning_pb2_grpc
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
 from tests.factories.hosted import TOKEN, Hosted, hosted_service
 from tests.factories.service import wait_for
 
+# All that there is to be said: what must not stand in a log must not stand in this one.
+LOGS = {"TRIMTAB_LOG_LEVEL": "DEBUG"}
+
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Hosted]:
-    with hosted_service(tmp_path_factory.mktemp("hosted"), redis_url, workers=2) as hosted:
+    with hosted_service(tmp_path_factory.mktemp("hosted"), redis_url, LOGS, workers=2) as hosted:
         yield hosted
 
 
@@ -95,3 +106,92 @@ def test_every_process_stops_when_told(hosted: Hosted) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
         assert time.monotonic() - began < 10, name
+
+
+def lines(hosted: Hosted, process: str, **about: object) -> list[dict[str, Any]]:
+    """What a process has written down about this."""
+    found = []
+    for text in hosted.log(process).splitlines():
+        if text.startswith("{"):
+            line = json.loads(text)
+            if about.items() <= line.items():
+                found.append(line)
+    return found
+
+
+def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimtab.Client) -> None:
+    client.create_study("told", space=[trimtab.Bool("b")], objectives=[trimtab.Minimize("y")], algorithm="random").ask()
+    headers = {"Authorization": f"Bearer {TOKEN}", "X-Request-ID": "a-name-of-ones-own"}
+    answer = httpx.get(f"{hosted.http_url}/api/v1/studies/told/trials/1", headers=headers, timeout=30)
+    assert (answer.status_code, answer.headers["X-Request-ID"]) == (200, "a-name-of-ones-own")
+    [line] = lines(hosted, "web", request="a-name-of-ones-own")
+    assert {"tenant": 1, "study": "told", "trial": 1, "actor": "administrator"}.items() <= line.items()
+    assert line["message"].startswith("GET /api/v1/studies/told/trials/1 200 ")
+    # A name that could pass for something else is not taken.
+    forged = httpx.get(f"{hosted.http_url}/healthz", headers={"X-Request-ID": 'x" {}'}, timeout=30)
+    assert re.fullmatch("[0-9a-f]{32}", forged.headers["X-Request-ID"])
+
+    with grpc.insecure_channel(hosted.grpc_address) as channel:
+        stub = tuning_pb2_grpc.TuningServiceStub(channel)
+        metadata = (("authorization", f"Bearer {TOKEN}"), ("x-request-id", "by-grpc"))
+        for number, request in ((1, "by-grpc"), (99, "by-grpc-2")):
+            named = (metadata[0], ("x-request-id", request))
+            wanted = tuning_pb2.GetTrialRequest(study="told", trial=number)
+            future = stub.GetTrial.future(wanted, metadata=named, timeout=30)
+            assert ("x-request-id", request) in {(key, value) for key, value in future.trailing_metadata()}
+    [line] = lines(hosted, "grpc", request="by-grpc")
+    assert {"tenant": 1, "study": "told", "trial": 1, "level": "DEBUG"}.items() <= line.items()
+    [line] = lines(hosted, "grpc", request="by-grpc-2")
+    assert {"trial": 99, "level": "INFO"}.items() <= line.items()
+    assert "NOT_FOUND" in line["message"]
+
+
+def test_a_worker_says_what_it_computes_for(hosted: Hosted, client: trimtab.Client) -> None:
+    study = client.create_study(
+        "costly", space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("y")], algorithm="gp", seed=1
+    )
+    study.ask(3, timeout=100)
+    told = [line for name in ("worker-1", "worker-2") for line in lines(hosted, name, tenant=1) if "operation" in line]
+    assert told
+
+
+def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> None:
+    """Whatever way a secret comes in by, rightly or wrongly."""
+    url, admin = hosted.http_url, {"Authorization": f"Bearer {TOKEN}"}
+    password = conninfo_to_dict(hosted.environment["DATABASE_URL"])["password"]
+    console = {"X-Trimtab-Console": "1"}
+    secrets = [TOKEN, str(password), hosted.environment["TRIMTAB_SECRET_KEY"]]
+
+    made = httpx.post(f"{url}/api/v1/tokens", headers=admin, json={"name": "n", "scopes": ["read"]}, timeout=30).json()
+    enrolment = httpx.post(f"{url}/api/v1/enrolments", headers=admin, json={}, timeout=30).json()
+    _, by_grpc = client.create_token("m", ["read"])
+    secrets += [made["secret"], enrolment["secret"], by_grpc]
+    # Shown rightly, spoilt, in the wrong place, and where an error tells of what was sent.
+    spoilt = made["secret"][:-1] + "~"
+    forged = jwt.encode({"sub": "x"}, "k" * 32, algorithm="HS256")
+    secrets += [spoilt, forged, "swordfish-1", "swordfish-2", "swordfish-3"]
+    for shown in (made["secret"], spoilt, enrolment["secret"], forged):
+        httpx.get(f"{url}/api/v1/session", headers={"Authorization": f"Bearer {shown}"}, timeout=30)
+        httpx.get(f"{url}/api/v1/session", headers={"Cookie": f"trimtab_session={shown}"}, timeout=30)
+        httpx.post(f"{url}/api/v1/session", json={"token": shown}, headers=console, timeout=30)
+        httpx.delete(f"{url}/api/v1/tokens/{shown}", headers=admin, timeout=30)
+        with pytest.raises(trimtab.TrimtabError), trimtab.Client(hosted.grpc_address, shown + "x") as wrong:
+            wrong.list_studies()
+    signed_in = httpx.post(f"{url}/api/v1/session", json={"token": TOKEN}, headers=console, timeout=30)
+    secrets.append(signed_in.cookies["trimtab_session"])
+    httpx.get(f"{url}/login", params={"code": "swordfish-1"}, timeout=30)
+    httpx.post(f"{url}/api/v1/session", json={"token": ["swordfish-2"]}, headers=console, timeout=30)
+    with grpc.insecure_channel(hosted.grpc_address) as channel:
+        enrol = agent_pb2.EnrolRequest(token="swordfish-3", agent_id="a", credential_digest="ab" * 32)
+        with pytest.raises(grpc.RpcError):
+            agent_pb2_grpc.AgentServiceStub(channel).Enrol(enrol, timeout=30)
+    # The database is away, and its driver says where it looked for it.
+    hosted.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hosted'")
+    wait_for(hosted.ready, 60, "the web process is ready again")
+
+    for name in hosted.processes:
+        text = hosted.log(name)
+        assert text, name
+        for secret in secrets:
+            assert secret not in text, f"{name} has written {secret[:6]}... down"
+    assert lines(hosted, "web", level="INFO")

@@ -34,6 +34,12 @@ class Hosted:
         child.start()
         self.processes[name] = child
 
+    def log(self, name: str) -> str:
+        """What a process has written down."""
+        path = self.processes[name].log
+        assert path is not None
+        return path.read_text()
+
     def ready(self) -> bool:
         """Whether the web process says that it can serve."""
         try:

@@ -116,6 +116,7 @@ def one(field: FieldDescriptor, name: str, pools: Pools, depth: int) -> Strategy
     """A single value of the field."""
     if field.message_type is not None:
         return messages(field.message_type, pools, depth - 1)
+    assert field.containing_type is not None
     found = known(field.containing_type, name, pools)
     # four times: mostly
     return st.one_of(*[st.sampled_from(found)] * 4, plain(field)) if found else plain(field)
@@ -132,6 +133,7 @@ def plain(field: FieldDescriptor) -> Strategy:
     if kind == FieldDescriptor.CPPTYPE_BOOL:
         return st.booleans()
     if kind == FieldDescriptor.CPPTYPE_ENUM:
+        assert field.enum_type is not None
         return st.sampled_from([*field.enum_type.values_by_number, -1, 99])
     if field.type == FieldDescriptor.TYPE_BYTES:
         return st.binary(max_size=50)

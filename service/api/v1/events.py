@@ -14,6 +14,7 @@ from service.api import errors
 from service.api.authentication import authenticate
 from service.api.threads import in_thread
 from service.api.v1.serializers.studies import StudyEventSerializer
+from service.core import logcontext
 from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.pipeline.wakeup import Bell, listener
 from service.studies import selectors
@@ -40,6 +41,7 @@ async def events(request: HttpRequest, name: str) -> HttpResponseBase:
             raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
         seen = _revision(request.headers.get("Last-Event-ID") or request.GET.get("after_revision") or "0")
         principal = await in_thread(_admit, request, name)
+        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
         study = await in_thread(selectors.get_study, principal, name)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)

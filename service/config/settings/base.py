@@ -20,6 +20,7 @@ INSTALLED_APPS = [*(f"service.{label}" for label in DOMAIN), "rest_framework", "
 MIGRATION_MODULES = {label: f"migrations.{label}" for label in DOMAIN}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MIDDLEWARE = [
+    "service.config.requests.middleware",
     "service.config.content_security.middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -51,8 +52,10 @@ TRIMTAB_SERVICE_ROLE = os.environ.get("TRIMTAB_SERVICE_ROLE", "trimtab_service")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {"line": {"()": "service.config.logs.Line"}, "json": {"()": "service.config.logs.Json"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": os.environ.get("TRIMTAB_LOG_FORMAT", "line")}
+    },
     "root": {"handlers": ["stderr"], "level": os.environ.get("TRIMTAB_LOG_LEVEL", "INFO").upper()},
     "loggers": {
         # uvicorn installs handlers of its own otherwise, and every line would be written twice

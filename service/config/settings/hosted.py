@@ -4,7 +4,8 @@ Required: DATABASE_URL (PostgreSQL, with the role that the service connects with
 RabbitMQ), TRIMTAB_SECRET_KEY, and a way to sign in: TRIMTAB_OIDC_ISSUER (Keycloak), or TRIMTAB_ADMIN_TOKEN or
 TRIMTAB_ADMIN_TOKEN_FILE. `migrate`, and nothing else, needs TRIMTAB_OWNER_DATABASE_URL (with the role that owns the
 tables) as well. Optional: TRIMTAB_ALLOWED_HOSTS (comma-separated names by which browsers reach the web process;
-default: every name), TRIMTAB_LOG_LEVEL, and what auth.py and limits.py read.
+default: every name), TRIMTAB_LOG_LEVEL, TRIMTAB_LOG_FORMAT (`line` in place of
+`json`), and what auth.py and limits.py read.
 """
 
 import os
@@ -27,6 +28,8 @@ if not (TRIMTAB_OIDC_ISSUER or TRIMTAB_ADMIN_TOKEN or TRIMTAB_ADMIN_TOKEN_FILE):
 if _missing:
     raise ImproperlyConfigured("These environment variables are not set:\n  " + "\n  ".join(_missing))
 
+if "TRIMTAB_LOG_FORMAT" not in os.environ:
+    LOGGING["handlers"]["stderr"]["formatter"] = "json"
 DATABASES = {"default": database(os.environ["DATABASE_URL"])}
 SECRET_KEY = os.environ["TRIMTAB_SECRET_KEY"]
 # Nothing is addressed by the name that a request gives, so any is accepted unless the operator says otherwise.

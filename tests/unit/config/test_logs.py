@@ -1,0 +1,69 @@
+"""A line of the log: what it is about, and what it must not have in it."""
+
+import json
+import logging
+import sys
+from typing import Any
+
+import pytest
+
+from service.config.logs import Json, Line, without_secrets
+from service.core import logcontext
+from service.identity import secret
+
+
+def record(message: str, *arguments: Any, **fields: Any) -> logging.LogRecord:
+    return logging.LogRecord("name", logging.WARNING, "path", 1, message, arguments, fields.get("exc_info"))
+
+
+def test_a_line_is_about_what_was_bound() -> None:
+    assert logcontext.begin("mine") == "mine"
+    logcontext.bind(tenant=3, study="s", trial=0, lease="")
+    line = json.loads(Json().format(record("said %d", 1)))
+    assert {
+        "message": "said 1",
+        "level": "WARNING",
+        "request": "mine",
+        "tenant": 3,
+        "study": "s",
+    }.items() <= line.items()
+    assert not {"trial", "lease"} & line.keys()
+    assert Line().format(record("said")).endswith("WARNING name: said [request=mine tenant=3 study=s]")
+    assert logcontext.begin('x" {}') != 'x" {}'
+    assert "tenant" not in logcontext.fields()
+
+
+def test_what_a_caller_sends_cannot_look_like_another_line() -> None:
+    forged = record("GET /a\n2026-01-01 00:00:00 INFO root: all is well")
+    assert len(Line().format(forged).splitlines()) == len(Json().format(forged).splitlines()) == 1
+
+
+def test_a_traceback_is_told_whole() -> None:
+    try:
+        raise ValueError("no")
+    except ValueError:
+        failed = record("failed", exc_info=sys.exc_info())
+    assert "ValueError: no" in json.loads(Json().format(failed))["error"]
+    assert len(Line().format(failed).splitlines()) > 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"shown: {secret.create(kind)}." for kind in secret.Kind),
+        "Authorization: Bearer SECRET",
+        "connection to postgresql://user:SECRET@host:5432/name failed",
+        "redis://:SECRET@redis:6379/0",
+        "http://127.0.0.1:8470/login?code=SECRET",
+        "host=h user=u password=SECRET dbname=d",
+        "password='SECRET with spaces'",
+        "eyJhbGciOiJub25lIn0.eyJzdWIiOiJTRUNSRVQifQ.SECRET",
+    ],
+)
+def test_secrets_are_hidden_and_the_rest_is_not(text: str) -> None:
+    hidden = without_secrets(text)
+    assert "SECRET" not in hidden
+    assert "***" in hidden
+    assert not any(word.startswith(("trm_", "tra_", "tre_")) for word in hidden.split())
+    harmless = "GET /api/v1/studies/s 200 3.1 ms for trm at http://host:80/path"
+    assert without_secrets(harmless) == harmless
