@@ -27,8 +27,10 @@ from trimtab_agent.runners.slurm import SlurmRunner
 # Tests never count on speed: whatever takes longer than this hangs.
 PATIENCE = 60.0
 RUNNERS = ["local", "slurm", "ray"]
-# What the supervisor does alike in every batch job: Slurm's show it, and those of Ray take seconds each.
+# What the supervisor does alike in every batch job: Slurm's show it, and those of Ray take seconds each. (That many of
+# Ray's are looked at together, tests/agent/test_ray.py shows.)
 ALIKE_IN_BATCH_JOBS = {
+    "test_many_at_a_time",
     "test_exit",
     "test_faults_of_the_machine",
     "test_sigterm_comes_before_sigkill",
