@@ -4,10 +4,11 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView
 
 from service.api.v1.agents import AgentList, AgentView
+from service.api.v1.comparisons import ComparisonView
 from service.api.v1.events import events
 from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.session import Session, SignInOptions
-from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
+from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyFacets, StudyList
 from service.api.v1.tenancy import AuditExport, AuditTrail, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import AgentCredentials, ApiTokenList, ApiTokenView, EnrolmentList, RevocationList
 from service.api.v1.trials import (
@@ -29,6 +30,8 @@ urlpatterns = [
     path("enrolments", EnrolmentList.as_view()),
     path("revocations", RevocationList.as_view()),
     path("studies", StudyList.as_view()),
+    path("study-facets", StudyFacets.as_view()),
+    path("comparison", ComparisonView.as_view()),
     path("studies/<str:name>", StudyDetail.as_view()),
     path("studies/<str:name>/best", StudyBest.as_view()),
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
