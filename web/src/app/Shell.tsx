@@ -1,8 +1,9 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate } from "@tanstack/react-router";
 import { Button } from "@/components/Button";
-import { sessionQuery, signInQuery, signOut } from "@/features/session/api";
+import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
+import { sessionQuery } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { queries } from "./queries";
 import styles from "./Shell.module.css";

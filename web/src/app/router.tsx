@@ -1,7 +1,8 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from "@tanstack/react-router";
-import { sessionQuery, signInQuery } from "@/features/session/api";
+import { signInQuery } from "@/features/session/api";
 import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
+import { sessionQuery } from "@/lib/session";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
 import { NotFound } from "./routes/NotFound";
