@@ -184,8 +184,8 @@ function filterOf(search: StudiesSearch): StudyFilter {
   };
 }
 
-function isFiltered({ sort: _, ...filters }: StudiesSearch): boolean {
-  return Object.values(clean(filters)).length > 0;
+function isFiltered(search: StudiesSearch): boolean {
+  return Object.keys(clean(search)).some((key) => key !== "sort");
 }
 
 /** Without what says nothing. */

@@ -1,0 +1,3 @@
+export function NewStudyPage() {
+  return null;
+}
