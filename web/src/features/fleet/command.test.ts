@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { enrolmentCommand, quoted } from "./command";
+import { quoted } from "@/lib/shell";
+import { enrolmentCommand } from "./command";
 
 describe("enrolmentCommand", () => {
   it("leaves plain words alone and quotes the others", () => {
