@@ -38,6 +38,17 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             <Command.Input className={styles.input} placeholder="Study, page, command …" value={text} onValueChange={setText} />
             <Command.List className={styles.list} label="What was found">
               <Command.Empty className={styles.none}>Nothing is called that.</Command.Empty>
+              <Command.Group heading="Go to">
+                {may("study.create") ? <Command.Item onSelect={() => go({ to: "/new" })}>New study</Command.Item> : null}
+                <Command.Item onSelect={() => go({ to: "/" })}>Home</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/studies" })}>Studies</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/studies", search: { show: "attention" } })}>Studies that need attention</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/components" })}>Components</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/agents" })}>Agents</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/administration" })} keywords={["tokens", "settings"]}>
+                  Administration
+                </Command.Item>
+              </Command.Group>
               {found.length > 0 ? (
                 <Command.Group heading="Studies">
                   {found.map((study) => (
@@ -53,17 +64,6 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                   ))}
                 </Command.Group>
               ) : null}
-              <Command.Group heading="Go to">
-                {may("study.create") ? <Command.Item onSelect={() => go({ to: "/new" })}>New study</Command.Item> : null}
-                <Command.Item onSelect={() => go({ to: "/" })}>Home</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/studies" })}>Studies</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/studies", search: { show: "attention" } })}>Studies that need attention</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/components" })}>Components</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/agents" })}>Agents</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/administration" })} keywords={["tokens", "settings"]}>
-                  Administration
-                </Command.Item>
-              </Command.Group>
               {components.data === undefined || components.data.components.length === 0 ? null : (
                 <Command.Group heading="Components">
                   {components.data.components.map(({ name }) => (

@@ -37,13 +37,19 @@ export function NewStudyPage() {
           </SelectField>
         )}
       </div>
-      {clone === undefined ? (
-        <Written key={component ?? ""} text={component === undefined ? FIRST : edit(FIRST, ["component"], component)} />
-      ) : (
-        <Cloned key={clone} of={clone} />
-      )}
+      {clone === undefined ? <Begun key={component ?? ""} component={component} /> : <Cloned key={clone} of={clone} />}
     </>
   );
+}
+
+/** A file with what is known at the beginning: of a component, its first metric. */
+function Begun({ component }: { component: string | undefined }) {
+  const { data, error, refetch } = useQuery(componentsQuery);
+  if (data === undefined) return error === null ? <Loading what="components" /> : <Problem error={error} again={() => void refetch()} />;
+  if (component === undefined) return <Written text={FIRST} />;
+  const metric = data.components.find(({ name }) => name === component)?.versions[0]?.metrics[0];
+  const text = edit(FIRST, ["component"], component);
+  return <Written text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
 }
 
 function Cloned({ of }: { of: string }) {

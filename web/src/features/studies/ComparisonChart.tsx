@@ -62,7 +62,7 @@ function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", p
   const line = { lineStyle: { color: palette.line } };
   return {
     animation: false,
-    grid: { left: 12, right: 18, top: 44, bottom: 12, containLabel: true },
+    grid: { left: 12, right: 18, top: 44, bottom: 26, containLabel: true },
     legend: { top: 0, type: "scroll", textStyle: { ...text, color: palette.text } },
     tooltip: {
       trigger: "axis",
