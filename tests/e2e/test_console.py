@@ -316,6 +316,7 @@ def test_every_page_fits_a_narrow_screen_in_both_themes(
     page = open_page(context)
     page.goto("/studies")
     sign_in(page, service)
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
     for path, text in (("/studies", name), (f"/studies/{name}", "50.0 %"), ("/agents", "Agents")):
         page.goto(path)
         see(page, text)
