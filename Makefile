@@ -1,6 +1,6 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint bench proto clean
+.PHONY: help setup demo up test lint screens bench proto clean
 
 BIN := .venv/bin
 
@@ -33,6 +33,9 @@ lint: setup ## Check style, types, import rules, known vulnerabilities, and the 
 	@deploy/checkout/audit.sh
 	@if [ -d web/node_modules ]; then cd web && npm run --silent typecheck && npm run --silent lint; \
 	else echo "console: not checked, since Node.js is not installed"; fi
+
+screens: setup ## Pictures of every page of the console, from a real service, into screens/ (needs Chromium)
+	@exec $(BIN)/python -m tests.screens $(ARGS)
 
 bench: setup ## Measure what is promised beside Optuna, Ax and Vizier; writes bench-results/ (ARGS=--quick)
 	@deploy/checkout/setup.sh --group bench

@@ -171,6 +171,11 @@ def parser() -> argparse.ArgumentParser:
         help="a parameter's value; the others have their defaults",
     )
     attempt.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the commands, environment and scheduler options of the trial, and run nothing",
+    )
+    attempt.add_argument(
         "--metric",
         action="append",
         default=[],
@@ -263,7 +268,7 @@ def _try(options: argparse.Namespace) -> None:
         print(machine.describe())
     state = options.state_dir.absolute()
     limit = options.build_cache_mib << 20
-    done = try_once(component, application, options.set, options.metric, state, limit, runner)
+    done = try_once(component, application, options.set, options.metric, state, limit, runner, dry=options.dry_run)
     sys.exit(0 if done else 1)
 
 

@@ -114,6 +114,27 @@ class Policy:
             spec = self._admit_to_slurm(self.slurm, spec, own_options)
         return spec if self.ray is None else self._admit_to_ray(self.ray, spec, own_options)
 
+    def describe(self) -> dict[str, str]:
+        """Its rules for people, by name; rules that limit nothing are left out."""
+        slurm = self.slurm
+        lists: dict[str, Sequence[str] | None] = {
+            "components": None if self.components is None else list(self.components),
+            "tenants": self.tenants,
+            "studies": self.studies,
+            "environment": self.environment,
+            **({f"slurm.{name}": values for name, values in slurm.lists.items()} if slurm else {}),
+            "slurm.options": slurm.options if slurm else None,
+        }
+        limits = {
+            "limits.trials": self.trials,
+            "limits.seconds": None if self.seconds is None else f"{self.seconds:g}",
+            "slurm.nodes": slurm.nodes if slurm else None,
+            "slurm.time": (slurm.time_text or None) if slurm else None,
+        }
+        found = {name: ", ".join(values) or "none" for name, values in lists.items() if values is not None}
+        found |= {name: f"at most {value}" for name, value in limits.items() if value is not None}
+        return found if self.batch_scripts else {**found, "batch_scripts": "none"}
+
     def _refusal(self, component: Component, application: str) -> PolicyError | None:
         if self.components is not None:
             rule = self.components.get(component.name)

@@ -44,9 +44,11 @@ def try_once(
     state: Path,
     cache_limit: int,
     runner: Runner,
+    *,
+    dry: bool = False,
 ) -> bool:
     """Runs one trial and prints what came out of it; whether it was completed: with `metrics`, or all of the
-    component's where none is named.
+    component's where none is named. `dry`: prints what would be run, and runs nothing.
 
     Raises:
         AgentError: the application or a value is not the component's.
@@ -69,6 +71,8 @@ def try_once(
             cache_limit=cache_limit,
         )
         _print_spec(component, spec, used=not isinstance(runner, LocalRunner))
+        if dry:
+            return True
         result = asyncio.run(_run(folder, spec, runner))
         _print_result(folder, spec, result)
         return result.outcome is Outcome.COMPLETED

@@ -11,13 +11,15 @@ from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound
-from service.fleet.models import Agent
+from service.core.lifecycle import LeaseState
+from service.fleet.models import Agent, Lease
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
 
 MOST_SLOTS = 10_000
+NO_POLICY: Mapping[str, str] = {}
 # How stale "last seen" may be before a heartbeat writes it: an agent calls far more often than anyone looks.
 _SEEN_EVERY = timedelta(seconds=2)
 _CLOCK = {"database_time": "statement_timestamp()"}
@@ -43,6 +45,7 @@ def register(
     labels: Mapping[str, str],
     components: Sequence[Mapping[str, JsonValue]],
     session_id: str,
+    policy: Mapping[str, str] = NO_POLICY,
 ) -> Registration:
     """Make an agent known, or bring what is known of it up to date. Its leases outlive its restart.
 
@@ -62,6 +65,7 @@ def register(
         "labels": dict(labels),
         "components": [dict(component) for component in components],
         "session_id": session_id,
+        "policy": dict(policy),
     }
     if not _update(principal, agent_id, values):
         try:
@@ -130,6 +134,37 @@ def _outline(agent: Agent) -> dict[str, object]:
         "labels": agent.labels,
         "components": components,
     }
+
+
+def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
+    """Have an agent take no more trials, or take some again. What it runs goes on. Raises NotFound."""
+    with access.work(principal):
+        access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
+        agent = find(principal, agent_id)
+        if agent is None:
+            raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.")
+        if agent.draining != draining:
+            agent.draining = draining
+            access.save(principal, agent, "draining")
+            audit.record(principal, "agent.drain", f"agent/{agent_id}", {"draining": draining})
+    return agent
+
+
+def forget(principal: Principal, agent_id: str) -> None:
+    """Remove an agent that is gone for good from the list. One that comes again registers anew.
+
+    Raises NotFound; Conflict (`agent_in_use`) while it was heard of lately, or is to settle a trial.
+    """
+    with access.work(principal):
+        access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
+        agent = find(principal, agent_id)
+        if agent is None:
+            raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.")
+        held = access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.HELD)
+        if is_online(agent) or held.exists():
+            raise Conflict("agent_in_use", f"Agent {agent.name!r} is online or has a trial: stop it first.")
+        access.rows(Agent, principal).filter(pk=agent.pk).delete()
+        audit.record(principal, "agent.forget", f"agent/{agent_id}", {"name": agent.name})
 
 
 def is_online(agent: Agent) -> bool:

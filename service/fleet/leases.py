@@ -108,7 +108,7 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
     open_leases = [lease for lease in open_leases if lease.state == LeaseState.HELD]
     unheard = [lease for lease in open_leases if str(lease.id) not in set(held)]
     grants = _grant_again(principal, agent, unheard)
-    wanted = min(count - len(grants), agent.slots - len(open_leases))
+    wanted = 0 if agent.draining else min(count - len(grants), agent.slots - len(open_leases))
     if wanted <= 0:
         return grants
     candidates = _candidates(principal, agent)

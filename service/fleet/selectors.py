@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Count
-
 from service.core.errors import NotFound
 from service.core.lifecycle import LeaseState
 from service.fleet import agents
@@ -15,7 +13,7 @@ from service.tenancy.principal import Principal
 
 
 def list_agents(principal: Principal) -> list[Agent]:
-    """All agents by name, with `busy` (open leases) and `online` (heard of within the time of a lease)."""
+    """All agents by name, with `running`, `busy` and `online`."""
     return _judge(principal, agents.all_of(principal))
 
 
@@ -28,9 +26,12 @@ def get_agent(principal: Principal, agent_id: str) -> Agent:
 
 
 def _judge(principal: Principal, found: Sequence[Agent]) -> list[Agent]:
-    held = access.rows(Lease, principal).filter(state=LeaseState.HELD)
-    busy = dict(held.values_list("agent_id").annotate(Count("pk")).order_by())
+    held = access.rows(Lease, principal).filter(state=LeaseState.HELD, agent_id__in=[agent.pk for agent in found])
+    running: dict[int, list[Lease]] = {}
+    for lease in held.select_related("study", "trial").defer("study__spec", "settlement").order_by("granted_at"):
+        running.setdefault(lease.agent_id, []).append(lease)
     for agent in found:
-        agent.busy = busy.get(agent.pk, 0)
+        agent.running = running.get(agent.pk, [])
+        agent.busy = len(agent.running)
         agent.online = agents.is_online(agent)
     return list(found)

@@ -47,6 +47,9 @@ def why(study: Study, online: Sequence[Agent]) -> str:
     """What no online agent has of what the study needs; empty where one has all of it."""
     if not online:
         return f"{WAITS}: none is online."
+    if not (ready := [agent for agent in online if not agent.draining]):
+        return f"{WAITS}: those online take no more trials, since they are being drained."
+    online = ready
     offers = [(agent, component) for agent in online for component in agent.components]
     named = [(agent, component) for agent, component in offers if component["name"] == study.component]
     if not named:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import IntegrityError
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
@@ -12,7 +14,7 @@ from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
 from service.studies import actions, selectors
 from service.studies.models import Study, Trial
-from service.studies.specs import StudySpec, check_identifier, check_name, parse, spec_of
+from service.studies.specs import StudySpec, check_identifier, check_name, check_tags, parse, spec_of
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 
@@ -23,7 +25,13 @@ _WITHDRAWN = {
 
 
 def create_study(
-    principal: Principal, name: str, spec: object, *, load_if_exists: bool = False, request_id: str = ""
+    principal: Principal,
+    name: str,
+    spec: object,
+    *,
+    tags: Sequence[str] = (),
+    load_if_exists: bool = False,
+    request_id: str = "",
 ) -> Study:
     """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
 
@@ -32,11 +40,12 @@ def create_study(
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
+    checked_tags = check_tags(tags)
     parsed = completed(parse(spec))
     existing = selectors.find_study(principal, name)
     if existing is None:
         try:
-            return _create(principal, name, parsed, request_id)
+            return _create(principal, name, parsed, request_id, checked_tags)
         except IntegrityError:
             # Another call was faster: with the same name, or with the same request_id.
             existing = selectors.find_study(principal, name)
@@ -55,7 +64,7 @@ def create_study(
     return existing
 
 
-def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -> Study:
+def _create(principal: Principal, name: str, spec: StudySpec, request_id: str, tags: list[str]) -> Study:
     with access.work(principal):
         meter.room_for_study(principal)
         execution = spec.execution
@@ -69,6 +78,8 @@ def _create(principal: Principal, name: str, spec: StudySpec, request_id: str) -
                 digest=execution.digest if execution else "",
                 application=execution.application if execution else "",
                 parallelism=execution.parallelism if execution else None,
+                owner=principal.actor,
+                tags=tags,
             ),
         )
         study = actions.lock_by_id(principal, created.pk)
@@ -99,6 +110,19 @@ def update_state(principal: Principal, name: str, state: str, *, reason: str = "
             ending.recommend(principal, study)
         top_up(principal, study)
         actions.conclude(principal, study, "study.update_state", detail={"state": wanted, "reason": reason})
+        return study
+
+
+def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
+    """Give a study these tags in place of those that it has. Raises InvalidInput, NotFound."""
+    checked = check_tags(tags)
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        if study.tags == checked:
+            return study
+        study.tags = checked
+        access.save(principal, study, "tags")
+        actions.conclude(principal, study, "study.tag", detail={"tags": checked})
         return study
 
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Greatest, Least, Now
 
 from service.core.errors import NotFound
 from service.core.lifecycle import OperationState, check_step
-from service.pipeline import budget, ending, queue, topup
+from service.pipeline import budget, ending, queue, summaries, topup
 from service.pipeline.compute import fail_locked, next_due
 from service.studies import actions
 from service.studies.models import Operation
@@ -37,6 +37,7 @@ def sweep() -> None:
     enqueue_forgotten()
     end_late_studies()
     top_up_hungry_studies()
+    summaries.refresh()
 
 
 def mark_stale() -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db.models import Count, F, Func, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 
 from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
@@ -19,7 +27,38 @@ LARGEST_PAGE = 1000
 # The audit trail's word for a deletion: it answers for a study that is gone.
 DELETED = "study.delete"
 
+# What lists of studies are sorted by, and what stands for a missing value where there may be one.
+NEWEST = "-created"
+SORTS: Mapping[str, tuple[Any, float | None]] = {
+    "name": (F("name"), None),
+    "component": (F("component"), None),
+    "application": (F("application"), None),
+    "state": (F("state"), None),
+    "owner": (F("owner"), None),
+    "trials": (F("finished_count"), None),
+    "best": (F("summary__best"), math.inf),
+    "gain": (F("summary__gain"), math.inf),
+    "created": (F("created_at"), None),
+    "updated": (F("updated_at"), None),
+}
+# Paused by the service, or nobody takes the trials that wait. A person who pauses says why as a rule, but knows it.
+NEEDS_ATTENTION = Q(state=StudyState.PAUSED) & ~Q(state_reason="") | Q(
+    state=StudyState.ACTIVE, parallelism__isnull=False, requested_count__gt=0, active_count=0
+)
+
 Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """What studies can be filtered by: values, and of how many studies. `attention`: how many need some."""
+
+    states: list[tuple[str, int]]
+    components: list[tuple[str, int]]
+    applications: list[tuple[str, int]]
+    owners: list[tuple[str, int]]
+    tags: list[tuple[str, int]]
+    attention: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +122,114 @@ def list_studies(
     *,
     states: Sequence[str] = (),
     name_prefix: str = "",
+    search: str = "",
     component: str = "",
+    application: str = "",
+    owner: str = "",
+    tags: Sequence[str] = (),
+    attention: bool = False,
+    sort: str = NEWEST,
     page_size: int = 0,
     page_token: str = "",
 ) -> Page[Study]:
-    """Studies, the newest first. Raises InvalidInput."""
+    """Studies with their summaries, the newest first or as `sort` says. Raises InvalidInput.
+
+    `search`: in the name, the component, the application or the owner, or a tag. `tags`: all of them. `attention`:
+    only those that go on after somebody has done something.
+    """
+    if sort.removeprefix("-") not in SORTS:
+        raise InvalidInput("sort", sort, f"{', '.join(SORTS)}; with - in front, the last first")
     studies = access.rows(Study, principal)
     if states:
         studies = studies.filter(state__in=_check_states(states, list(StudyState)))
     if name_prefix:
         studies = studies.filter(name__startswith=name_prefix)
-    if component:
-        studies = studies.filter(component=component)
+    if search:
+        fields = ("name", "component", "application", "owner")
+        found = Q(tags__contains=[search])
+        for field in fields:
+            found |= Q(**{f"{field}__icontains": search})
+        studies = studies.filter(found)
+    equal = {"component": component, "application": application, "owner": owner}
+    studies = studies.filter(**{field: value for field, value in equal.items() if value})
+    if tags:
+        studies = studies.filter(tags__contains=list(tags))
+    if attention:
+        studies = studies.filter(NEEDS_ATTENTION)
     total = studies.count()
     size = _check_size(page_size)
-    if page_token:
-        studies = studies.filter(pk__lt=_check_token(page_token))
-    found = list(studies.order_by("-pk")[: size + 1])
-    return Page(found[:size], str(found[size - 1].pk) if len(found) > size else "", total)
+    if sort == NEWEST:
+        # A token of its own, as simple as it always was.
+        page = studies.filter(pk__lt=_check_token(page_token)) if page_token else studies
+        ordered = page.order_by("-pk")
+        token_of: Callable[[Study], str] = _plain_token
+    else:
+        ordered, token_of = _sorted(studies, sort, page_token)
+    items = list(ordered.select_related("summary")[: size + 1])
+    return Page(items[:size], token_of(items[size - 1]) if len(items) > size else "", total)
+
+
+def _sorted(studies: QuerySet[Study], sort: str, token: str) -> tuple[QuerySet[Study], Callable[[Study], str]]:
+    """The studies after the one that the token names, in order, and what makes a token of a study.
+
+    What has no value comes last, whichever way. Among equals the newest is first.
+    """
+    key, down = sort.removeprefix("-"), sort.startswith("-")
+    expression, missing = SORTS[key]
+    if missing is not None:
+        expression = Coalesce(expression, Value(-missing if down else missing))
+    studies = studies.annotate(sort_key=expression)
+    if token:
+        after, pk = _check_sorted_token(token)
+        beyond = Q(sort_key__lt=after) if down else Q(sort_key__gt=after)
+        try:
+            studies = studies.filter(beyond | Q(sort_key=after, pk__lt=pk))
+        except (TypeError, ValueError, ValidationError):
+            raise _bad_token(token) from None
+    return studies.order_by("-sort_key" if down else "sort_key", "-pk"), _sorted_token
+
+
+def _plain_token(study: Study) -> str:
+    return str(study.pk)
+
+
+def _sorted_token(study: Study) -> str:
+    key = study.sort_key  # type: ignore[attr-defined]
+    text = json.dumps([key.isoformat() if isinstance(key, datetime) else key, study.pk])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _check_sorted_token(token: str) -> tuple[Any, int]:
+    try:
+        after, pk = json.loads(base64.urlsafe_b64decode(token.encode()))
+    except (ValueError, TypeError):
+        raise _bad_token(token) from None
+    if isinstance(pk, bool) or not isinstance(pk, int) or not isinstance(after, str | int | float):
+        raise _bad_token(token)
+    return after, pk
+
+
+def _bad_token(token: str) -> InvalidInput:
+    return InvalidInput("page_token", token, "the next_page_token of the page before, with the same sort")
+
+
+def study_facets(principal: Principal) -> Facets:
+    """What studies can be filtered by: each value there is, and how many studies have it."""
+    studies = access.rows(Study, principal).order_by()
+
+    def counted(field: str) -> list[tuple[str, int]]:
+        found = studies.exclude(**{field: ""}).values_list(field).annotate(count=Count("pk"))
+        return sorted((str(value), int(count)) for value, count in found)
+
+    tags = studies.annotate(tag=Func(F("tags"), function="unnest")).values_list("tag").annotate(count=Count("pk"))
+    return Facets(
+        states=counted("state"),
+        components=counted("component"),
+        applications=counted("application"),
+        owners=counted("owner"),
+        tags=sorted((str(tag), int(count)) for tag, count in tags),
+        attention=studies.filter(NEEDS_ATTENTION).count(),
+    )
 
 
 def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:

@@ -49,6 +49,8 @@ _KEYS = frozenset(
 )
 _FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level"})
 _MOST_POLICIES = 10
+_TAG = re.compile(r"[\w.:/-][\w.:/ -]{0,49}")
+_MOST_TAGS = 20
 LONGEST_SECONDS = 10 * 366 * 24 * 3600.0
 _REMEMBERED = 512
 
@@ -213,6 +215,16 @@ def check_identifier(field: str, value: object, longest: int, *, required: bool 
     """Refuse what cannot be kept as an identifier that a client chose. Raises InvalidInput."""
     if not isinstance(value, str) or len(value) > longest or "\0" in value or (required and not value):
         raise InvalidInput(field, value, f"a text of {int(required)} to {longest} characters")
+
+
+def check_tags(tags: Sequence[str]) -> list[str]:
+    """The tags, each once, in the order of the alphabet. Raises InvalidInput."""
+    if len(tags) > _MOST_TAGS:
+        raise InvalidInput("tags", f"{len(tags)} tags", f"at most {_MOST_TAGS}")
+    for tag in tags:
+        if not isinstance(tag, str) or not _TAG.fullmatch(tag):
+            raise InvalidInput("tags", tag, "1 to 50 letters, digits, spaces and . _ : / -, not beginning with a space")
+    return sorted(set(tags))
 
 
 def _policy(field: str, data: object, default: str = "") -> Policy:

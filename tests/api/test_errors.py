@@ -74,7 +74,9 @@ def test_a_session_by_the_token(db: None) -> None:
     browser = sign_in()
     cookie = browser.cookies["trimtab_session"]
     assert (cookie["httponly"], cookie["samesite"], bool(cookie["secure"])) == (True, "Strict", False)
-    assert browser.get("/api/v1/session").json() == {
+    session = browser.get("/api/v1/session").json()
+    assert {"study.create", "tenant.manage", "agent.enrol"} <= set(session.pop("actions"))
+    assert session == {
         "actor": "administrator",
         "tenant": "default",
         "role": "operator",

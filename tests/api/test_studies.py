@@ -3,7 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from service.pipeline import summaries
 from tests.api.conftest import SPEC, Api
 
 Create = Callable[..., str]
@@ -119,9 +122,14 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     assert after["objectives"][0]["gain"] == 0.25
     assert after["revision"] == api.ok("GET", "/studies/s")["revision"]
     assert [trial["number"] for trial in api.ok("GET", "/studies/s/best")["trials"]] == [5]
-    (listed,) = api.ok("GET", "/studies?progress=true")["studies"]
-    assert listed["objectives"] == after["objectives"]
-    assert api.ok("GET", "/studies")["studies"][0]["objectives"] is None
+    assert api.ok("GET", "/studies")["studies"][0]["objectives"] == []
+    summaries.refresh()
+    (listed,) = api.ok("GET", "/studies")["studies"]
+    (objective,) = listed["objectives"]
+    assert (objective["best"], objective["default"]) == (1.5, 2.0)
+    # One configuration was measured three times, so it is known how far single measurements are to be trusted.
+    assert objective["low"] < objective["gain"] < objective["high"]
+    assert objective["gain"] != 0.25
 
 
 def test_with_several_objectives_the_front_is_best(api: Api, study: Create) -> None:
@@ -135,3 +143,94 @@ def test_with_several_objectives_the_front_is_best(api: Api, study: Create) -> N
         ("t", 1.0, 0.5),
         ("rate", 20.0, 1.0),
     ]
+
+
+def names(api: Api, query: str) -> list[str]:
+    return [item["name"] for item in api.ok("GET", f"/studies?{query}")["studies"]]
+
+
+def test_the_list_is_sorted_and_paged_in_any_order(api: Api, study: Create) -> None:
+    for name, seconds in (("a", 4.0), ("b", None), ("c", 1.0), ("d", 4.0)):
+        study(name)
+        if seconds is not None:
+            api.ok("POST", f"/studies/{name}/trials", {"params": {"x": 0.5, "n": 4}, "metrics": {"seconds": seconds}})
+    summaries.refresh()
+    # What has no value comes last both ways; of equals the newest is first.
+    assert names(api, "sort=best") == ["c", "d", "a", "b"]
+    assert names(api, "sort=-best") == ["d", "a", "c", "b"]
+    assert names(api, "sort=name") == ["a", "b", "c", "d"]
+    for sort in ("best", "-best", "-name", "trials", "-trials", "updated", "-created", "created", "gain"):
+        paged, token = [], ""
+        while True:
+            page = api.ok("GET", f"/studies?sort={sort}&page_size=1&page_token={token}")
+            paged += [item["name"] for item in page["studies"]]
+            token = page["next_page_token"]
+            if not token:
+                break
+        assert paged == names(api, f"sort={sort}"), sort
+    assert api.refused(400, "invalid_argument", "GET", "/studies?sort=beauty")["data"]["field"] == "sort"
+    # Of [1, 2] neither is a time.
+    for token in ("e30", "!", "WzEsIDJd", "W251bGwsIDFd"):
+        problem = api.refused(400, "invalid_argument", "GET", f"/studies?sort=created&page_token={token}")
+        assert problem["data"]["field"] == "page_token"
+
+
+def test_the_list_is_searched_and_filtered_by_tags_and_owner(api: Api, study: Create) -> None:
+    body = {"name": "mail-1", "spec": SPEC, "tags": ["night", "gcc 13", "night"]}
+    assert api.ok("POST", "/studies", body)["tags"] == ["gcc 13", "night"]
+    study("web-1")
+    assert names(api, "search=MAIL") == names(api, "search=night") == names(api, "tag=night&tag=gcc 13") == ["mail-1"]
+    assert names(api, "tag=night&tag=day") == names(api, "search=nigh") == []
+    owner = api.ok("GET", "/studies/web-1")["owner"]
+    assert names(api, f"owner={owner}") == ["web-1", "mail-1"]
+    assert api.ok("PATCH", "/studies/web-1", {"tags": ["night"]})["tags"] == ["night"]
+    facets = api.ok("GET", "/study-facets")
+    assert facets["tags"] == [{"value": "gcc 13", "count": 1}, {"value": "night", "count": 2}]
+    assert facets["owners"] == [{"value": owner, "count": 2}]
+    assert facets["states"] == [{"value": "ACTIVE", "count": 2}]
+    for tags in (["-" * 51], ["x;y"], [""], ["a,b"], [str(n) for n in range(21)]):
+        api.refused(400, "invalid_argument", "PATCH", "/studies/web-1", {"tags": tags})
+    api.refused(400, "invalid_argument", "PATCH", "/studies/web-1", {})
+    api.refused(400, "invalid_argument", "PATCH", "/studies/web-1", {"tags": [], "state": "PAUSED"})
+
+
+def test_what_waits_for_somebody_needs_attention(api: Api, study: Create) -> None:
+    study("asked")
+    study("nobody-has-it", execution={"component": "gcc-flags"})
+    study("paused")
+    api.ok("PATCH", "/studies/paused", {"state": "PAUSED", "reason": "Ten failures in a row."})
+    assert names(api, "attention=true&sort=name") == ["nobody-has-it", "paused"]
+    assert api.ok("GET", "/study-facets")["attention"] == 2
+
+
+def test_a_page_of_studies_costs_the_same_however_many_there_are(api: Api, study: Create) -> None:
+    for index in range(3):
+        study(f"s{index}")
+    summaries.refresh()
+    api.ok("GET", "/studies?sort=gain")
+    with CaptureQueriesContext(connection) as few:
+        api.ok("GET", "/studies?sort=gain&page_size=1")
+    with CaptureQueriesContext(connection) as more:
+        assert len(api.ok("GET", "/studies?sort=gain")["studies"]) == 3
+    assert len(few) == len(more)
+
+
+def test_studies_are_compared_by_an_objective_that_they_share(api: Api, study: Create) -> None:
+    study("a")
+    study("b", objectives=[{"metric": "rate", "goal": "maximize"}, {"metric": "seconds", "goal": "minimize"}])
+    for seconds in (3.0, 4.0, 1.0):
+        api.ok("POST", "/studies/a/trials", {"params": {"x": 0.1, "n": 4}, "metrics": {"seconds": seconds}})
+    api.ok("POST", "/studies/b/trials", {"params": {"x": 0.1, "n": 4}, "metrics": {"seconds": 2.0, "rate": 9.0}})
+    found = api.ok("GET", "/comparison?study=a&study=b")
+    assert (found["metric"], found["goal"], found["metrics"]) == ("seconds", "minimize", ["seconds"])
+    assert [(curve["study"], curve["numbers"], curve["values"]) for curve in found["curves"]] == [
+        ("a", [1, 3], [3.0, 1.0]),
+        ("b", [1], [2.0]),
+    ]
+    assert found["curves"][0]["last_number"] == found["curves"][0]["trials"] == 3
+    assert api.ok("GET", "/comparison?study=b")["metrics"] == ["rate", "seconds"]
+    api.refused(400, "invalid_argument", "GET", "/comparison?study=a&study=b&metric=rate")
+    api.refused(400, "invalid_argument", "GET", "/comparison?study=a&study=a")
+    study("c", objectives=[{"metric": "watts", "goal": "minimize"}])
+    api.refused(400, "nothing_in_common", "GET", "/comparison?study=a&study=c")
+    api.refused(404, "study_not_found", "GET", "/comparison?study=a&study=never")

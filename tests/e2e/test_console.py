@@ -93,7 +93,7 @@ def page(stranger: Page, service: EmbeddedService) -> Page:
     """A page of a browser that is signed in."""
     stranger.goto("/sign-in")
     sign_in(stranger, service)
-    expect(stranger.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    expect(stranger.get_by_role("heading", name="Home")).to_be_visible(timeout=PATIENCE)
     return stranger
 
 
@@ -141,7 +141,7 @@ def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
 def test_an_address_of_another_site_is_not_followed_after_the_sign_in(stranger: Page, service: EmbeddedService) -> None:
     stranger.goto("/sign-in?next=//elsewhere.example/")
     sign_in(stranger, service)
-    expect(stranger).to_have_url(f"{service.http_url}/studies", timeout=PATIENCE)
+    expect(stranger).to_have_url(f"{service.http_url}/", timeout=PATIENCE)
 
 
 def test_a_study_is_shown_live(page: Page, api: Api) -> None:
@@ -236,9 +236,9 @@ def test_the_list_tells_state_progress_best_and_gain(page: Page, api: Api) -> No
     api.add(name, 4.0)
     api.add(name, 1.0, n=1)
     page.goto("/studies")
-    page.get_by_label("Name begins with").fill(name)
+    page.get_by_label("Search studies").fill(name)
     line = page.get_by_role("row").filter(has=page.get_by_role("link", name=name))
-    for text in ("active", "random", "2 / 20", "1 s", "75.0 %", "just now"):
+    for text in ("active", "random", "2 / 20", "1 s", "75.0 %", "just now", "administrator"):
         expect(line).to_contain_text(text, timeout=PATIENCE)
     page.get_by_role("radio", name="Ended").click()
     see(page, "No study matches")
@@ -316,6 +316,7 @@ def test_every_page_fits_a_narrow_screen_in_both_themes(
     page = open_page(context)
     page.goto("/studies")
     sign_in(page, service)
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
     for path, text in (("/studies", name), (f"/studies/{name}", "50.0 %"), ("/agents", "Agents")):
         page.goto(path)
         see(page, text)
@@ -345,7 +346,7 @@ def test_the_keyboard_alone_is_enough(page: Page, api: Api) -> None:
     see(page, name)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-    for _ in range(30):
+    for _ in range(60):
         page.keyboard.press("Tab")
         style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert style == "solid", page.evaluate("document.activeElement.outerHTML")

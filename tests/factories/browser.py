@@ -52,3 +52,18 @@ def open_page(context: BrowserContext) -> Page:
     page = context.new_page()
     page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))
     return page
+
+
+def accessibility_faults(page: Page) -> list[str]:
+    """What axe finds against WCAG 2.2 AA on the page as it is: rule, element, and what is wrong."""
+    axe = (WEB / "node_modules" / "axe-core" / "axe.min.js").read_text()
+    # Not as a script of the page, which its content security policy would refuse.
+    page.evaluate(axe)
+    found = page.evaluate(
+        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+    )
+    return [
+        f"{violation['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]

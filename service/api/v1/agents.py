@@ -6,9 +6,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.agents import AgentDetailSerializer, AgentListSerializer
+from service.api.v1.serializers.agents import AgentDetailSerializer, AgentListSerializer, UpdateAgentSerializer
 from service.api.views import View
-from service.fleet import selectors
+from service.fleet import agents, selectors
 from service.tenancy.permissions import Action
 
 
@@ -26,9 +26,21 @@ class AgentList(View):
 class AgentView(View):
     """/agents/ID"""
 
-    actions = {"GET": Action.AGENT_READ}
+    actions = {"GET": Action.AGENT_READ, "PATCH": Action.AGENT_ENROL, "DELETE": Action.AGENT_ENROL}
 
     @extend_schema(operation_id="getAgent", responses=AgentDetailSerializer)
     def get(self, request: Request, agent_id: str) -> Response:
         """One agent with its components."""
         return Response(AgentDetailSerializer(selectors.get_agent(self.principal, agent_id)).data)
+
+    @extend_schema(operation_id="updateAgent", request=UpdateAgentSerializer, responses=AgentDetailSerializer)
+    def patch(self, request: Request, agent_id: str) -> Response:
+        """Have an agent take no more trials, while those that it runs go on; or take some again."""
+        agents.drain(self.principal, agent_id, self.body(UpdateAgentSerializer)["draining"])
+        return Response(AgentDetailSerializer(selectors.get_agent(self.principal, agent_id)).data)
+
+    @extend_schema(operation_id="forgetAgent", responses={204: None})
+    def delete(self, request: Request, agent_id: str) -> Response:
+        """Remove an agent that is gone for good. It is refused while the agent is online or has a trial."""
+        agents.forget(self.principal, agent_id)
+        return Response(status=204)

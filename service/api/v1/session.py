@@ -11,7 +11,7 @@ from service.api.v1.serializers.session import SessionSerializer, SignInOptionsS
 from service.api.views import View
 from service.identity.principals import identify, tenant_name
 from service.identity.sign_in import sign_in
-from service.tenancy.permissions import Action
+from service.tenancy.permissions import Action, may
 from service.tenancy.principal import Principal
 
 
@@ -63,6 +63,7 @@ def _describe(principal: Principal) -> dict[str, object]:
             "tenant": tenant_name(principal),
             "role": principal.role,
             "scopes": sorted(principal.scopes),
+            "actions": [str(action) for action in Action if may(principal, action, principal.study)],
             "study": principal.study,
         }
     )

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from service.api.v1.serializers.studies import (
     AnalysisSerializer,
     CreateStudySerializer,
-    ObjectiveProgressSerializer,
+    StudyFacetsSerializer,
     StudyListSerializer,
     StudyQuery,
     StudySerializer,
@@ -19,10 +19,10 @@ from service.api.v1.serializers.studies import (
 )
 from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
+from service.core.errors import InvalidInput
 from service.pipeline import studies
 from service.pipeline.analysis import analyse, best_trials
 from service.studies import selectors
-from service.studies.models import Study
 from service.tenancy.permissions import Action
 
 
@@ -38,30 +38,26 @@ class StudyList(View):
 
     @extend_schema(operation_id="listStudies", parameters=[StudyQuery], responses=StudyListSerializer)
     def get(self, request: Request) -> Response:
-        """Studies, the newest first."""
+        """Studies, the newest first unless another order is asked for."""
         query = self.query(StudyQuery)
         page = selectors.list_studies(
             self.principal,
             states=query["state"],
             name_prefix=query["name_prefix"],
+            search=query["search"],
             component=query["component"],
+            application=query["application"],
+            owner=query["owner"],
+            tags=query["tag"],
+            attention=query["attention"],
+            sort=query["sort"],
             page_size=query["page_size"],
             page_token=query["page_token"],
         )
-        return Response(
-            {
-                "studies": [self._listed(study, query["progress"]) for study in page.items],
-                "next_page_token": page.next_page_token,
-                "total_count": page.total_count,
-            }
+        described = StudyListSerializer(
+            {"studies": page.items, "next_page_token": page.next_page_token, "total_count": page.total_count}
         )
-
-    def _listed(self, study: Study, progress: bool) -> dict[str, Any]:
-        objectives = analyse(self.principal, study).objectives if progress else None
-        return {
-            **StudySerializer(study).data,
-            "objectives": objectives and ObjectiveProgressSerializer(objectives, many=True).data,
-        }
+        return Response(described.data)
 
     @extend_schema(operation_id="createStudy", request=CreateStudySerializer, responses={201: StudySerializer})
     def post(self, request: Request) -> Response:
@@ -71,12 +67,29 @@ class StudyList(View):
             self.principal,
             body["name"],
             body["spec"],
+            tags=body["tags"],
             load_if_exists=body["load_if_exists"],
             request_id=body["request_id"],
         )
         return Response(
             StudySerializer(study).data, status=201, headers={"Location": request.build_absolute_uri(study.name)}
         )
+
+
+class StudyFacets(View):
+    """/study-facets"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="getStudyFacets", responses=StudyFacetsSerializer)
+    def get(self, request: Request) -> Response:
+        """What studies can be filtered by."""
+        found = selectors.study_facets(self.principal)
+        names = ("states", "components", "applications", "owners", "tags")
+        described = {
+            name: [{"value": value, "count": count} for value, count in getattr(found, name)] for name in names
+        }
+        return Response({**described, "attention": found.attention})
 
 
 class StudyDetail(View):
@@ -91,10 +104,15 @@ class StudyDetail(View):
 
     @extend_schema(operation_id="updateStudy", request=UpdateStudySerializer, responses=StudySerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Pause, resume, complete (running trials may finish) or abort (they may not) a study."""
+        """Pause, resume, complete (running trials may finish) or abort (they may not) a study, or give it tags."""
         body = self.body(UpdateStudySerializer)
-        study = studies.update_state(self.principal, name, body["state"], reason=body["reason"])
-        return Response(StudySerializer(selectors.get_study(self.principal, study.name)).data)
+        if ("state" in body) == ("tags" in body):
+            raise InvalidInput("state", body.get("state"), "either `state` or `tags`")
+        if "tags" in body:
+            studies.update_tags(self.principal, name, body["tags"])
+        else:
+            studies.update_state(self.principal, name, body["state"], reason=body["reason"])
+        return Response(StudySerializer(selectors.get_study(self.principal, name)).data)
 
     @extend_schema(operation_id="deleteStudy", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:

@@ -4,10 +4,13 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView
 
 from service.api.v1.agents import AgentList, AgentView
+from service.api.v1.comparisons import ComparisonView
+from service.api.v1.components import ComponentList, ComponentView
 from service.api.v1.events import events
 from service.api.v1.operations import OperationView, SuggestionList
+from service.api.v1.plans import MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
-from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyList
+from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyFacets, StudyList
 from service.api.v1.tenancy import AuditExport, AuditTrail, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import (
     AgentCredentials,
@@ -37,6 +40,8 @@ urlpatterns = [
     path("enrolments", EnrolmentList.as_view()),
     path("revocations", RevocationList.as_view()),
     path("studies", StudyList.as_view()),
+    path("study-facets", StudyFacets.as_view()),
+    path("comparison", ComparisonView.as_view()),
     path("studies/<str:name>", StudyDetail.as_view()),
     path("studies/<str:name>/best", StudyBest.as_view()),
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
@@ -56,6 +61,10 @@ urlpatterns = [
     path("tenant/export", TenantExport.as_view()),
     path("tenants", TenantList.as_view()),
     path("tenants/<str:slug>", TenantDetail.as_view()),
+    path("methods", MethodList.as_view()),
+    path("plans", PlanList.as_view()),
+    path("components", ComponentList.as_view()),
+    path("components/<str:name>", ComponentView.as_view()),
     path("agents", AgentList.as_view()),
     path("agents/<str:agent_id>", AgentView.as_view()),
     path("agents/<str:agent_id>/credentials", AgentCredentials.as_view()),

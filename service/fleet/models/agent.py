@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.db import models
+from django.db.models import Value
 from django.db.models.functions import Now
 
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
+
+if TYPE_CHECKING:
+    from service.fleet.models.lease import Lease
 
 
 class Agent(TenantOwned):
@@ -21,11 +26,17 @@ class Agent(TenantOwned):
     labels = ExactJSONField(default=dict)
     # [{"name", "digest", "applications", "description", "space", "metrics"}]
     components = ExactJSONField(default=list)
+    # What its administrator lets a service run, as the agent tells it: {rule: in words}. Empty: all that it offers.
+    policy = ExactJSONField(default=dict, db_default=Value("{}"))
+    # It is given no more trials; those that it runs go on.
+    draining = models.BooleanField(default=False, db_default=False)
     session_id = models.CharField(max_length=100, blank=True)
     registered_at = models.DateTimeField(db_default=Now())
     last_seen_at = models.DateTimeField(db_default=Now())
 
-    # Not columns. `database_time` is set for the agent that calls; `busy` (open leases) and `online` by selectors.
+    # Not columns. `database_time` is set for the agent that calls; the others by selectors: open leases, with their
+    # trials and studies, how many they are, and whether the agent was heard of within the time of a lease.
+    running: list[Lease]
     busy: int
     online: bool
     database_time: datetime

@@ -121,6 +121,7 @@ def _register(principal: Principal, request: agent_pb2.RegisterRequest) -> agent
             for index, component in enumerate(request.components)
         ],
         session_id=request.session_id,
+        policy=dict(request.policy),
     )
     return agent_pb2.RegisterResponse(
         lease_time=converters.duration(registration.lease_seconds),

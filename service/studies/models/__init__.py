@@ -2,6 +2,7 @@
 
 from service.studies.models.operation import Operation
 from service.studies.models.study import Study
+from service.studies.models.summary import StudySummary
 from service.studies.models.trial import Measurement, Trial, TrialLog
 
-__all__ = ["Measurement", "Operation", "Study", "Trial", "TrialLog"]
+__all__ = ["Measurement", "Operation", "Study", "StudySummary", "Trial", "TrialLog"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -31,6 +32,9 @@ class Study(TenantOwned):
     digest = models.CharField(max_length=64, blank=True)
     application = models.CharField(max_length=200, blank=True)
     parallelism = models.PositiveIntegerField(null=True)
+    # Who created it, and words by which people find it again.
+    owner = models.CharField(max_length=200, blank=True, default="", db_default="")
+    tags = ArrayField(models.CharField(max_length=50), default=list, db_default=[])
 
     state = models.CharField(max_length=16, default=StudyState.ACTIVE.value)
     state_reason = models.TextField(blank=True)

@@ -1,21 +1,27 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { Button } from "@/components/Button";
-import { sessionQuery, signInQuery, signOut } from "@/features/session/api";
+import { signInQuery, signOut } from "@/features/session/api";
 import { signOutAt } from "@/features/session/provider";
+import { sessionQuery } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
+import { usePalette } from "./palette/usePalette";
 import { queries } from "./queries";
 import styles from "./Shell.module.css";
 
+const Palette = lazy(() => import("./palette/Palette"));
+
 /** The frame around every page but the sign-in. */
 export function Shell() {
+  const [palette, setPalette] = usePalette();
   return (
     <>
       <a className={styles.skip} href="#content">
         Skip to the content
       </a>
       <header className={styles.header}>
-        <Link to="/studies" className={styles.brand}>
+        <Link to="/" className={styles.brand} aria-label="Trimtab, home">
           <img src="/favicon.svg" alt="" width="26" height="26" />
           Trimtab
         </Link>
@@ -23,11 +29,23 @@ export function Shell() {
           <Link to="/studies" activeProps={{ "aria-current": "page" }}>
             Studies
           </Link>
+          <Link to="/components" activeProps={{ "aria-current": "page" }}>
+            Components
+          </Link>
           <Link to="/agents" activeProps={{ "aria-current": "page" }}>
             Agents
           </Link>
+          <Link to="/administration" activeProps={{ "aria-current": "page" }}>
+            Administration
+          </Link>
         </nav>
         <div className={styles.tools}>
+          <Button small kind="quiet" aria-label="Find a study, a page or a command" aria-keyshortcuts="Control+K Meta+K" onClick={() => setPalette(true)}>
+            <span aria-hidden="true">⌕</span>
+            <kbd className={styles.keys} aria-hidden="true">
+              Ctrl K
+            </kbd>
+          </Button>
           <Who />
           <ThemeButton />
           <SignOutButton />
@@ -36,6 +54,11 @@ export function Shell() {
       <main id="content" className={styles.content} tabIndex={-1}>
         <Outlet />
       </main>
+      {palette ? (
+        <Suspense>
+          <Palette onClose={() => setPalette(false)} />
+        </Suspense>
+      ) : null}
     </>
   );
 }

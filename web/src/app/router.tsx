@@ -1,7 +1,9 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from "@tanstack/react-router";
-import { sessionQuery, signInQuery } from "@/features/session/api";
+import { signInQuery } from "@/features/session/api";
+import type { StudySort } from "@/features/studies/api";
 import { keepSignedIn, renewSession } from "@/features/session/provider";
 import { isSignedOut } from "@/lib/api/client";
+import { sessionQuery } from "@/lib/session";
 import { onSignedOut, queries } from "./queries";
 import { Failure } from "./routes/Failure";
 import { NotFound } from "./routes/NotFound";
@@ -49,14 +51,33 @@ const signedIn = createRoute({
 const home = createRoute({
   getParentRoute: () => signedIn,
   path: "/",
-  beforeLoad: () => {
-    throw redirect({ to: "/studies", replace: true });
-  },
+  component: lazyRouteComponent(() => import("./routes/HomePage"), "HomePage"),
 });
 
-const studies = createRoute({
+/** What is looked for in the list of studies. */
+export interface StudiesSearch {
+  q?: string | undefined;
+  show?: "all" | "open" | "ended" | "attention" | undefined;
+  component?: string | undefined;
+  application?: string | undefined;
+  owner?: string | undefined;
+  tag?: string | undefined;
+  sort?: StudySort | undefined;
+}
+
+export const studiesRoute = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies",
+  validateSearch: (search: Record<string, unknown>): StudiesSearch => ({
+    q: text(search.q),
+    show: (["all", "open", "ended", "attention"] as const).find((one) => one === search.show),
+    component: text(search.component),
+    application: text(search.application),
+    owner: text(search.owner),
+    tag: text(search.tag),
+    // The service refuses what it does not know, and says what it knows.
+    sort: text(search.sort) as StudySort | undefined,
+  }),
   component: lazyRouteComponent(() => import("./routes/StudiesPage"), "StudiesPage"),
 });
 
@@ -66,6 +87,45 @@ export const studyRoute = createRoute({
   component: lazyRouteComponent(() => import("./routes/StudyPage"), "StudyPage"),
 });
 
+export const compareRoute = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/compare",
+  validateSearch: (search: Record<string, unknown>): { study: string[]; metric?: string | undefined } => ({
+    study: [search.study].flat().flatMap((name) => text(name) ?? []),
+    metric: text(search.metric),
+  }),
+  component: lazyRouteComponent(() => import("./routes/ComparePage"), "ComparePage"),
+});
+
+/** Where a new study starts from: another study, or a component. */
+export const newStudyRoute = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/new",
+  validateSearch: (search: Record<string, unknown>): { clone?: string | undefined; component?: string | undefined } => ({
+    clone: text(search.clone),
+    component: text(search.component),
+  }),
+  component: lazyRouteComponent(() => import("./routes/NewStudyPage"), "NewStudyPage"),
+});
+
+const components = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/components",
+  component: lazyRouteComponent(() => import("./routes/ComponentsPage"), "ComponentsPage"),
+});
+
+export const componentRoute = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/components/$name",
+  component: lazyRouteComponent(() => import("./routes/ComponentPage"), "ComponentPage"),
+});
+
+const administration = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/administration",
+  component: lazyRouteComponent(() => import("./routes/AdministrationPage"), "AdministrationPage"),
+});
+
 const agents = createRoute({
   getParentRoute: () => signedIn,
   path: "/agents",
@@ -73,10 +133,16 @@ const agents = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studies, studyRoute, agents])]),
+  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studiesRoute, studyRoute, compareRoute, newStudyRoute, components, componentRoute, agents, administration])]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });
+
+/** A search parameter as text; one of digits alone has become a number. */
+function text(value: unknown): string | undefined {
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
 
 /** Whether the session that is over could be followed by another without asking anybody. */
 async function renewed(): Promise<boolean> {

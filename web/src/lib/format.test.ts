@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatAgo, formatDuration, formatFactor, formatGain, formatMetric, formatNumber, unitOf } from "./format";
+import { formatAgo, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, unitOf } from "./format";
 
 describe("formatNumber", () => {
   it.each([
@@ -14,6 +14,13 @@ describe("formatNumber", () => {
     [100, "100"],
   ])("%d is %s", (value, text) => {
     expect(formatNumber(value)).toBe(text);
+  });
+});
+
+describe("formatDigits", () => {
+  it("counts what can be read, and tells the size of the rest", () => {
+    expect(formatDigits("4096")).toBe("4,096");
+    expect(formatDigits("1234567890123")).toBe("1.23e12");
   });
 });
 
@@ -41,6 +48,11 @@ describe("gains", () => {
     expect(formatGain(2.5)).toBe("250\u202f%");
     expect(formatGain(-0.05)).toBe("−5.00\u202f%");
     expect(formatGain(-0.000001)).toBe("0.00\u202f%");
+  });
+
+  it("have an interval where one is known", () => {
+    expect(formatGainInterval({ low: -0.02, high: 0.1 })).toBe("−2.00 to 10.0\u202f%");
+    expect(formatGainInterval({ low: null, high: null })).toBeNull();
   });
 
   it("are factors in the direction of the goal", () => {

@@ -59,6 +59,17 @@ export function formatGain(gain: number): string {
   return `${percent < 0 && Number(rounded) !== 0 ? MINUS : ""}${rounded}${THIN}%`;
 }
 
+/** Between what the gain lies with 95 %, where that is known: "9 to 15.2 %". */
+export function formatGainInterval({ low, high }: { low: number | null; high: number | null }): string | null {
+  if (low === null || high === null) return null;
+  return `${formatGain(low).replace(`${THIN}%`, "")} to ${formatGain(high)}`;
+}
+
+/** A number too large to read, by powers of ten: digits "1200000000000" → "1.2e12". */
+export function formatDigits(digits: string): string {
+  return digits.length <= 9 ? formatNumber(Number(digits), 9) : formatNumber(Number(digits), 3);
+}
+
 /** How many times better, where that can be said: "1.14 ×". */
 export function formatFactor({ goal, default: start, best }: ObjectiveProgress): string | null {
   if (start === null || best === null || start <= 0 || best <= 0) return null;

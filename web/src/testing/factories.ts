@@ -46,6 +46,8 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     algorithm_choice: null,
     search_end_reason: "",
     verdict: null,
+    owner: "ada",
+    tags: [],
     revision: 1,
     trial_count: 1,
     requested_count: 0,

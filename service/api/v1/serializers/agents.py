@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from service.api.v1.serializers.fields import Input
 from service.api.v1.serializers.problems import ParameterSerializer
 from service.fleet.models import Agent
 
@@ -21,6 +22,17 @@ class ComponentSerializer(serializers.Serializer[Any]):
     metrics = serializers.ListField(child=serializers.CharField())
 
 
+class RunningTrialSerializer(serializers.Serializer[Any]):
+    """A trial that an agent runs."""
+
+    study = serializers.CharField()
+    number = serializers.IntegerField(source="trial.number")
+    attempt = serializers.IntegerField()
+    node = serializers.CharField(help_text="Empty: as far as is known, the agent's own.")
+    granted_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True, help_text="Null: it is built, or waits for its turn.")
+
+
 class AgentSerializer(serializers.Serializer[Any]):
     """An agent."""
 
@@ -30,9 +42,20 @@ class AgentSerializer(serializers.Serializer[Any]):
     online = serializers.BooleanField(help_text="Heard of within the time of a lease.")
     slots = serializers.IntegerField()
     busy = serializers.IntegerField(help_text="Slots in use.")
+    draining = serializers.BooleanField(help_text="It takes no more trials; those that it runs go on.")
     labels = serializers.DictField(child=serializers.CharField())
+    policy = serializers.DictField(
+        child=serializers.CharField(), help_text="What its administrator allows, by rule; empty: all that it offers."
+    )
+    running = RunningTrialSerializer(many=True)
     registered_at = serializers.DateTimeField()
     last_seen_at = serializers.DateTimeField()
+
+
+class UpdateAgentSerializer(Input):
+    """What an administrator changes of an agent."""
+
+    draining = serializers.BooleanField()
 
 
 class ListedAgentSerializer(AgentSerializer):

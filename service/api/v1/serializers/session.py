@@ -16,6 +16,9 @@ class SessionSerializer(serializers.Serializer[Any]):
     tenant = serializers.CharField(help_text="Empty for an operator who is a member of none.")
     role = serializers.CharField()
     scopes = serializers.ListField(child=serializers.CharField())
+    actions = serializers.ListField(
+        child=serializers.CharField(), help_text="What the caller may do, as in the matrix of roles: study.create."
+    )
     study = serializers.CharField(allow_null=True, help_text="The only study that the token is good for.")
 
 

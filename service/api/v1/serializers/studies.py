@@ -11,6 +11,7 @@ from service.api.v1.serializers.fields import ConfigurationField, Input, Metrics
 from service.api.v1.serializers.problems import StudySpecSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import StudyState
+from service.studies import selectors
 from service.studies.models import Study
 from service.studies.specs import spec_of
 
@@ -96,6 +97,8 @@ class StudySerializer(serializers.Serializer[Any]):
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
     exhausted = serializers.BooleanField(help_text="The space holds no configuration that was not tried.")
+    owner = serializers.CharField(help_text="Who created it.")
+    tags = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
@@ -115,16 +118,51 @@ class StudySerializer(serializers.Serializer[Any]):
         return "" if study.final_check is None else str(study.final_check["reason"])
 
 
-class ListedStudySerializer(StudySerializer):
-    """A study in a list."""
+class SummarisedObjectiveSerializer(ObjectiveProgressSerializer):
+    """How far an objective has come, as of a few seconds ago."""
 
-    objectives = ObjectiveProgressSerializer(
-        many=True, allow_null=True, help_text="Only with the query parameter `progress=true`; else null."
-    )
+    low = serializers.FloatField(allow_null=True, help_text="The gain lies between low and high with 95 %.")
+    high = serializers.FloatField(allow_null=True, help_text="Null where nothing is known of the noise.")
+
+
+class ListedStudySerializer(serializers.Serializer[Any]):
+    """A study in a list: without its space, and its results as of a few seconds ago."""
+
+    name = serializers.CharField()
+    component = serializers.CharField(help_text="Empty for a study that is asked and told.")
+    application = serializers.CharField()
+    algorithm = serializers.SerializerMethodField()
+    owner = serializers.CharField(help_text="Who created it.")
+    tags = serializers.ListField(child=serializers.CharField())
+    state = StateField(StudyState)
+    state_reason = serializers.CharField()
+    max_trials = serializers.SerializerMethodField(help_text="Null: no such limit.")
+    requested_count = serializers.IntegerField()
+    active_count = serializers.IntegerField()
+    finished_count = serializers.IntegerField()
+    objectives = serializers.SerializerMethodField(help_text="Empty until the first results were looked at.")
+    verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+    def get_algorithm(self, study: Study) -> str:
+        """Its name, and what it has chosen, where it is one that chooses."""
+        return spec_of(study).algorithm
+
+    @extend_schema_field(serializers.IntegerField(allow_null=True))
+    def get_max_trials(self, study: Study) -> int | None:
+        """The budget's."""
+        return spec_of(study).budget.max_trials
+
+    @extend_schema_field(SummarisedObjectiveSerializer(many=True))
+    def get_objectives(self, study: Study) -> Any:
+        """From its summary."""
+        summary = getattr(study, "summary", None)
+        return [] if summary is None else SummarisedObjectiveSerializer(summary.objectives, many=True).data
 
 
 class StudyListSerializer(serializers.Serializer[Any]):
-    """A page of studies, the newest first."""
+    """A page of studies."""
 
     studies = ListedStudySerializer(many=True)
     next_page_token = serializers.CharField(help_text="Empty on the last page.")
@@ -137,7 +175,45 @@ class StudyQuery(PageQuery):
     state = serializers.ListField(child=StateField(StudyState), required=False, default=list)
     name_prefix = serializers.CharField(required=False, default="", allow_blank=True)
     component = serializers.CharField(required=False, default="", allow_blank=True)
-    progress = serializers.BooleanField(required=False, default=False, help_text="Tell how far each has come.")
+    search = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="In the name, the component, the application or the owner; or a tag.",
+    )
+    application = serializers.CharField(required=False, default="", allow_blank=True)
+    owner = serializers.CharField(required=False, default="", allow_blank=True)
+    tag = serializers.ListField(child=serializers.CharField(), required=False, default=list, help_text="All of them.")
+    attention = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Only those that the service has paused, and those whose trials no agent takes.",
+    )
+    sort = serializers.ChoiceField(
+        [way + key for key in selectors.SORTS for way in ("", "-")],
+        required=False,
+        default=selectors.NEWEST,
+        error_messages={"invalid_choice": f"{', '.join(selectors.SORTS)}; with - in front, the last first"},
+    )
+
+
+class FacetSerializer(serializers.Serializer[Any]):
+    """A value, and how many studies have it."""
+
+    value = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class StudyFacetsSerializer(serializers.Serializer[Any]):
+    """What studies can be filtered by."""
+
+    states = FacetSerializer(many=True)
+    components = FacetSerializer(many=True)
+    applications = FacetSerializer(many=True)
+    owners = FacetSerializer(many=True)
+    tags = FacetSerializer(many=True)
+    attention = serializers.IntegerField(help_text="How many go on after somebody has done something.")
 
 
 class CreateStudySerializer(Input):
@@ -145,6 +221,7 @@ class CreateStudySerializer(Input):
 
     name = serializers.CharField()
     spec = SpecField()
+    tags = serializers.ListField(child=serializers.CharField(), required=False, default=list)
     load_if_exists = serializers.BooleanField(
         required=False, default=False, help_text="Answer with the study of this name if it asks the same question."
     )
@@ -154,9 +231,12 @@ class CreateStudySerializer(Input):
 
 
 class UpdateStudySerializer(Input):
-    """A step of a study to another state."""
+    """A step of a study to another state, or other tags."""
 
-    state = StateField(StudyState)
+    state = StateField(StudyState, required=False)
+    tags = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="In place of those that it has."
+    )
     reason = serializers.CharField(required=False, default="", allow_blank=True)
 
 

@@ -11,7 +11,7 @@ export function SignInPage() {
     <SignIn
       error={error}
       back={state !== undefined}
-      next={next ?? "/studies"}
+      next={next ?? "/"}
       onSignedIn={(to) => router.history.push(to)}
     />
   );

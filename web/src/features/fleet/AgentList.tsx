@@ -1,32 +1,53 @@
+import type { ReactNode } from "react";
+import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { Agent } from "@/lib/api/client";
+import { useNow } from "@/lib/clock";
+import { formatDuration } from "@/lib/format";
+import { AgentActions } from "./AgentActions";
 import styles from "./AgentList.module.css";
 
+interface Props {
+  agents: Agent[];
+  /** Whether who looks may change them. */
+  mayChange: boolean;
+  trial: (study: string, number: number) => ReactNode;
+  component: (name: string) => ReactNode;
+}
+
 /** Agents: those that are there, and those that were. */
-export function AgentList({ agents }: { agents: Agent[] }) {
+export function AgentList({ agents, mayChange, trial, component }: Props) {
   return (
     <ul className={styles.list}>
       {agents.map((agent) => (
         <li key={agent.agent_id} className={styles.agent}>
           <div className={styles.head}>
             <h2>{agent.name}</h2>
-            <span className={agent.online ? styles.online : styles.offline}>
-              <span className={styles.dot} aria-hidden="true" />
-              {agent.online ? "online" : "offline"}
-            </span>
+            <State agent={agent} />
           </div>
+          <Tags tags={Object.entries(agent.labels).map(([name, value]) => `${name}: ${value}`)} />
           <Slots agent={agent} />
+          {agent.running.length === 0 ? null : <Running agent={agent} trial={trial} />}
           <dl className={styles.facts}>
             <div>
               <dt>Components</dt>
-              <dd>{agent.components.length === 0 ? "none" : agent.components.join(", ")}</dd>
+              <dd>
+                {agent.components.length === 0
+                  ? "none"
+                  : agent.components.map((name, index) => (
+                      <span key={name}>
+                        {index > 0 ? ", " : ""}
+                        {component(name)}
+                      </span>
+                    ))}
+              </dd>
             </div>
-            {Object.entries(agent.labels).map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
+            <div>
+              <dt>Allows</dt>
+              <dd>
+                <Policy policy={agent.policy} />
+              </dd>
+            </div>
             <div>
               <dt>Last heard of</dt>
               <dd>
@@ -34,13 +55,30 @@ export function AgentList({ agents }: { agents: Agent[] }) {
               </dd>
             </div>
             <div>
+              <dt>Registered</dt>
+              <dd>
+                <Ago at={agent.registered_at} />
+              </dd>
+            </div>
+            <div>
               <dt>Version</dt>
               <dd>{agent.version || "—"}</dd>
             </div>
           </dl>
+          {mayChange ? <AgentActions agent={agent} /> : null}
         </li>
       ))}
     </ul>
+  );
+}
+
+function State({ agent: { online, draining, busy } }: { agent: Agent }) {
+  const text = !online ? "offline" : !draining ? "online" : busy === 0 ? "drained" : "draining";
+  return (
+    <span className={!online ? styles.offline : draining ? styles.draining : styles.online}>
+      <span className={styles.dot} aria-hidden="true" />
+      {text}
+    </span>
   );
 }
 
@@ -52,5 +90,41 @@ function Slots({ agent: { busy, slots } }: { agent: Agent }) {
       </span>
       {busy} of {slots} {slots === 1 ? "slot" : "slots"} in use
     </p>
+  );
+}
+
+function Running({ agent, trial }: Pick<Props, "trial"> & { agent: Agent }) {
+  const now = useNow(1000);
+  return (
+    <ul className={styles.running} aria-label={`Trials on ${agent.name}`}>
+      {agent.running.map(({ study, number, node, attempt, granted_at, started_at }) => {
+        const since = (now.getTime() - new Date(started_at ?? granted_at).getTime()) / 1000;
+        return (
+          <li key={`${study}/${number}`}>
+            <span>{trial(study, number)}</span>
+            <span className={styles.since}>
+              {node === "" || node === agent.name ? "" : `on ${node}, `}
+              {attempt > 1 ? `attempt ${attempt}, ` : ""}
+              {started_at === null ? "prepared for" : "for"} {formatDuration(Math.max(0, Math.floor(since)))}
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** What the administrator of the machine lets the service run there, in the words of the policy's file. */
+function Policy({ policy }: { policy: Record<string, string> }) {
+  const rules = Object.entries(policy);
+  if (rules.length === 0) return <>all that it offers</>;
+  return (
+    <ul>
+      {rules.map(([rule, allowed]) => (
+        <li key={rule}>
+          <code>{rule}</code> {allowed}
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -3,7 +3,8 @@ import { useEffect, useId, useRef, useState } from "react";
 import { Button } from "@/components/Button";
 import { Code } from "@/components/Message";
 import { ApiError, type Provider, type Session } from "@/lib/api/client";
-import { sessionQuery, signIn, signInQuery } from "./api";
+import { sessionQuery } from "@/lib/session";
+import { signIn, signInQuery } from "./api";
 import { comeBack, enter, leaveFor } from "./provider";
 import styles from "./SignIn.module.css";
 

@@ -1,14 +1,6 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
 
-/** Who is signed in; an ApiError of status 401 where nobody is. */
-export const sessionQuery = queryOptions({
-  queryKey: ["session"],
-  queryFn: () => unwrap(api.GET("/api/v1/session")),
-  staleTime: Infinity,
-  retry: false,
-});
-
 /** How people sign in here. */
 export const signInQuery = queryOptions({
   queryKey: ["sign-in"],

@@ -1,22 +1,64 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, unwrap, type StudyState } from "@/lib/api/client";
+import type { paths } from "@/lib/api/_gen/schema";
+import { api, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
 
+/** What is looked for; all of it is found and sorted by the service. */
 export interface StudyFilter {
-  name_prefix: string;
-  state: StudyState[];
+  search?: string;
+  state?: StudyState[];
+  component?: string;
+  application?: string;
+  owner?: string;
+  tag?: string[];
+  attention?: boolean;
+  sort?: StudySort;
 }
+
+export type StudySort = NonNullable<NonNullable<paths["/api/v1/studies"]["get"]["parameters"]["query"]>["sort"]>;
 
 const PAGE = 50;
 
-export function studiesQuery(filter: StudyFilter) {
+export function studiesQuery(filter: StudyFilter, size = PAGE) {
   return infiniteQueryOptions({
-    queryKey: ["studies", filter],
+    queryKey: ["studies", filter, size],
     queryFn: ({ pageParam }) =>
-      unwrap(api.GET("/api/v1/studies", { params: { query: { ...filter, progress: true, page_size: PAGE, page_token: pageParam } } })),
+      unwrap(api.GET("/api/v1/studies", { params: { query: { ...filter, page_size: size, page_token: pageParam } } })),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_page_token || undefined,
     placeholderData: keepPreviousData,
     refetchInterval: 5000,
+  });
+}
+
+/** What studies can be filtered by. */
+export const facetsQuery = queryOptions({
+  queryKey: ["studies", "facets"],
+  queryFn: () => unwrap(api.GET("/api/v1/study-facets")),
+  staleTime: 10_000,
+  refetchInterval: 15_000,
+});
+
+/** The best value so far of several studies. An empty metric: the first that all have. */
+export function comparisonQuery(study: string[], metric: string) {
+  return queryOptions({
+    queryKey: ["comparison", study, metric],
+    queryFn: () => unwrap(api.GET("/api/v1/comparison", { params: { query: { study, metric } } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+  });
+}
+
+/** Give studies tags beside those that they have, or take some away. */
+export function useTagStudies() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ studies, add, remove }: { studies: ListedStudy[]; add: string[]; remove: string[] }) => {
+      for (const { name, tags } of studies) {
+        const wanted = [...tags.filter((tag) => !remove.includes(tag)), ...add];
+        await unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { tags: wanted, reason: "" } }));
+      }
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
 }
 

@@ -1,0 +1,57 @@
+"""What a study would do, and what it can be made of, over REST."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.plans import MethodsSerializer, PlanSerializer, PlanStudySerializer
+from service.api.views import View
+from service.fleet import selectors
+from service.fleet.components import obstacle
+from service.pipeline.methods import methods
+from service.pipeline.plan import plan
+from service.tenancy.permissions import Action
+
+
+class MethodList(View):
+    """/methods"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="listMethods", responses=MethodsSerializer)
+    def get(self, request: Request) -> Response:
+        """Designers, policies and rules, with their options."""
+        return Response(MethodsSerializer(methods()).data)
+
+
+class PlanList(View):
+    """/plans"""
+
+    actions = {"POST": Action.STUDY_CREATE}
+
+    @extend_schema(operation_id="planStudy", request=PlanStudySerializer, responses=PlanSerializer)
+    def post(self, request: Request) -> Response:
+        """What a study of this spec would do. It is checked as if it were created, and nothing is written."""
+        found = plan(self.principal, self.body(PlanStudySerializer)["spec"])
+        execution = found.spec.execution
+        agents = []
+        if execution is not None:
+            for agent in selectors.list_agents(self.principal):
+                why = obstacle(agent, execution.component, execution.digest, execution.application)
+                agents.append(
+                    {"agent_id": agent.agent_id, "name": agent.name, "obstacle": why, "free": agent.slots - agent.busy}
+                )
+        choice = found.spec.choice
+        described = PlanSerializer(
+            {
+                "spec": found.spec.to_json(),
+                "algorithm_choice": choice,
+                "size": None if found.size is None else str(found.size),
+                "first": found.first,
+                "agents": agents,
+                "duration": found.duration,
+            }
+        )
+        return Response(described.data)

@@ -1,0 +1,50 @@
+"""Studies side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from service.api.v1.serializers.fields import Input
+from service.pipeline.comparison import MOST_STUDIES, Curve
+
+
+class CurveSerializer(serializers.Serializer[Any]):
+    """The best value so far of one study: only the trials that were better than all before."""
+
+    study = serializers.CharField()
+    unit = serializers.CharField()
+    numbers = serializers.SerializerMethodField(help_text="Of those trials.")
+    values = serializers.SerializerMethodField(help_text="What each of them measured.")
+    trials = serializers.IntegerField(help_text="How many have a value and keep the outcome constraints.")
+    last_number = serializers.IntegerField(help_text="Of the last trial that has one; 0: none has.")
+
+    @extend_schema_field(serializers.ListField(child=serializers.IntegerField()))
+    def get_numbers(self, curve: Curve) -> list[int]:
+        """The first of each pair."""
+        return [number for number, _ in curve.steps]
+
+    @extend_schema_field(serializers.ListField(child=serializers.FloatField()))
+    def get_values(self, curve: Curve) -> list[float]:
+        """The second of each pair."""
+        return [value for _, value in curve.steps]
+
+
+class ComparisonSerializer(serializers.Serializer[Any]):
+    """Curves of one metric."""
+
+    metric = serializers.CharField()
+    goal = serializers.ChoiceField(["minimize", "maximize"])
+    metrics = serializers.ListField(child=serializers.CharField(), help_text="Objectives that all of them have.")
+    curves = CurveSerializer(many=True)
+
+
+class ComparisonQuery(Input):
+    """Which studies, and by what."""
+
+    study = serializers.ListField(child=serializers.CharField(), help_text=f"1 to {MOST_STUDIES} names.")
+    metric = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="Empty: the first objective that all have."
+    )

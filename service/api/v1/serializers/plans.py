@@ -1,0 +1,82 @@
+"""What a study would do, and what it can be made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from service.api.v1.serializers.fields import ConfigurationField, Input, ScalarField
+from service.api.v1.serializers.problems import StudySpecSerializer
+from service.api.v1.serializers.studies import AlgorithmChoiceSerializer, SpecField
+
+
+class OptionSerializer(serializers.Serializer[Any]):
+    """A setting of a designer, a policy or a rule."""
+
+    name = serializers.CharField()
+    type = serializers.ChoiceField(["int", "float", "bool", "text"])
+    default = ScalarField(allow_null=True, help_text="Null: whatever has the setting decides.")
+    doc = serializers.CharField()
+    min = serializers.FloatField(allow_null=True)
+    max = serializers.FloatField(allow_null=True)
+    choices = serializers.ListField(child=serializers.CharField())
+
+
+class MethodSerializer(serializers.Serializer[Any]):
+    """A designer, a policy or a rule."""
+
+    name = serializers.CharField()
+    doc = serializers.CharField()
+    options = OptionSerializer(many=True)
+    several = serializers.BooleanField(help_text="Whether it may be used with several objectives.")
+
+
+class MethodsSerializer(serializers.Serializer[Any]):
+    """All there are, by what they are for."""
+
+    algorithms = MethodSerializer(many=True)
+    resampling = MethodSerializer(many=True)
+    estimators = MethodSerializer(many=True)
+    pruning = MethodSerializer(many=True)
+    stopping = MethodSerializer(many=True)
+
+
+class PlanStudySerializer(Input):
+    """A study to plan."""
+
+    spec = SpecField()
+
+
+class PlannedAgentSerializer(serializers.Serializer[Any]):
+    """An agent, and why it cannot run the trials."""
+
+    agent_id = serializers.CharField()
+    name = serializers.CharField()
+    obstacle = serializers.CharField(help_text="Empty: it can.")
+    free = serializers.IntegerField(help_text="Slots that are not in use.")
+
+
+class DurationSerializer(serializers.Serializer[Any]):
+    """How long the search takes, in seconds, by past trials of the same component and application."""
+
+    trial = serializers.FloatField(help_text="The median of one, builds included.")
+    total = serializers.FloatField(allow_null=True, help_text="Null: without a limit.")
+    low = serializers.FloatField(allow_null=True, help_text="If all were as quick as the quickest quarter.")
+    high = serializers.FloatField(allow_null=True, help_text="If all were as slow as the slowest quarter.")
+    basis = serializers.IntegerField(help_text="How many trials it is told by.")
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    """What a study would do."""
+
+    spec = StudySpecSerializer(help_text="With all defaults filled in.")
+    algorithm_choice = AlgorithmChoiceSerializer(allow_null=True)
+    size = serializers.CharField(
+        allow_null=True, help_text="How many configurations there are, in digits; null: they cannot be counted."
+    )
+    first = serializers.ListField(
+        child=ConfigurationField(), help_text="What is measured first; fewer than three where only a worker knows more."
+    )
+    agents = PlannedAgentSerializer(many=True)
+    duration = DurationSerializer(allow_null=True, help_text="Null: nothing like it was measured yet.")

@@ -1,0 +1,138 @@
+"""Components as the agents of a tenant offer them, and what is known of them from past studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from service.core.errors import NotFound
+from service.core.space import Configuration
+from service.fleet import selectors
+from service.fleet.models import Agent
+from service.studies.models import Study
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+
+@dataclass(slots=True)
+class Version:
+    """One digest of a component, and who offers it. All is as the agent tells it that was heard of last."""
+
+    digest: str
+    description: str
+    applications: Sequence[str]
+    space: Sequence[Mapping[str, Any]]
+    metrics: Sequence[str]
+    seen_at: datetime
+    agents: list[Agent] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best that a study has found for an application. `objective`: of the study's summary."""
+
+    application: str
+    study: str
+    state: str
+    digest: str
+    objective: Mapping[str, Any]
+    configuration: Configuration
+    trials: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """The newest version first. No version: only studies of the past know it. `studies`: how many there are."""
+
+    name: str
+    versions: Sequence[Version]
+    studies: int
+
+
+def list_components(principal: Principal) -> list[Component]:
+    """All that agents offer or studies have tuned, by name."""
+    by_name: dict[str, dict[str, Version]] = {}
+    for agent in sorted(selectors.list_agents(principal), key=lambda one: one.last_seen_at, reverse=True):
+        for offered in agent.components:
+            versions = by_name.setdefault(str(offered["name"]), {})
+            version = versions.setdefault(
+                str(offered["digest"]),
+                Version(
+                    digest=str(offered["digest"]),
+                    description=offered.get("description", ""),
+                    applications=offered.get("applications", []),
+                    space=offered.get("space", []),
+                    metrics=offered.get("metrics", []),
+                    seen_at=agent.last_seen_at,
+                ),
+            )
+            version.agents.append(agent)
+    tuned: dict[str, int] = {}
+    for name in access.rows(Study, principal).exclude(component="").values_list("component", flat=True):
+        tuned[name] = tuned.get(name, 0) + 1
+    return [
+        Component(
+            name,
+            sorted(
+                by_name.get(name, {}).values(),
+                key=lambda one: (any(agent.online for agent in one.agents), one.seen_at),
+                reverse=True,
+            ),
+            tuned.get(name, 0),
+        )
+        for name in sorted({*by_name, *tuned})
+    ]
+
+
+def get_component(principal: Principal, name: str) -> Component:
+    """One of them. Raises NotFound."""
+    for component in list_components(principal):
+        if component.name == name:
+            return component
+    raise NotFound("component_not_found", f"No agent offers a component {name!r}, and no study has tuned one.")
+
+
+def best_settings(principal: Principal, name: str) -> list[Best]:
+    """Of each application and objective, the study with one objective that has gained most, by application."""
+    tuned = access.rows(Study, principal).filter(component=name, summary__gain__isnull=False)
+    found: dict[tuple[str, str], Best] = {}
+    for study in tuned.order_by(F("summary__gain").desc(), "-pk").select_related("summary").defer("spec"):
+        summary = study.summary
+        if summary.configuration is None:
+            continue
+        objective = summary.objectives[0]
+        key = (study.application, f"{objective['metric']} {objective['goal']}")
+        best = Best(
+            application=study.application,
+            study=study.name,
+            state=study.state,
+            digest=study.digest,
+            objective=objective,
+            configuration=summary.configuration,
+            trials=study.finished_count,
+            updated_at=study.updated_at,
+        )
+        found.setdefault(key, best)
+    return [found[key] for key in sorted(found)]
+
+
+def obstacle(agent: Agent, component: str, digest: str = "", application: str = "") -> str:
+    """Why an agent cannot run the trials of a study; empty where it can. An empty digest or application: any."""
+    offered = {str(one["name"]): one for one in agent.components}
+    if component not in offered:
+        return f"offers {', '.join(sorted(offered)) or 'nothing'}, not {component}"
+    found = offered[component]
+    if digest not in ("", found["digest"]):
+        return f"has another version, {str(found['digest'])[:12]}"
+    if application and application not in found.get("applications", ()):
+        return f"has no application {application}, but {', '.join(found.get('applications', ())) or 'none'}"
+    if agent.draining:
+        return "is being drained: it takes no more trials"
+    if not agent.online:
+        return "is offline"
+    return ""

@@ -1,0 +1,82 @@
+"""The best value so far over the trials of several studies that measure the same metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.core.errors import InvalidInput
+from service.core.lifecycle import TrialState
+from service.core.problem import Goal
+from service.studies import selectors
+from service.studies.models import Trial
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+MOST_STUDIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The trials of a study that were better than all before: (number, value) each. `trials`: how many have a value."""
+
+    study: str
+    unit: str
+    steps: Sequence[tuple[int, float]]
+    trials: int
+    last_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Curves of one metric. `metrics`: those that all of the studies have as objectives."""
+
+    metric: str
+    goal: Goal
+    metrics: Sequence[str]
+    curves: Sequence[Curve]
+
+
+def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Comparison:
+    """The curves of studies, in their order; without a metric, of the first that all have.
+
+    Raises InvalidInput where they have none in common, or not this one; NotFound.
+    """
+    if not 1 <= len(names) <= MOST_STUDIES or len(set(names)) < len(names):
+        raise InvalidInput("study", list(names), f"1 to {MOST_STUDIES} different studies")
+    studies = [selectors.get_study(principal, name) for name in names]
+    specs = [spec_of(study) for study in studies]
+    common = [
+        objective
+        for objective in specs[0].problem.objectives
+        if all(
+            any((other.metric, other.goal) == (objective.metric, objective.goal) for other in spec.problem.objectives)
+            for spec in specs
+        )
+    ]
+    chosen = next((objective for objective in common if metric in ("", objective.metric)), None)
+    if chosen is None:
+        allowed = ", ".join(objective.metric for objective in common)
+        raise InvalidInput(
+            "metric", metric, allowed or "studies that have an objective in common, with the same goal",
+            code="nothing_in_common" if not common else "invalid_argument",
+        )  # fmt: skip
+    sign = 1.0 if chosen.goal == "minimize" else -1.0
+    curves = []
+    for study, spec in zip(studies, specs, strict=True):
+        completed = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
+        steps: list[tuple[int, float]] = []
+        count, last = 0, 0
+        for number, metrics in completed.order_by("number").values_list("number", "metrics").iterator(5000):
+            assert metrics is not None
+            value = metrics.get(chosen.metric, math.nan)
+            if not math.isfinite(value) or not spec.problem.acceptable(metrics):
+                continue
+            count, last = count + 1, number
+            if not steps or sign * value < sign * steps[-1][1]:
+                steps.append((number, value))
+        unit = next(one.unit for one in spec.problem.objectives if one.metric == chosen.metric)
+        curves.append(Curve(study.name, unit, steps, count, last))
+    return Comparison(chosen.metric, chosen.goal, [objective.metric for objective in common], curves)

@@ -1,0 +1,91 @@
+"""Pictures of every page of the console, light and dark, wide and narrow, from a real service with an agent at work.
+
+make screens                    # into screens/, which git ignores
+python -m tests.screens FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser, Page
+
+from tests.factories.browser import build_console, started_browser
+from tests.factories.console import furnished
+from tests.factories.service import EmbeddedService
+
+PAGES = {
+    "home": "/",
+    "studies": "/studies",
+    "attention": "/studies?show=attention",
+    "compare": "/compare?study=io-path-1&study=io-path-2&study=io-path-3",
+    "study": "/studies/bowl-2",
+    "study-ended": "/studies/io-path-1",
+    "new": "/new?component=bowl",
+    "clone": "/new?clone=bowl-1",
+    "components": "/components",
+    "component": "/components/bowl",
+    "agents": "/agents",
+    "administration": "/administration",
+}
+STEPS = ("Parameters", "Objectives", "Method", "Budget", "Review")
+SIZES = {"wide": (1600, 1000), "narrow": (360, 740)}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
+    """One picture of each page for each size and scheme."""
+    for size, (width, height) in SIZES.items():
+        for scheme in SCHEMES:
+            context = browser.new_context(
+                base_url=service.http_url, color_scheme=scheme, viewport={"width": width, "height": height}
+            )
+            page = context.new_page()
+
+            picture = partial(_picture, page, out, f"{size}-{scheme}")
+            page.goto("/sign-in")
+            page.get_by_label("Administrator token").wait_for()
+            picture("sign-in")
+            page.get_by_label("Administrator token").fill(service.token)
+            page.get_by_role("button", name="Sign in").click()
+            page.get_by_role("heading", name="Home").wait_for()
+            for name, path in PAGES.items():
+                page.goto(path)
+                page.get_by_role("heading", level=1).wait_for()
+                # What comes after the first answer, and the first frame of a chart.
+                page.wait_for_timeout(1200)
+                picture(name)
+                if name == "new":
+                    for step in STEPS:
+                        page.get_by_role("navigation", name="Steps").get_by_role("button", name=step).click()
+                        page.wait_for_timeout(700)
+                        picture(f"{name}-{step.lower()}")
+            page.keyboard.press("Control+k")
+            page.get_by_placeholder("Study, page, command").wait_for()
+            page.wait_for_timeout(500)
+            picture("palette", full=False)
+            context.close()
+
+
+def _picture(page: Page, out: Path, where: str, name: str, *, full: bool = True) -> None:
+    page.screenshot(path=out / f"{name}-{where}.png", full_page=full)
+
+
+def main() -> None:
+    """Into the folder that is named, or screens/."""
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else "screens")
+    out.mkdir(parents=True, exist_ok=True)
+    build_console()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        with EmbeddedService(folder / "data") as service, furnished(service, folder), started_browser() as browser:
+            shoot(browser, service, out)
+    print(f"{len(list(out.glob('*.png')))} pictures in {out}")
+
+
+if __name__ == "__main__":
+    main()

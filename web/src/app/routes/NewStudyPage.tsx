@@ -1,0 +1,109 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Loading, Problem } from "@/components/Message";
+import { SelectField } from "@/components/Field";
+import { componentQuery, componentsQuery } from "@/features/components/api";
+import { StudyForm } from "@/features/planning/StudyForm";
+import { edit, fromSpec, write } from "@/features/planning/studyFile";
+import { useDraft } from "@/features/planning/useDraft";
+import { textOf } from "@/features/planning/values";
+import { studiesQuery, studyQuery } from "@/features/studies/api";
+import { useTitle } from "@/lib/title";
+import { newStudyRoute } from "../router";
+import styles from "./pages.module.css";
+
+const FIRST = `# A study file, as the command line reads it.
+objectives: [{minimize: seconds, unit: s}]
+budget: {max_trials: 50}
+`;
+
+export function NewStudyPage() {
+  useTitle("New study");
+  const { clone, component } = newStudyRoute.useSearch();
+  const navigate = newStudyRoute.useNavigate();
+  const earlier = useInfiniteQuery({ ...studiesQuery({ sort: "-updated" }, 100), refetchInterval: false });
+  const studies = earlier.data?.pages[0]?.studies ?? [];
+  return (
+    <>
+      <div className={styles.head}>
+        <h1>{clone === undefined ? "New study" : `New study like ${clone}`}</h1>
+        {studies.length === 0 ? null : (
+          <SelectField bare label="Start from an earlier study" value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
+            <option value="">Start from an earlier study …</option>
+            {clone === undefined || studies.some(({ name }) => name === clone) ? null : <option>{clone}</option>}
+            {studies.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </SelectField>
+        )}
+      </div>
+      {clone === undefined ? <Begun key={component ?? ""} component={component} /> : <Cloned key={clone} of={clone} />}
+    </>
+  );
+}
+
+/** A file with what is known at the beginning: of a component, its first metric. */
+function Begun({ component }: { component: string | undefined }) {
+  const { data, error, refetch } = useQuery(componentsQuery);
+  if (data === undefined) return error === null ? <Loading what="components" /> : <Problem error={error} again={() => void refetch()} />;
+  if (component === undefined) return <Written text={FIRST} />;
+  const metric = data.components.find(({ name }) => name === component)?.versions[0]?.metrics[0];
+  const text = edit(FIRST, ["component"], component);
+  return <Written text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
+}
+
+function Cloned({ of }: { of: string }) {
+  const { data, error, refetch } = useQuery({ ...studyQuery(of), staleTime: Infinity });
+  if (data === undefined) return error === null ? <Loading what={of} /> : <Problem error={error} again={() => void refetch()} />;
+  return <Written text={write(fromSpec(nextName(of), data.spec))} />;
+}
+
+/** flags-1 → flags-2; flags → flags-2. */
+function nextName(name: string): string {
+  const match = /^(.*?)-?(\d{1,6})$/.exec(name);
+  return match === null ? `${name}-2` : `${match[1] ?? name}-${Number(match[2]) + 1}`;
+}
+
+function Written({ text }: { text: string }) {
+  const draft = useDraft(text);
+  const navigate = newStudyRoute.useNavigate();
+  const components = useQuery(componentsQuery);
+  const name = textOf(draft.file.component);
+  const detail = useQuery({ ...componentQuery(name), enabled: name !== "", retry: false });
+  const digest = textOf(draft.file.digest);
+  const versions = name === "" ? [] : (detail.data?.versions ?? []);
+  const version = versions.find((one) => one.digest === digest) ?? versions[0];
+  if (components.data === undefined) {
+    return components.error === null ? <Loading what="components" /> : <Problem error={components.error} again={() => void components.refetch()} />;
+  }
+  return (
+    <>
+      {components.data.components.length === 0 ? (
+        <p className={styles.soft}>
+          No agent offers a component yet: this study can only be asked and told by a script. <Link to="/agents">Enrol an agent</Link> to have trials run by itself.
+        </p>
+      ) : null}
+      <StudyForm
+        draft={draft}
+        components={components.data.components}
+        space={name !== "" && detail.isPending ? undefined : version?.space}
+        metrics={version?.metrics ?? []}
+        onComponent={(chosen) => {
+          const offered = components.data.components.find((one) => one.name === chosen)?.versions[0];
+          const metric = offered?.metrics[0];
+          // Parameters, applications and metrics are another component's.
+          draft.setAll([
+            [["component"], chosen === "" ? undefined : chosen],
+            [["application"], undefined],
+            [["digest"], undefined],
+            [["parameters"], undefined],
+            [["only"], undefined],
+            [["constraints"], undefined],
+            ...(metric === undefined ? [] : [[["objectives"], [{ minimize: metric }]] as const]),
+          ]);
+        }}
+        onCreated={(made) => void navigate({ to: "/studies/$name", params: { name: made } })}
+      />
+    </>
+  );
+}

@@ -1,0 +1,63 @@
+import { useState } from "react";
+import { Button } from "@/components/Button";
+import { Dialog, DialogActions } from "@/components/Dialog";
+import { Problem } from "@/components/Message";
+import type { Agent } from "@/lib/api/client";
+import { useDrain, useForget, useRevoke } from "./api";
+import styles from "./AgentList.module.css";
+
+/** What an administrator may do to an agent. */
+export function AgentActions({ agent }: { agent: Agent }) {
+  const drain = useDrain(agent.agent_id);
+  return (
+    <div className={styles.actions}>
+      <Button small disabled={drain.isPending} onClick={() => drain.mutate(!agent.draining)}>
+        {agent.draining ? "Take trials again" : "Drain"}
+      </Button>
+      <Revoke agent={agent} />
+      {agent.online ? null : <Forget agent={agent} />}
+      {drain.error === null ? null : <Problem error={drain.error} />}
+    </div>
+  );
+}
+
+function Revoke({ agent }: { agent: Agent }) {
+  const [open, setOpen] = useState(false);
+  const revoke = useRevoke(agent.agent_id);
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={setOpen}
+      title={`Revoke ${agent.name}?`}
+      trigger={
+        <Button small kind="danger">
+          Revoke …
+        </Button>
+      }
+    >
+      <p>
+        Its credential counts no longer, within two seconds. It stops, and its trials are tried again elsewhere. It can come back only with a new
+        enrolment.
+      </p>
+      {revoke.error === null ? null : <Problem error={revoke.error} />}
+      <DialogActions>
+        <Button onClick={() => setOpen(false)}>Cancel</Button>
+        <Button kind="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(undefined, { onSuccess: () => setOpen(false) })}>
+          Revoke
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}
+
+function Forget({ agent }: { agent: Agent }) {
+  const forget = useForget(agent.agent_id);
+  return (
+    <>
+      <Button small disabled={forget.isPending} onClick={() => forget.mutate(undefined)}>
+        Remove from the list
+      </Button>
+      {forget.error === null ? null : <Problem error={forget.error} />}
+    </>
+  );
+}

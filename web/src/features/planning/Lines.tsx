@@ -1,0 +1,50 @@
+import { Button } from "@/components/Button";
+import { TextField } from "@/components/Field";
+import { messageFor, type Fault } from "./faults";
+import styles from "./planning.module.css";
+import type { Draft } from "./useDraft";
+import { textOf } from "./values";
+
+interface Props {
+  title: string;
+  what: string;
+  hint: string;
+  placeholder: string;
+  field: string;
+  draft: Draft;
+  fault: Fault | null;
+}
+
+/** A list of lines in the file, such as constraints. */
+export function Lines({ title, what, hint, placeholder, field, draft, fault }: Props) {
+  const value = draft.file[field];
+  const lines = Array.isArray(value) ? value.map(textOf) : [];
+  const write = (next: string[]) => draft.set([field], next.length === 0 ? undefined : next);
+  return (
+    <div className={styles.stack}>
+      <p>
+        <b>{title}</b> <span className={styles.soft}>{hint}</span>
+      </p>
+      {lines.map((line, index) => (
+        <div key={index} className={styles.row}>
+          <TextField
+            bare
+            label={`${what} ${index + 1}`}
+            value={line}
+            placeholder={placeholder}
+            error={messageFor(fault, `${field}[${index}]`)}
+            onChange={(event) => write(lines.map((one, place) => (place === index ? event.target.value : one)))}
+          />
+          <Button small kind="quiet" aria-label={`Remove ${what} ${index + 1}`} onClick={() => write(lines.filter((_, place) => place !== index))}>
+            Remove
+          </Button>
+        </div>
+      ))}
+      <div>
+        <Button small onClick={() => write([...lines, ""])}>
+          Add a {what}
+        </Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,37 @@
+import { useState } from "react";
+import { TextField } from "@/components/Field";
+import { textOf, valueOf, valuesOf } from "./values";
+
+interface Props {
+  label: string;
+  value: unknown;
+  /** What counts where nothing is typed. */
+  placeholder?: string;
+  hint?: string;
+  error?: string | undefined;
+  bare?: boolean;
+  list?: boolean;
+  onChange: (value: unknown) => void;
+}
+
+/** A field for a value, or for several with commas between them. What is half typed ("0.", "a,") stays as it is typed. */
+export function ValueField({ label, value, placeholder, hint, error, bare, list = false, onChange }: Props) {
+  const [typed, setTyped] = useState(textOf(value));
+  const read = (text: string): unknown => (text.trim() === "" ? undefined : list ? valuesOf(text) : valueOf(text));
+  // Changed from outside, by the file beside it: that goes before.
+  const shown = textOf(read(typed)) === textOf(value) ? typed : textOf(value);
+  return (
+    <TextField
+      label={label}
+      value={shown}
+      error={error}
+      {...(placeholder === undefined ? {} : { placeholder })}
+      {...(hint === undefined ? {} : { hint })}
+      {...(bare === undefined ? {} : { bare })}
+      onChange={(event) => {
+        setTyped(event.target.value);
+        onChange(read(event.target.value));
+      }}
+    />
+  );
+}

@@ -1,0 +1,39 @@
+import { useId } from "react";
+import { CopyButton } from "@/components/CopyButton";
+import styles from "./planning.module.css";
+import type { Draft } from "./useDraft";
+
+/** The study as the file that `trimtab tune` reads: whatever is changed here changes beside, and the other way round. */
+export function YamlEditor({ draft }: { draft: Draft }) {
+  const id = useId();
+  const { unreadable } = draft;
+  return (
+    <div className={styles.aside}>
+      <div className={styles.buttons}>
+        <label htmlFor={id}>
+          <b>The same as a file</b>
+        </label>
+        <CopyButton text={draft.text} label="Copy" />
+      </div>
+      <textarea
+        id={id}
+        className={styles.yaml}
+        spellCheck={false}
+        autoCapitalize="off"
+        value={draft.text}
+        aria-invalid={unreadable === null ? undefined : true}
+        aria-describedby={`${id}-note`}
+        onChange={(event) => draft.setText(event.target.value)}
+      />
+      <p id={`${id}-note`} className={unreadable === null ? styles.soft : styles.error} aria-live="polite">
+        {unreadable === null ? (
+          <>
+            <code>trimtab tune study.yaml</code> does the same.
+          </>
+        ) : (
+          unreadable.message
+        )}
+      </p>
+    </div>
+  );
+}

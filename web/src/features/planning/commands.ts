@@ -1,0 +1,10 @@
+import { quoted } from "@/lib/shell";
+import type { Configuration } from "@/lib/api/client";
+import { textOf } from "./values";
+
+/** What shows on the agent's machine how it would run a configuration: there alone is known which command that is. */
+export function tryCommand(component: string, application: string, configuration: Configuration): string {
+  const settings = Object.entries(configuration).map(([name, value]) => `    --set ${quoted(`${name}=${textOf(value)}`)}`);
+  const named = application === "" ? [] : [`    --application ${quoted(application)}`];
+  return [`trimtab-agent try ${quoted(component)} --dry-run --components ./components`, ...named, ...settings].join(" \\\n");
+}

@@ -1,0 +1,61 @@
+import { useState } from "react";
+import { Button } from "@/components/Button";
+import { Dialog, DialogActions } from "@/components/Dialog";
+import { TextField } from "@/components/Field";
+import type { ListedStudy } from "@/lib/api/client";
+import { useTagStudies } from "./api";
+import { tagsOf } from "./tags";
+
+/** A dialogue that gives the chosen studies tags, or takes some away. */
+export function TagStudies({ studies, onDone }: { studies: ListedStudy[]; onDone: () => void }) {
+  const [open, setOpen] = useState(false);
+  const common = studies[0]?.tags.filter((tag) => studies.every(({ tags }) => tags.includes(tag))) ?? [];
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={setOpen}
+      title={studies.length === 1 ? `Tags of ${studies[0]?.name ?? ""}` : `Tags of ${studies.length} studies`}
+      trigger={<Button small>Tags …</Button>}
+    >
+      <Editor
+        studies={studies}
+        common={common}
+        onDone={() => {
+          setOpen(false);
+          onDone();
+        }}
+        onCancel={() => setOpen(false)}
+      />
+    </Dialog>
+  );
+}
+
+function Editor({ studies, common, onDone, onCancel }: { studies: ListedStudy[]; common: string[]; onDone: () => void; onCancel: () => void }) {
+  const [text, setText] = useState(common.join(", "));
+  const change = useTagStudies();
+  const wanted = tagsOf(text);
+  return (
+    <form
+      style={{ display: "contents" }}
+      onSubmit={(event) => {
+        event.preventDefault();
+        const add = wanted.filter((tag) => !common.includes(tag));
+        change.mutate({ studies, add, remove: common.filter((tag) => !wanted.includes(tag)) }, { onSuccess: onDone });
+      }}
+    >
+      <TextField
+        label={studies.length === 1 ? "Tags" : "Tags that all of them have"}
+        hint="With commas between them."
+        value={text}
+        error={change.error?.message}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <DialogActions>
+        <Button onClick={onCancel}>Cancel</Button>
+        <Button kind="primary" type="submit" disabled={change.isPending}>
+          Save
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}

@@ -1,0 +1,14 @@
+import type { Comparison } from "@/lib/api/client";
+
+export type Curve = Comparison["curves"][number];
+export type Scale = "trial" | "share";
+
+/** The corners of a curve: a point for each trial that was better than all before, and its end. With `share`, the trials of each study
+ * count from 0 to 1, so that studies of different lengths can be laid over each other. */
+export function pointsOf(curve: Curve, scale: Scale): [number, number][] {
+  const across = scale === "share" ? Math.max(curve.last_number, 1) : 1;
+  const points = curve.numbers.map((number, index): [number, number] => [number / across, curve.values[index] ?? NaN]);
+  const last = curve.values.at(-1);
+  if (last !== undefined && curve.last_number > (curve.numbers.at(-1) ?? 0)) points.push([curve.last_number / across, last]);
+  return points;
+}
