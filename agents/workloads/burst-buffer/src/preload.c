@@ -466,8 +466,8 @@ static int64_t transfer_parts(int descriptor, bool writes, const struct iovec *p
     bytes = bytes < MOST ? bytes : MOST;
     if (!bytes)
         return transfer(descriptor, writes, NULL, 0, offset, here);
-    uint8_t *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED)
+    uint8_t *all = malloc(bytes);
+    if (!all)
         return failed(-ENOMEM);
     size_t at = 0;
     for (int i = 0; writes && i < count && at < bytes; i++) {
@@ -483,7 +483,7 @@ static int64_t transfer_parts(int descriptor, bool writes, const struct iovec *p
         left -= (int64_t)part;
     }
     int error = errno;
-    munmap(all, bytes);
+    free(all);
     errno = error;
     return result;
 }
