@@ -5,7 +5,8 @@
  * positions, dup, fork, stat, rename and unlink are the system's own, and only content has to be asked for. A position
  * is moved before the bytes are, which the system does atomically for all who share it.
  *
- * A file that is used in a way that cannot be followed (stdio, mmap, sendfile, ...) is given up by the daemon first.
+ * A file that is used in a way that cannot be followed (stdio, mmap, sendfile, ...) is given up by the daemon first. So
+ * is one that becomes standard input, output or error.
  *
  * Hooks block signals while they use a thread's connection, so that no handler finds it in use. */
 
@@ -19,6 +20,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -64,6 +66,11 @@ static struct {
     FILE *(*freopen)(const char *, const char *, FILE *);
     FILE *(*fdopen)(int, const char *);
     int (*fclose)(FILE *);
+    int (*execvpe)(const char *, char *const[], char *const[]);
+    int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                       char *const[], char *const[]);
+    int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                        char *const[], char *const[]);
 } real;
 
 __attribute__((constructor(101))) static void start(void);
@@ -656,6 +663,8 @@ static int opened(int descriptor, int flags)
     forget(descriptor);
     if (descriptor >= 0 && flags & O_TRUNC && atomic_load_explicit(&active, memory_order_relaxed))
         truncated(descriptor);
+    if (descriptor >= 0 && descriptor <= STDERR_FILENO)
+        bypass(descriptor);
     return descriptor;
 }
 
@@ -754,7 +763,10 @@ EXPORTED int dup3(int from, int to, int flags)
         return (int)failed(-EBADF);
     if (from != to)
         closing(to);
-    return (int)syscall(SYS_dup3, from, to, flags);
+    int result = (int)syscall(SYS_dup3, from, to, flags);
+    if (result >= 0 && to <= STDERR_FILENO)
+        bypass(to);
+    return result;
 }
 
 EXPORTED int dup2(int from, int to)
@@ -868,6 +880,57 @@ EXPORTED ssize_t splice(int from, off_t *at, int to, off_t *there, size_t bytes,
     return result ? failed(result) : syscall(SYS_splice, from, at, to, there, bytes, flags);
 }
 
+/* Programs are read by the system, and not while somebody may write to them. */
+static void executed(const char *path)
+{
+    if (!atomic_load(&active) || !path || !strchr(path, '/')) /* a folder of PATH is hardly below the directory */
+        return;
+    int before = errno, descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0) {
+        forget(descriptor);
+        bypass(descriptor);
+        forget(descriptor);
+        syscall(SYS_close, descriptor);
+    }
+    errno = before;
+}
+
+EXPORTED int execve(const char *path, char *const given[], char *const environment[])
+{
+    executed(path);
+    return (int)syscall(SYS_execve, path, given, environment);
+}
+
+EXPORTED int execv(const char *path, char *const given[])
+{
+    return execve(path, given, environ);
+}
+
+EXPORTED int execvpe(const char *path, char *const given[], char *const environment[])
+{
+    executed(path);
+    return real.execvpe(path, given, environment);
+}
+
+EXPORTED int execvp(const char *path, char *const given[])
+{
+    return execvpe(path, given, environ);
+}
+
+EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attributes, char *const given[], char *const environment[])
+{
+    executed(path);
+    return real.posix_spawn(pid, path, actions, attributes, given, environment);
+}
+
+EXPORTED int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attributes, char *const given[], char *const environment[])
+{
+    executed(path);
+    return real.posix_spawnp(pid, path, actions, attributes, given, environment);
+}
+
 /* --- the process */
 
 /* In a process that was forked: the connections are its parent's. */
@@ -899,6 +962,9 @@ static void start(void)
     real.freopen = dlsym(RTLD_NEXT, "freopen");
     real.fdopen = dlsym(RTLD_NEXT, "fdopen");
     real.fclose = dlsym(RTLD_NEXT, "fclose");
+    real.execvpe = dlsym(RTLD_NEXT, "execvpe");
+    real.posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
+    real.posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
     const char *given_buffer = getenv("BURST_BUFFER"), *given_directory = getenv("BURST_DIRECTORY");
     if (!given_buffer || !given_directory || !*given_buffer || !*given_directory)
         return;
@@ -913,4 +979,6 @@ static void start(void)
         return;
     pthread_atfork(NULL, NULL, start_forked);
     atomic_store(&active, true);
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) /* streams use them by calls that cannot be seen */
+        bypass(i);
 }

@@ -30,23 +30,24 @@ static int by_file(const void *one, const void *other)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* One block; its pages one after the other, since the file may end within. */
+/* The pages of one block, each run of them at once. */
 static bool restore(const struct record *record, size_t slot, int flash, int file)
 {
+    static uint8_t content[BLOCK];
     struct stat now;
-    uint8_t page[PAGE];
     uint64_t mask = atomic_load(&record->mask);
     if (fstat(file, &now) != 0)
         return false;
-    for (unsigned i = 0; i < PAGES; i++) {
-        uint64_t begin = record->number * BLOCK + (uint64_t)i * PAGE;
-        if (!(mask >> i & 1) || begin >= (uint64_t)now.st_size)
+    for (unsigned first = 0, end; first < PAGES; first = end + 1) {
+        for (end = first; end < PAGES && mask >> end & 1; end++)
+            ;
+        uint64_t begin = record->number * BLOCK + (uint64_t)first * PAGE, size = (uint64_t)now.st_size;
+        size_t bytes = (size_t)(end - first) * PAGE;
+        if (!bytes || begin >= size)
             continue;
-        uint64_t left = (uint64_t)now.st_size - begin;
-        size_t bytes = left < PAGE ? (size_t)left : PAGE;
-        if (pread(flash, page, PAGE, (off_t)(slot * BLOCK + i * PAGE)) != PAGE)
+        if (pread(flash, content, bytes, (off_t)(slot * BLOCK + first * PAGE)) != (ssize_t)bytes)
             return false;
-        if (backend_write(file, page, bytes, begin) < 0)
+        if (backend_write(file, content, bytes < size - begin ? bytes : size - begin, begin) < 0)
             return false;
     }
     return true;
@@ -129,6 +130,7 @@ bool recover(int buffer)
     munmap(journal, (size_t)found.st_size);
     close(flash);
     if (fine) {
+        unlinkat(buffer, "socket", 0);
         unlinkat(buffer, "journal", 0);
         unlinkat(buffer, "flash", 0);
     }

@@ -431,7 +431,23 @@ static struct block *take_dirty(struct level *level, bool ram)
     return block;
 }
 
-/* A block that was taken is pinned once more and put where it belongs. */
+/* The block behind one that is pinned, taken and pinned, if it waits for the directory, too. */
+static struct block *take_following(const struct block *block)
+{
+    pthread_mutex_lock(&cache.lock);
+    struct block *next = *bucket(block->file, block->number + 1);
+    while (next && (next->file != block->file || next->number != block->number + 1))
+        next = next->next;
+    next = next && next->flash_place == DIRTY ? next : NULL;
+    if (next) {
+        next->pins++;
+        place_in_flash(next, TAKEN);
+    }
+    pthread_mutex_unlock(&cache.lock);
+    return next;
+}
+
+/* A block that was taken goes where it belongs and is unpinned. */
 static void put_back(struct block *block, bool ram)
 {
     pthread_mutex_lock(&block->lock);
@@ -469,16 +485,19 @@ static void *destage_ram(void *unused)
     return unused;
 }
 
+/* In the order in which they became dirty, but a file's following blocks at once: directories like long writes. */
 static void *destage_flash(void *unused)
 {
     uint8_t *copy = malloc(BLOCK);
     if (!copy)
         die("get memory");
-    for (struct block *block; (block = take_dirty(&cache.flash, false));) {
+    for (struct block *block = NULL; block || (block = take_dirty(&cache.flash, false));) {
         pin_again(block);
         int error = flush(block, copy);
+        struct block *next = error ? NULL : take_following(block);
         put_back(block, false);
         pause_after(error);
+        block = next;
     }
     free(copy);
     return unused;
@@ -612,6 +631,13 @@ static int64_t write_block(struct file *file, uint64_t number, size_t begin, siz
 
 /* --- files */
 
+static int reopen(int descriptor, int flags)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    return open(path, flags | O_CLOEXEC);
+}
+
 static struct file *use(uint64_t handle)
 {
     struct file *file = NULL;
@@ -696,6 +722,8 @@ static int bring_down(struct file *file, bool through)
 
 static int sync_file(struct file *file)
 {
+    if (atomic_load(&file->mode) == BYPASSED)
+        return 0;
     int error = bring_down(file, true);
     if (!error && fsync(file->descriptor) != 0)
         error = -errno;
@@ -739,6 +767,13 @@ static void forget_file(struct file *file)
     pthread_rwlock_wrlock(&file->lock);
     cut(file, 0);
     pthread_rwlock_unlock(&file->lock);
+    for (bool empty = false; !empty;) { /* a destager may still be about to find out that it has nothing to do */
+        pthread_mutex_lock(&cache.lock);
+        empty = TAILQ_EMPTY(&file->blocks);
+        pthread_mutex_unlock(&cache.lock);
+        if (!empty)
+            usleep(100);
+    }
     close(file->descriptor);
     pthread_rwlock_destroy(&file->lock);
     pthread_mutex_destroy(&file->size_lock);
@@ -803,9 +838,7 @@ static struct file *find_file(const struct stat *found)
 
 static struct file *make_file(int descriptor, const struct stat *found, int64_t *error)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    int own = open(path, O_RDWR | O_CLOEXEC);
+    int own = reopen(descriptor, O_RDWR);
     if (own < 0) { /* not ours to write: whoever may, does it without us */
         *error = NOT_BUFFERED;
         return NULL;
@@ -884,6 +917,15 @@ static int64_t lengthen(struct file *file, uint64_t *offset, size_t bytes, bool 
     return error;
 }
 
+static int64_t write_unbuffered(const struct file *file, const uint8_t *from, size_t bytes, uint64_t offset)
+{
+    int descriptor = reopen(file->descriptor, O_WRONLY);
+    int64_t result = descriptor < 0 ? -errno : backend_write(descriptor, from, bytes, offset);
+    if (descriptor >= 0)
+        close(descriptor);
+    return result < 0 ? result : 0;
+}
+
 static int64_t write_file(struct file *file, uint64_t offset, const uint8_t *from, size_t bytes)
 {
     size_t written = 0;
@@ -893,8 +935,7 @@ static int64_t write_file(struct file *file, uint64_t offset, const uint8_t *fro
         size_t part = room < bytes - written ? room : bytes - written;
         error = write_block(file, (offset + written) / BLOCK, begin, begin + part, from + written);
         if (error == NOT_BUFFERED) { /* since this write began; its place is chosen */
-            error = backend_write(file->descriptor, from + written, part, offset + written);
-            error = error < 0 ? error : 0;
+            error = write_unbuffered(file, from + written, part, offset + written);
         }
         written += error ? 0 : part;
     }
@@ -960,6 +1001,11 @@ int64_t store_truncate(uint64_t handle, uint64_t size)
     pthread_mutex_lock(&file->size_lock);
     uint64_t before = file->size;
     pthread_mutex_unlock(&file->size_lock);
+    if (atomic_load(&file->mode) == BYPASSED) {
+        pthread_rwlock_unlock(&file->lock);
+        done_with(file);
+        return NOT_BUFFERED;
+    }
     if (size < before)
         cut(file, size);
     pthread_mutex_lock(&file->size_lock);
@@ -990,7 +1036,7 @@ int64_t store_sync(uint64_t handle)
     struct file *file = use(handle);
     if (!file)
         return UNKNOWN_HANDLE;
-    int64_t error = sync_file(file);
+    int64_t error = is_buffered(file) ? sync_file(file) : NOT_BUFFERED;
     done_with(file);
     return error;
 }
@@ -1011,6 +1057,12 @@ int64_t store_bypass(uint64_t handle)
             pthread_rwlock_wrlock(&file->lock);
             cut(file, 0);
             pthread_rwlock_unlock(&file->lock);
+            /* what keeps its number, but does not keep it from being executed */
+            int name = reopen(file->descriptor, O_PATH);
+            if (name >= 0 && dup3(name, file->descriptor, O_CLOEXEC) < 0)
+                error = -errno;
+            if (name >= 0)
+                close(name);
         }
         atomic_store(&file->mode, error ? BUFFERED : BYPASSED);
     }
