@@ -1,6 +1,6 @@
 /* The slow directory. Its slowness is injected here: a line that all accesses pass one after the other, which gives
- * them their bandwidth, and costs `seek` more where an access does not go on where the last one ended; and a latency
- * that accesses wait for beside each other. */
+ * them their bandwidth; a latency that they wait for beside each other; and contention: in the line an access takes the
+ * longer, the more others are under way, as on servers that have to keep them apart. */
 
 #define _GNU_SOURCE
 #include "daemon.h"
@@ -13,12 +13,11 @@
 static const uint64_t SECOND = 1000000000;
 static pthread_mutex_t line = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t line_free; /* when the last access has passed */
-static int last_descriptor = -1;
-static uint64_t last_end;
+static uint64_t under_way;
 
-static void pass(int descriptor, uint64_t offset, uint64_t bytes)
+static void pass(uint64_t bytes)
 {
-    if (!settings.bandwidth && !settings.latency && !settings.seek)
+    if (!settings.bandwidth && !settings.latency && !settings.contention)
         return;
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -28,21 +27,21 @@ static void pass(int descriptor, uint64_t offset, uint64_t bytes)
         due = line_free;
     if (settings.bandwidth)
         due += bytes * 1000 / settings.bandwidth;
-    if (descriptor != last_descriptor || offset != last_end)
-        due += settings.seek * 1000;
+    due += settings.contention * 1000 * under_way++;
     line_free = due;
-    last_descriptor = descriptor;
-    last_end = offset + bytes;
     pthread_mutex_unlock(&line);
     due += settings.latency * 1000;
     time = (struct timespec){.tv_sec = (time_t)(due / SECOND), .tv_nsec = (long)(due % SECOND)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
         ;
+    pthread_mutex_lock(&line);
+    under_way--;
+    pthread_mutex_unlock(&line);
 }
 
 int64_t backend_read(int descriptor, uint8_t *to, size_t bytes, uint64_t offset)
 {
-    pass(descriptor, offset, bytes);
+    pass(bytes);
     size_t done = 0;
     while (done < bytes) {
         ssize_t got = pread(descriptor, to + done, bytes - done, (off_t)(offset + done));
@@ -57,7 +56,7 @@ int64_t backend_read(int descriptor, uint8_t *to, size_t bytes, uint64_t offset)
 
 int64_t backend_write(int descriptor, const uint8_t *from, size_t bytes, uint64_t offset)
 {
-    pass(descriptor, offset, bytes);
+    pass(bytes);
     size_t done = 0;
     while (done < bytes) {
         ssize_t put = pwrite(descriptor, from + done, bytes - done, (off_t)(offset + done));

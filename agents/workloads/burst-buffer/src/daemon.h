@@ -22,9 +22,9 @@ struct settings {
     uint64_t polling_threads, worker_threads, ram_destagers, flash_destagers;
     uint64_t ram_cache_size, flash_cache_size;           /* MiB */
     uint64_t ram_cache_threshold, flash_cache_threshold; /* percent of the size */
-    uint64_t latency;                                    /* of each access to the directory, in microseconds */
-    uint64_t seek;      /* that an access costs the others, too, unless it goes on where the last one ended */
-    uint64_t bandwidth; /* MB/s that all accesses share; 0: as it comes */
+    uint64_t latency;    /* of each access to the directory, in microseconds */
+    uint64_t contention; /* that each access under way costs another one, in microseconds */
+    uint64_t bandwidth;  /* MB/s that all accesses share; 0: as it comes */
     char directory[PATH_MAX], buffer[PATH_MAX];
 };
 extern struct settings settings;

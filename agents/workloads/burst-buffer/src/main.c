@@ -52,9 +52,9 @@ static const char usage[] =
     "  --flash-cache-size MIB     size of the file in FOLDER (256)\n"
     "  --ram-cache-threshold P    percent of the memory used, from which on clean data is removed (80)\n"
     "  --flash-cache-threshold P  the same of the file (80)\n"
-    "  --latency US, --bandwidth MB/S, --seek US\n"
-    "                             makes DIRECTORY slow: each access waits so long; all share so much; one that does\n"
-    "                             not go on where the last one ended costs the others so much, too (as it comes)\n"
+    "  --latency US, --bandwidth MB/S, --contention US\n"
+    "                             makes DIRECTORY slow: each access waits so long; all share so much; each that is\n"
+    "                             under way already costs another one so much (as it comes)\n"
     "  --report FILE              where run writes seconds and counters as JSON\n"
     "  --library FILE             the preload library (libburst.so beside this program)\n";
 
@@ -72,7 +72,7 @@ static struct {
     {"ram-cache-threshold", &settings.ram_cache_threshold, 1, 100},
     {"flash-cache-threshold", &settings.flash_cache_threshold, 1, 100},
     {"latency", &settings.latency, 0, 10000000},
-    {"seek", &settings.seek, 0, 10000000},
+    {"contention", &settings.contention, 0, 10000000},
     {"bandwidth", &settings.bandwidth, 0, 1000000},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY };
