@@ -1,7 +1,7 @@
 """Measures what tuning the burst buffer is worth, on this machine, with a service and an agent of its own.
 
-For each pattern: the exhaustive grid of study.yml, a study with its final check, and then the default, the best that the
-study has found and the best of the grid in turns.
+For each pattern: the exhaustive grid of study.yml, a study with its final check, and then the default, the best that
+the study has found and the best of the grid in turns.
 """
 
 import argparse

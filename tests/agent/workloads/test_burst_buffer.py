@@ -316,6 +316,28 @@ def test_an_application_that_closes_everything_keeps_its_connection(place: Place
     assert (place.target / "file").read_bytes() == b"one"
 
 
+EXHAUSTED = """
+import errno, os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
+file, others = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT), []
+try:
+    while True: others.append(os.open("/dev/null", os.O_RDONLY))
+except OSError: pass
+for left in range(3):
+    try: os.write(file, b"never")
+    except OSError as error: assert error.errno == errno.EMFILE
+    else: raise AssertionError
+    os.close(others.pop())
+os.close(others.pop())
+os.write(file, b"written")
+"""
+
+
+def test_without_a_descriptor_for_a_connection_the_error_says_so(place: Place) -> None:
+    place.python(EXHAUSTED)
+    assert (place.target / "file").read_bytes() == b"written"
+
+
 @pytest.mark.parametrize("pattern", ["write", "randrw"])
 def test_fio_finds_what_it_has_written(place: Place, pattern: str) -> None:
     fio = require_program("fio", "fio")
@@ -600,3 +622,119 @@ def test_checkpoint_refuses(built: Path, arguments: list[str], status: int, mess
     done = run([built / "checkpoint", *arguments])
     assert done.returncode == status
     assert message in done.stderr
+
+
+# --- the component
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workload with less to write and a grid of two points, so that its trials are short."""
+    workload = tmp_path_factory.mktemp("small") / "burst-buffer"
+    shutil.copytree(WORKLOAD, workload)
+    component = yaml.safe_load((workload / "component.yaml").read_text())
+    less = {"--size=50M": "--size=1M", "--bs=10M": "--bs=256k", "--io_size=1280k": "--io_size=16k"}
+    for application in component["applications"].values():
+        command = [less.get(item, item) for item in application["command"]]
+        if "-s" in command:
+            command[command.index("-s") + 1] = "2"
+        application["command"] = command
+    (workload / "component.yaml").write_text(yaml.safe_dump(component))
+    study = yaml.safe_load((workload / "study.yml").read_text())
+    for name, values in {"polling-threads": [2], "worker-threads": [10], "ram-destagers": [10]}.items():
+        study["parameters"][name]["values"] = values
+    study["parameters"]["flash-destagers"]["values"] = [2, 10]
+    (workload / "study.yml").write_text(yaml.safe_dump(study))
+    return workload
+
+
+def attempt(workload: Path, state: Path, application: str, *options: str) -> str:
+    """One trial; what `try` prints."""
+    where = ["--components", str(workload), "--state-dir", str(state), "--application", application]
+    return run_agent_command(["try", "burst-buffer", *where, *options]).stdout
+
+
+def metric(printed: str, name: str) -> float:
+    [value] = [line.split()[-1] for line in printed.splitlines() if line.startswith(f"metric {name} = ")]
+    return float(value)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent's folder that tests share, and so its build."""
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.mark.parametrize("application", ["sbb-1", "sbb-2", "checkpoint"])
+def test_trials(small: Path, state: Path, application: str) -> None:
+    require_program("fio", "fio")
+    printed = attempt(small, state, application, "--set", "flash-destagers=3", "--set", "ram-cache-threshold=50")
+    assert "outcome: completed" in printed
+    assert "'--flash-destagers=3'" in printed
+    assert metric(printed, "seconds") > 0
+    assert metric(printed, "drain_seconds") > 0
+    assert processes_of(state) == []
+
+
+def test_a_trial_on_slurm(small: Path, slurm: Slurm, tmp_path: Path) -> None:
+    printed = attempt(small, tmp_path, "checkpoint", "--runner", "slurm", "--set", "worker-threads=3")
+    assert "outcome: completed" in printed
+    assert metric(printed, "seconds") > 0
+
+
+def test_a_cache_that_the_memory_does_not_hold_is_infeasible(small: Path, tmp_path: Path) -> None:
+    """Also where the component's file allows it: machines differ."""
+    workload = tmp_path / "burst-buffer"
+    shutil.copytree(small, workload)
+    component = yaml.safe_load((workload / "component.yaml").read_text())
+    component["parameters"]["ram-cache-size"]["max"] = 1 << 40
+    (workload / "component.yaml").write_text(yaml.safe_dump(component))
+    printed = attempt(workload, tmp_path / "state", "checkpoint", "--set", f"ram-cache-size={1 << 39}")
+    assert "outcome: infeasible" in printed
+    assert f"--ram-cache-size is '{1 << 39}'; allowed: 16 to " in printed
+
+
+def test_the_study_searches_the_grid() -> None:
+    study = yaml.safe_load((WORKLOAD / "study.yml").read_text())
+    own = yaml.safe_load((WORKLOAD / "component.yaml").read_text())["parameters"]
+    assert list(study["parameters"]) == study["only"]
+    everything = Space.build(
+        [OrdinalParameter(name, tuple(one["values"])) for name, one in study["parameters"].items()]
+    ).enumerate(1000)
+    assert everything is not None
+    assert {name: own[name]["default"] for name in study["only"]} in everything
+
+
+# --- measure.py
+
+
+def measure(workload: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, workload / "measure.py", *arguments])
+
+
+@pytest.mark.timeout(200)
+def test_measuring(small: Path, tmp_path: Path) -> None:
+    asked = ["--patterns", "checkpoint", "--trials", "2", "--check", "8", "--rounds", "1", "--folder", tmp_path]
+    answer = measure(small, *asked)
+    assert answer.returncode == 0, answer.stderr
+    [header, _, row] = (tmp_path / "patterns.md").read_text().splitlines()
+    cells = dict(zip(header.split("|")[1:-1], row.split("|")[1:-1], strict=True))
+    assert cells[" pattern "] == " checkpoint "
+    assert all(cells[f" {name} "].endswith(" s ") for name in ("default", "best found", "best of the grid"))
+    assert len((tmp_path / "checkpoint-grid.csv").read_text().splitlines()) >= 3
+    assert processes_of(tmp_path / "agent") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--patterns", "sbb-1,sbb-9"], "--patterns is 'sbb-9'; allowed: sbb-1, sbb-2, checkpoint"),
+        (["--replicates", "0"], "--replicates is 0; allowed: 1 or more"),
+        (["--check", "7"], "--check is 7; allowed: 8 or more"),
+    ],
+)
+def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
+    answer = measure(WORKLOAD, *arguments, "--folder", tmp_path / "folder")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"error: {message}")
+    assert not (tmp_path / "folder").exists()

@@ -91,7 +91,7 @@ static void disconnect(void *given)
     mine = NULL;
 }
 
-/* Receives the shared memory. */
+/* Receives the shared memory. NULL with errno: EMFILE where there is no descriptor for it. */
 static struct area *receive_area(int socket)
 {
     char byte;
@@ -101,9 +101,11 @@ static struct area *receive_area(int socket)
     } control;
     struct iovec part = {&byte, 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    errno = ECONNRESET;
     if (syscall(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC) != 1)
         return NULL;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    errno = EMFILE;
     if (!header || header->cmsg_type != SCM_RIGHTS)
         return NULL;
     int file;
@@ -113,7 +115,7 @@ static struct area *receive_area(int socket)
     return area == MAP_FAILED ? NULL : area;
 }
 
-/* This thread's connection; NULL without a daemon. Signals are blocked. */
+/* This thread's connection; NULL with errno. Signals are blocked. */
 static struct connection *connect_to_daemon(void)
 {
     if (mine && !mine->lost)
@@ -129,22 +131,27 @@ static struct connection *connect_to_daemon(void)
     snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", folder); /* however long the path */
     int found = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool fine = found >= 0 && syscall(SYS_connect, found, &address, sizeof address) == 0;
+    int why = errno;
     syscall(SYS_close, folder);
+    errno = why;
     /* out of the way of applications that choose numbers themselves */
     int socket = fine ? (int)syscall(SYS_fcntl, found, F_DUPFD_CLOEXEC, OUR_DESCRIPTORS) : -1;
     if (socket >= 0)
         syscall(SYS_close, found);
     else
         socket = found;
+    errno = fine ? 0 : why;
     struct area *area = fine ? receive_area(socket) : NULL;
     struct connection *made = MAP_FAILED;
     if (area)
         made = (void *)syscall(SYS_mmap, NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) {
+        int error = errno;
         if (area)
             munmap(area, sizeof *area);
         if (socket >= 0)
             syscall(SYS_close, socket);
+        errno = error;
         return NULL;
     }
     *made = (struct connection){.socket = socket, .area = area};
@@ -203,6 +210,8 @@ static int64_t request(struct message *message, void *data, int descriptor)
         } else {
             connection->lost = true;
         }
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        result = -errno; /* nothing is wrong with the daemon */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
