@@ -4,6 +4,7 @@ daemons; sanitizers; bad input; trials of the component; measure.py."""
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
+from service.core.parameters import OrdinalParameter
+from service.core.space import Space
+from tests.agent.conftest import processes_of, run_agent_command
 from tests.factories.service import require_program, wait_for
+from tests.factories.slurm import Slurm
 
 WORKLOAD = Path(__file__).parents[3] / "agents" / "workloads" / "burst-buffer"
 SOURCES = WORKLOAD / "src"
@@ -323,12 +329,11 @@ file, others = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT), []
 try:
     while True: others.append(os.open("/dev/null", os.O_RDONLY))
 except OSError: pass
-for left in range(3):
+for left in range(2):
     try: os.write(file, b"never")
     except OSError as error: assert error.errno == errno.EMFILE
     else: raise AssertionError
     os.close(others.pop())
-os.close(others.pop())
 os.write(file, b"written")
 """
 
@@ -636,8 +641,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     less = {"--size=50M": "--size=1M", "--bs=10M": "--bs=256k", "--io_size=1280k": "--io_size=16k"}
     for application in component["applications"].values():
         command = [less.get(item, item) for item in application["command"]]
-        if "-s" in command:
-            command[command.index("-s") + 1] = "2"
+        for option, value in (("-s", "2"), ("-r", "2"), ("-c", "1")):
+            if option in command:
+                command[command.index(option) + 1] = value
         application["command"] = command
     (workload / "component.yaml").write_text(yaml.safe_dump(component))
     study = yaml.safe_load((workload / "study.yml").read_text())

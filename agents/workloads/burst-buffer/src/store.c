@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { FILES = 4096, FREE_DESCRIPTORS = 256 };
@@ -1092,6 +1093,12 @@ static void make_level(struct level *level, uint64_t mebibytes, uint64_t thresho
 static void make_files(int buffer)
 {
     size_t slots = cache.flash.room, bytes = JOURNAL_HEADER + slots * sizeof(struct record);
+    struct statvfs disk;
+    /* before it is tried, which would take everybody's room for a moment */
+    if (fstatvfs(buffer, &disk) == 0 && disk.f_bavail * disk.f_frsize < slots * BLOCK + bytes) {
+        errno = ENOSPC;
+        die("reserve --flash-cache-size, %zu MiB, in %s", slots * BLOCK >> 20, settings.buffer);
+    }
     flash = openat(buffer, "flash", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     int file = openat(buffer, "journal.new", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (flash < 0 || file < 0)
