@@ -355,10 +355,37 @@ def test_fio_finds_what_it_has_written(place: Place, pattern: str) -> None:
         "--verify=crc32c",
         "--ioengine=psync",
     ]
-    more = [f"--directory={place.target}", "--do_verify=1", "--verify_fatal=1", "--minimal", "--fallocate=none"]
+    more = [
+        f"--directory={place.target}",
+        "--do_verify=1",
+        "--verify_fatal=1",
+        "--verify_state_save=0",
+        "--minimal",
+        "--fallocate=none",
+    ]
     done = place.run(fio, *job, *more, options=SMALL)
     assert done.returncode == 0, done.stdout + done.stderr
     assert place.counted()["written_bytes"] >= 12 * MIB
+
+
+JOB = """
+set -e
+eval "$("$1/burst" start --latency 1000 --buffer "$2" "$3")"
+"$1/checkpoint" -n 3 -s 2 -c 1 -k "$3"
+"$1/exercise" "$3" 7
+"$1/burst" stop --buffer "$2"
+test "$(ls "$2")" = lock
+"$1/checkpoint" -n 3 -s 2 -c 1 -r 1 "$3"  # without a buffer, as before
+"""
+
+
+def test_a_batch_script_starts_and_stops_it(place: Place) -> None:
+    done = run(["bash", "-c", JOB, "bash", place.built, place.buffer, place.target])
+    assert done.returncode == 0, done.stderr
+    assert "are used without a buffer" in done.stderr
+    contents = {path.name: path.read_bytes() for path in place.target.glob("checkpoint.2.*")}
+    assert [len(content) for content in contents.values()] == [2 * MIB] * 3
+    assert len(set(contents.values())) == 3
 
 
 # --- what is killed
