@@ -1,0 +1,138 @@
+/* Brings to the directory what a killed daemon has left in its file level. */
+
+#define _GNU_SOURCE
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void boot_id(char into[40])
+{
+    memset(into, 0, 40);
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (file >= 0 && read(file, into, 36) < 0)
+        into[0] = 0;
+    if (file >= 0)
+        close(file);
+}
+
+static int by_file(const void *one, const void *other)
+{
+    const struct record *a = *(struct record *const *)one, *b = *(struct record *const *)other;
+    if (a->inode != b->inode)
+        return a->inode < b->inode ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* The pages of one block, each run of them at once. */
+static bool restore(const struct record *record, size_t slot, int flash, int file)
+{
+    static uint8_t content[BLOCK];
+    struct stat now;
+    uint64_t mask = atomic_load(&record->mask);
+    if (fstat(file, &now) != 0)
+        return false;
+    for (unsigned first = 0, end; first < PAGES; first = end + 1) {
+        for (end = first; end < PAGES && mask >> end & 1; end++)
+            ;
+        uint64_t begin = record->number * BLOCK + (uint64_t)first * PAGE, size = (uint64_t)now.st_size;
+        size_t bytes = (size_t)(end - first) * PAGE;
+        if (!bytes || begin >= size)
+            continue;
+        if (pread(flash, content, bytes, (off_t)(slot * BLOCK + first * PAGE)) != (ssize_t)bytes)
+            return false;
+        if (backend_write(file, content, bytes < size - begin ? bytes : size - begin, begin) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* All blocks of the files that are found; false where one could not be written. Files that are gone need none. */
+static bool restore_all(char *directory, struct record *records, struct record **found, size_t count, int flash)
+{
+    char *roots[] = {directory, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    bool fine = tree != NULL;
+    for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+        if (entry->fts_info != FTS_F)
+            continue;
+        struct record wanted = {.inode = entry->fts_statp->st_ino}, *key = &wanted;
+        size_t first = 0, end = count; /* the first record of this file */
+        while (first < end) {
+            size_t middle = (first + end) / 2;
+            if (by_file(&found[middle], &key) < 0)
+                first = middle + 1;
+            else
+                end = middle;
+        }
+        if (first == count || found[first]->inode != wanted.inode)
+            continue;
+        int file = open(entry->fts_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        bool written = file >= 0;
+        if (written && born(file) == found[first]->born) {
+            for (; first < count && found[first]->inode == wanted.inode; first++)
+                written &= restore(found[first], (size_t)(found[first] - records), flash, file);
+            written &= fsync(file) == 0;
+        }
+        if (!written)
+            fprintf(stderr, "burst: %s cannot be written: %s\n", entry->fts_path, strerror(errno));
+        fine &= written;
+        if (file >= 0)
+            close(file);
+    }
+    if (tree)
+        fts_close(tree);
+    return fine;
+}
+
+bool recover(int buffer)
+{
+    int file = openat(buffer, "journal", O_RDONLY | O_CLOEXEC), flash = openat(buffer, "flash", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return errno == ENOENT;
+    struct stat found;
+    if (fstat(file, &found) != 0 || found.st_size < JOURNAL_HEADER || flash < 0)
+        die("read the journal in %s", settings.buffer);
+    uint8_t *journal = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_SHARED, file, 0);
+    if (journal == MAP_FAILED)
+        die("map the journal");
+    close(file);
+    struct journal_header *header = (struct journal_header *)journal;
+    struct record *records = (struct record *)(journal + JOURNAL_HEADER);
+    char boot[40];
+    boot_id(boot);
+    bool fine = true;
+    if (strcmp(header->magic, JOURNAL_MAGIC) != 0 ||
+        header->records > ((size_t)found.st_size - JOURNAL_HEADER) / sizeof *records) {
+        errno = EINVAL;
+        die("read the journal in %s", settings.buffer);
+    } else if (strncmp(header->boot, boot, sizeof boot) != 0) {
+        /* pages of the journal and of the file level may have reached the disk in any order */
+        fprintf(stderr, "burst: the machine was started anew; what %s held that was not synced is lost\n", settings.buffer);
+    } else {
+        struct record **used = malloc((header->records + 1) * sizeof *used);
+        size_t count = 0;
+        if (!used)
+            die("get memory");
+        for (size_t i = 0; i < header->records; i++)
+            if (atomic_load(&records[i].mask))
+                used[count++] = &records[i];
+        qsort(used, count, sizeof(struct record *), by_file);
+        fine = restore_all(header->directory, records, used, count, flash);
+        free(used);
+    }
+    munmap(journal, (size_t)found.st_size);
+    close(flash);
+    if (fine) {
+        unlinkat(buffer, "socket", 0);
+        unlinkat(buffer, "journal", 0);
+        unlinkat(buffer, "flash", 0);
+    }
+    return fine;
+}
