@@ -201,8 +201,8 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         number = self._open.get(trial_id)
         metrics = self._metrics(result)
         step = result.get(TRAINING_ITERATION)
-        known = number is None or trial_id in self._ended or step is None or step <= self._steps.get(trial_id, -1)
-        if not known and metrics is not None:
+        known = trial_id in self._ended or step is None or step <= self._steps.get(trial_id, -1)
+        if number is not None and step is not None and metrics is not None and not known:
             self._report(trial_id, number, int(step), metrics, result.get(TIME_TOTAL_S))
         return self._ended.get(trial_id) is TrialState.PRUNED
 

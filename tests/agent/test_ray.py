@@ -344,7 +344,11 @@ class Far:
     """A running `Board`."""
 
     def __init__(self) -> None:
-        self.board = type("OneBoard", (Board,), {"jobs": {}, "calls": [], "failures": []})
+        class OneBoard(Board):
+            pass
+
+        self.board = OneBoard
+        OneBoard.jobs, OneBoard.calls, OneBoard.failures = {}, [], []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.board)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

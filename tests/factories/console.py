@@ -61,7 +61,8 @@ def seconds(params: dict[str, Any]) -> float:
     threads = 4.0 / params["threads"] + 0.02 * params["threads"]
     block = 0.15 * abs(math.log2(params["block_kb"]) - 7)
     mode = {"sync": 0.5, "async": 0.2, "direct": 0.35}[params["mode"]]
-    return threads + block + mode + 0.3 * abs(math.log10(params["alpha"]) + 0.3) - 0.1 * params["huge_pages"]
+    tuned: float = threads + block + mode + 0.3 * abs(math.log10(params["alpha"]) + 0.3) - 0.1 * params["huge_pages"]
+    return tuned
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) ->
     assert stopped
     assert {trial.state for trial in stopped} == {"PRUNED"}
     assert {len(trial.measurements) for trial in stopped} == {3}
-    assert all(trial.metrics["loss"] == trial.params["x"] + 1 / 3 for trial in stopped)
+    assert all(trial.metrics["loss"] == float(trial.params["x"]) + 1 / 3 for trial in stopped)
     # ended in the study, and so in Ray
     assert (trials[2.0].state, trials[2.0].reason) == ("PRUNED", "by a user")
     assert [one["training_iteration"] for one in results if one["config"]["x"] == 2.0] == [2]
