@@ -1,7 +1,7 @@
 /* Random calls by threads and processes, each compared with what it must give.
  *
- * exercise FOLDER SEED: threads share one file, each in stripes of its own; some have a file of their own that they
- * cut; all append lines to a log. Then a child looks at all of it. */
+ * exercise FOLDER SEED: threads share one file, each in stripes of its own; each has a file of its own that it cuts; all
+ * append lines to two logs, of which one is mapped meanwhile. Then a child looks at all of it. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -27,7 +28,7 @@ enum { THREADS = 4, STRIPE = 10000, STRIPES = 60, SIZE = STRIPE * STRIPES * THRE
 static const char *folder;
 static unsigned seed;
 static uint8_t *expected; /* of the shared file */
-static int shared_file, log_file;
+static int shared_file, logs[2];
 
 static char *path_of(const char *name, int number, char *path)
 {
@@ -91,7 +92,13 @@ static void *be_thread(void *argument)
         CHECK(fstat(file, &now) == 0 && now.st_size == size);
         if (round % 8 == 0) {
             sprintf(line, "%*d %*d\n", LINE / 2 - 1, me, LINE / 2 - 1, round);
-            CHECK(write(log_file, line, LINE) == LINE);
+            for (int i = 0; i < 2; i++)
+                CHECK(write(logs[i], line, LINE) == LINE);
+        }
+        if (me == 1 && round == ROUNDS / 2) {
+            void *view = mmap(NULL, LINE, PROT_READ, MAP_SHARED, logs[1], 0);
+            CHECK(view != MAP_FAILED && ((char *)view)[LINE - 1] == '\n');
+            munmap(view, LINE);
         }
     }
     CHECK(pread(file, found, OWN, 0) == size);
@@ -102,13 +109,11 @@ static void *be_thread(void *argument)
     return NULL;
 }
 
-static void look(int copy)
+/* Whether a log has every line of each thread, in their order. */
+static void look_at_log(int number)
 {
     char path[4096], line[LINE + 1] = "";
-    uint8_t *found = malloc(SIZE);
-    int log = open(path_of("log", 0, path), O_RDONLY), last[THREADS], me, round, lines = 0;
-    CHECK(found && pread(copy, found, SIZE, 0) == SIZE);
-    CHECK(memcmp(found, expected, SIZE) == 0);
+    int log = open(path_of("log", number, path), O_RDONLY), last[THREADS], me, round, lines = 0;
     memset(last, -1, sizeof last);
     for (; read(log, line, LINE) == LINE; lines++) {
         CHECK(sscanf(line, "%d %d", &me, &round) == 2 && line[LINE - 1] == '\n');
@@ -117,7 +122,16 @@ static void look(int copy)
     }
     CHECK(lines == THREADS * ROUNDS / 8);
     close(log);
+}
+
+static void look(int copy)
+{
+    uint8_t *found = malloc(SIZE);
+    CHECK(found && pread(copy, found, SIZE, 0) == SIZE);
+    CHECK(memcmp(found, expected, SIZE) == 0);
     free(found);
+    look_at_log(0);
+    look_at_log(1);
 }
 
 int main(int count, char **given)
@@ -130,7 +144,8 @@ int main(int count, char **given)
     CHECK((expected = calloc(1, SIZE)));
     shared_file = open(path_of("shared", 0, path), O_RDWR | O_CREAT | O_TRUNC, 0644);
     CHECK(ftruncate(shared_file, SIZE) == 0);
-    log_file = open(path_of("log", 0, path), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+    for (int i = 0; i < 2; i++)
+        CHECK((logs[i] = open(path_of("log", i, path), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0644)) >= 0);
     for (intptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, be_thread, (void *)i) == 0);
     for (int i = 0; i < THREADS; i++)
