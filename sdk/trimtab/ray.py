@@ -192,7 +192,13 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
 
     def restore(self, checkpoint_path: str) -> None:
         """Goes on as the search that wrote the file. Raises OSError, or ValueError where the file is none of ours."""
-        self._load(json.loads(Path(checkpoint_path).read_text(encoding="utf-8")))
+        path = Path(checkpoint_path)
+        self._load(json.loads(path.read_text(encoding="utf-8")))
+        # A crash may come between the writing of Ray's own state and of this one. An open trial that Ray does not know
+        # nobody would run: without its name it comes back with the next ask.
+        if states := sorted(path.parent.glob("experiment_state-*.json")):
+            known = states[-1].read_text(encoding="utf-8")
+            self._open = {trial_id: number for trial_id, number in self._open.items() if trial_id in known}
 
     # --- for the scheduler
 

@@ -208,6 +208,19 @@ def test_a_search_goes_on_from_any_of_its_states(search: Any, tmp_path: Path) ->
     assert [dict(one.metrics) for one in study.trial(1).measurements] == [{"loss": 2.0}, {"loss": 1.0}]
 
 
+def test_a_trial_that_ray_had_not_written_down_comes_back(search: Any, tmp_path: Path) -> None:
+    from trimtab.ray import TrimtabSearch
+
+    known, unknown = search.suggest("known"), search.suggest("unknown")
+    search.save(str(tmp_path / "state"))
+    (tmp_path / "experiment_state-2026-01-01.json").write_text('{"trials": []}')
+    (tmp_path / "experiment_state-2026-01-02.json").write_text('{"trials": ["known"]}')
+    again = TrimtabSearch(search.study)
+    again.restore(str(tmp_path / "state"))
+    assert again.suggest("new name") == unknown
+    assert again.suggest("other") not in (known, unknown)
+
+
 def test_an_error_that_ray_runs_again_counts_once_it_works(search: Any, tmp_path: Path) -> None:
     from trimtab.ray import TrimtabSearch
 
