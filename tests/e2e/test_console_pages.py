@@ -235,6 +235,28 @@ def test_a_token_is_shown_once_and_what_it_may_not_do_has_no_button(
     expect(line).to_be_hidden(timeout=PATIENCE)
 
 
+def test_an_administrator_sees_quota_audit_and_tenants(page: Page) -> None:
+    page.goto("/administration?section=audit")
+    entries = page.locator("tbody").get_by_role("row")
+    expect(entries.nth(10)).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("What", exact=True).fill("study.update_state")
+    expect(entries).to_have_count(1, timeout=PATIENCE)
+    expect(entries.first).to_contain_text("study/out-of-disk")
+    page.get_by_role("radio", name="Quota").click()
+    expect(page.get_by_text("Stored trials")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("radio", name="Members").click()
+    expect(page.get_by_text("Nobody has been seen yet")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("radio", name="Tenants").click()
+    page.get_by_label("Short name of a new tenant").fill("no spaces")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("slug is 'no spaces'")).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("Short name of a new tenant").fill("acme")
+    page.get_by_role("button", name="Add").click()
+    line = page.get_by_role("row").filter(has_text="acme")
+    line.get_by_role("button", name="Disable acme").click()
+    expect(line).to_contain_text("disabled", timeout=PATIENCE)
+
+
 def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     page.keyboard.press("Control+k")
     find = page.get_by_placeholder("Study, page, command")

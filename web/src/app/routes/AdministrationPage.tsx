@@ -13,7 +13,7 @@ import styles from "./pages.module.css";
 
 const SECTIONS: readonly { value: Section; text: string; needs: string }[] = [
   { value: "tokens", text: "API tokens", needs: "token.own" },
-  { value: "members", text: "Members", needs: "access.revoke" },
+  { value: "members", text: "Members", needs: "member.read" },
   { value: "quota", text: "Quota", needs: "quota.read" },
   { value: "audit", text: "Audit trail", needs: "audit.read" },
   { value: "tenants", text: "Tenants", needs: "tenant.manage" },
@@ -56,7 +56,7 @@ export function AdministrationPage() {
         </Card>
       )}
       {sections.length < 2 ? null : <Segments label="Section" value={shown} onChange={(next) => void navigate({ search: { section: next }, replace: true })} options={sections} />}
-      {shown === "members" ? <Members /> : null}
+      {shown === "members" ? <Members mayPutOut={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
       {shown === "audit" ? <Audit /> : null}
       {shown === "tenants" ? <Tenants /> : null}

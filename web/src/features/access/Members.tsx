@@ -9,7 +9,7 @@ import { Ago } from "@/components/Time";
 import { membersQuery, usePutOut } from "./api";
 
 /** The tenant's members, as the identity provider told of them: it alone makes members and gives roles. */
-export function Members() {
+export function Members({ mayPutOut }: { mayPutOut: boolean }) {
   const { data, error, refetch } = useQuery(membersQuery);
   return (
     <Card title="Members" flush>
@@ -38,9 +38,7 @@ export function Members() {
                 <td data-label="As of">
                   <Ago at={as_of} />
                 </td>
-                <td className={table.number}>
-                  <PutOut subject={subject} name={name} />
-                </td>
+                <td className={table.number}>{mayPutOut ? <PutOut subject={subject} name={name} /> : null}</td>
               </tr>
             ))}
           </tbody>
