@@ -176,7 +176,9 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     assert study["tags"] == ["made"]
     assert study["spec"]["space"]["parameters"] == [{"name": "n", "type": "int", "min": 0, "max": 3, "default": 3}]
     expect(page.get_by_text("completed").first).to_be_visible(timeout=PATIENCE)
-    page.goto(f"/new?clone={name}")
+    page.goto(f"/studies?q={name}")
+    page.get_by_label(f"Choose {name}").check()
+    page.get_by_role("link", name="New one like it").click()
     expect(file).to_have_value(re.compile("name: made-"), timeout=PATIENCE)
     expect(file).to_have_value(re.compile("algorithm: grid"))
 
