@@ -31,6 +31,10 @@ PAGES = {
     "component": "/components/bowl",
     "agents": "/agents",
     "administration": "/administration",
+    "members": "/administration?section=members",
+    "quota": "/administration?section=quota",
+    "audit": "/administration?section=audit",
+    "tenants": "/administration?section=tenants",
 }
 STEPS = ("Parameters", "Objectives", "Method", "Budget", "Review")
 SIZES = {"wide": (1600, 1000), "narrow": (360, 740)}

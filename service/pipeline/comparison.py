@@ -69,7 +69,7 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
         completed = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
         steps: list[tuple[int, float]] = []
         count, last = 0, 0
-        for number, metrics in completed.order_by("number").values_list("number", "metrics").iterator(5000):
+        for number, metrics in completed.order_by("number").values_list("number", "metrics"):
             assert metrics is not None
             value = metrics.get(chosen.metric, math.nan)
             if not math.isfinite(value) or not spec.problem.acceptable(metrics):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import asdict
 from typing import Any
 
 from django.db.models.functions import Now
@@ -71,7 +70,8 @@ def _objectives(study: Study, analysis: Analysis) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for index, progress in enumerate(analysis.objectives):
         gain = (_expected_gain(study, analysis, progress) if index == 0 else None) or (progress.gain, None, None)
-        found.append({**asdict(progress), **dict(zip(("gain", "low", "high"), gain, strict=True))})
+        told = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best")}
+        found.append({**told, **dict(zip(("gain", "low", "high"), gain, strict=True))})
     return found
 
 

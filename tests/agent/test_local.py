@@ -249,6 +249,21 @@ def test_the_agent_keeps_off_its_trials_cpus(two: list[int], agent: AgentProcess
         assert os.sched_getaffinity(agent.process.pid) == {two[1]}
 
 
+def test_a_dry_run_tells_the_command_and_runs_nothing(agent: AgentProcess, tmp_path: Path) -> None:
+    mark = tmp_path / "was-run"
+    component = "name: marks\nparameters: {n: {type: int, min: 1, max: 8, default: 2, flag: '-n{value}'}}\n"
+    component += f"env: {{LEVEL: high}}\napplications: {{main: {{command: [touch, {mark}, --]}}}}\n"
+    component += "metrics: {t: {type: wall_time}}\n"
+    (agent.components / "marks.yaml").write_text(component)
+    done = run_agent_command(["try", "marks", "--components", str(agent.components), "--dry-run", "--set", "n=4"])
+    assert done.returncode == 0, done.stderr
+    assert f"command: {['touch', str(mark), '--', '-n4']}" in done.stdout
+    assert "env: LEVEL=high" in done.stdout
+    assert not mark.exists()
+    done = run_agent_command(["try", "marks", "--components", str(agent.components), "--dry-run", "--set", "n=9"])
+    assert done.returncode != 0
+
+
 def test_options_that_mean_nothing(agent: AgentProcess) -> None:
     many = str(2 * len(os.sched_getaffinity(0)))
     for options, words in (

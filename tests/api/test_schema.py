@@ -20,7 +20,6 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
             "/studies/{name}/trials/{number}/measurements", "/operations/{operation_id}", "/agents",
             "/agents/{agent_id}", "/agents/{agent_id}/credentials", "/audit", "/audit/export", "/quota",
             "/tenant/export", "/tenants", "/tenants/{slug}",
-            "/agents/{agent_id}", "/agents/{agent_id}/credentials",
             "/study-facets", "/comparison", "/methods", "/plans", "/components", "/components/{name}",
         )
     } == set(paths)  # fmt: skip

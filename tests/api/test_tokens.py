@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from service.identity import memberships
+from service.identity.oidc import Identity, Proof
+from service.identity.principals import administrator
+from service.tenancy import tenants
+from service.tenancy.principal import Role
 from tests.api.conftest import Api
 
 
@@ -62,3 +67,18 @@ def test_revocations_name_one(api: Api) -> None:
 
 def test_anybody_may_ask_how_to_sign_in(db: None) -> None:
     assert Api("wrong").ok("GET", "/sign-in") == {"token": True, "provider": None}
+
+
+def test_members_are_those_that_the_identity_provider_told_of_last(api: Api) -> None:
+    assert api.ok("GET", "/members") == {"members": []}
+    tenant = tenants.slug_of(administrator().tenant_id)
+    told: Sequence[tuple[str, str, dict[str, Role]]] = (
+        ("s1", "vera", {tenant: Role.VIEWER}),
+        ("s2", "mel", {tenant: Role.MEMBER}),
+        ("s2", "mel", {}),
+    )
+    for time, (subject, name, roles) in enumerate(told, 1):
+        proof = Proof(f"{subject}-{tenant}", name, "", time, time + 60)
+        memberships.note(Identity(proof, roles, operator=False))
+    members = api.ok("GET", "/members")["members"]
+    assert [(member["name"], member["role"]) for member in members] == [("vera", "viewer")]

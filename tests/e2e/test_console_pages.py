@@ -164,11 +164,11 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     )
     step(page, "Review")
     expect(page.get_by_text("It still needs a name")).to_be_visible(timeout=PATIENCE)
-    page.get_by_label("Name", exact=True).fill("no spaces")
+    page.get_by_role("textbox", name="Name").fill("no spaces")
     expect(page.get_by_text("trimtab-agent try bowl --dry-run").first).to_be_visible(timeout=PATIENCE)
     page.get_by_role("button", name="Start the study").click()
     expect(page.get_by_text("name is 'no spaces'").first).to_be_visible(timeout=PATIENCE)
-    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("textbox", name="Name").fill(name)
     page.get_by_label("Tags").fill("made")
     page.get_by_role("button", name="Start the study").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
@@ -176,7 +176,9 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     assert study["tags"] == ["made"]
     assert study["spec"]["space"]["parameters"] == [{"name": "n", "type": "int", "min": 0, "max": 3, "default": 3}]
     expect(page.get_by_text("completed").first).to_be_visible(timeout=PATIENCE)
-    page.goto(f"/new?clone={name}")
+    page.goto(f"/studies?q={name}")
+    page.get_by_label(f"Choose {name}").check()
+    page.get_by_role("link", name="New one like it").click()
     expect(file).to_have_value(re.compile("name: made-"), timeout=PATIENCE)
     expect(file).to_have_value(re.compile("algorithm: grid"))
 
@@ -233,6 +235,28 @@ def test_a_token_is_shown_once_and_what_it_may_not_do_has_no_button(
     line.get_by_role("button", name="Revoke dashboard").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(line).to_be_hidden(timeout=PATIENCE)
+
+
+def test_an_administrator_sees_quota_audit_and_tenants(page: Page) -> None:
+    page.goto("/administration?section=audit")
+    entries = page.locator("tbody").get_by_role("row")
+    expect(entries.nth(10)).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("What", exact=True).fill("study.update_state")
+    expect(entries).to_have_count(1, timeout=PATIENCE)
+    expect(entries.first).to_contain_text("study/out-of-disk")
+    page.get_by_role("radio", name="Quota").click()
+    expect(page.get_by_text("Stored trials")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("radio", name="Members").click()
+    expect(page.get_by_text("Nobody has been seen yet")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("radio", name="Tenants").click()
+    page.get_by_label("Short name of a new tenant").fill("no spaces")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("slug is 'no spaces'")).to_be_visible(timeout=PATIENCE)
+    page.get_by_label("Short name of a new tenant").fill("acme")
+    page.get_by_role("button", name="Add").click()
+    line = page.get_by_role("row").filter(has_text="acme")
+    line.get_by_role("button", name="Disable acme").click()
+    expect(line).to_contain_text("disabled", timeout=PATIENCE)
 
 
 def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:

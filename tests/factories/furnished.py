@@ -16,7 +16,7 @@ from service.fleet import agents, leases
 from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
-from service.pipeline import report, studies, suggest
+from service.pipeline import report, studies, suggest, summaries
 from service.pipeline.models import DesignerState
 from service.pipeline.quotas import meter
 from service.studies import selectors
@@ -75,6 +75,7 @@ def furnish() -> Furnished:
     revocations.revoke_person(principal, "victim-person")
     access.add(principal, LoginCode(digest=digest, actor=SECRET, expires_at=Now()))
     access.add(principal, DesignerState(study=selectors.get_study(principal, STUDY), state={"secret": SECRET}))
+    summaries.summarise(principal, selectors.get_study(principal, STUDY).pk)
     meter.add_worker_seconds(principal, 1.0)
     return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk))
 

@@ -53,6 +53,7 @@ OWN = {
     *("CreateStudy", "ListStudies", "ListAgents", "Register"),
     *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
     "ListAuditEntries",
+    *("getStudyFacets", "listMethods", "planStudy", "listComponents"),
 }
 # Nobody has to sign in before signing in.
 OPEN = {"getSignIn", "signIn", "signOut", "GetSignIn"}
@@ -152,7 +153,10 @@ BODIES: dict[str, Any] = {
     "createApiToken": {"name": "strange", "scopes": ["read"], "study": STUDY},
     "createEnrolment": {"minutes": 5},
     "revokeAccess": {"person": "tester"},
+    "updateAgent": {"draining": True},
+    "planStudy": {"spec": make_spec()},
 }
+QUERIES = {"compareStudies": f"?study={STUDY}"}
 
 
 def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
@@ -171,7 +175,7 @@ def routes(victim: Furnished) -> Iterator[tuple[str, str, str, Any]]:
             name = operation["operationId"]
             body = BODIES.get(name)
             assert (body is not None) == ("requestBody" in operation), f"{name} needs a body in BODIES"
-            yield name, method.upper(), path.format_map(values), body
+            yield name, method.upper(), path.format_map(values) + QUERIES.get(name, ""), body
 
 
 def rest(victim: Furnished, fingerprint: Callable[..., str], caller: Callable[[], Client]) -> Trial:

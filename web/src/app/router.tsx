@@ -120,9 +120,15 @@ export const componentRoute = createRoute({
   component: lazyRouteComponent(() => import("./routes/ComponentPage"), "ComponentPage"),
 });
 
-const administration = createRoute({
+export type Section = "tokens" | "members" | "quota" | "audit" | "tenants";
+const SECTIONS: readonly Section[] = ["tokens", "members", "quota", "audit", "tenants"];
+
+export const administrationRoute = createRoute({
   getParentRoute: () => signedIn,
   path: "/administration",
+  validateSearch: (search: Record<string, unknown>): { section?: Section | undefined } => ({
+    section: SECTIONS.find((one) => one === search.section),
+  }),
   component: lazyRouteComponent(() => import("./routes/AdministrationPage"), "AdministrationPage"),
 });
 
@@ -133,7 +139,7 @@ const agents = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studiesRoute, studyRoute, compareRoute, newStudyRoute, components, componentRoute, agents, administration])]),
+  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studiesRoute, studyRoute, compareRoute, newStudyRoute, components, componentRoute, agents, administrationRoute])]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatAgo, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, unitOf } from "./format";
+import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, unitOf } from "./format";
 
 describe("formatNumber", () => {
   it.each([
@@ -14,6 +14,12 @@ describe("formatNumber", () => {
     [100, "100"],
   ])("%d is %s", (value, text) => {
     expect(formatNumber(value)).toBe(text);
+  });
+});
+
+describe("formatBytes", () => {
+  it("counts in powers of 1024", () => {
+    expect([formatBytes(0), formatBytes(1536), formatBytes(5 * 2 ** 30)]).toEqual(["0\u202fB", "1.5\u202fKiB", "5\u202fGiB"]);
   });
 });
 

@@ -45,6 +45,18 @@ export function formatMetric(value: number, unit = "", digits = 4): string {
   return `${formatNumber(value / scale, digits)}${THIN}${symbol}`;
 }
 
+const LARGER: [number, string][] = [
+  [2 ** 30, "GiB"],
+  [2 ** 20, "MiB"],
+  [2 ** 10, "KiB"],
+];
+
+/** A number of bytes: "1.5 MiB". */
+export function formatBytes(bytes: number): string {
+  const [scale, symbol] = LARGER.find(([scale]) => bytes >= scale) ?? [1, "B"];
+  return `${formatNumber(bytes / scale, 3)}${THIN}${symbol}`;
+}
+
 /** A parameter's value as a person writes it. */
 export function formatValue(value: Scalar | undefined): string {
   if (value === undefined) return "—";

@@ -118,9 +118,17 @@ class StudySerializer(serializers.Serializer[Any]):
         return "" if study.final_check is None else str(study.final_check["reason"])
 
 
-class SummarisedObjectiveSerializer(ObjectiveProgressSerializer):
+class SummarisedObjectiveSerializer(serializers.Serializer[Any]):
     """How far an objective has come, as of a few seconds ago."""
 
+    metric = serializers.CharField()
+    goal = serializers.ChoiceField(["minimize", "maximize"])
+    unit = serializers.CharField()
+    default = serializers.FloatField(allow_null=True, help_text="Of the default configuration; null until measured.")
+    best = serializers.FloatField(allow_null=True, help_text="Of the best configuration (of the Pareto set).")
+    gain = serializers.FloatField(
+        allow_null=True, help_text="0.25: a quarter better than the default; as expected, where that is known."
+    )
     low = serializers.FloatField(allow_null=True, help_text="The gain lies between low and high with 95 %.")
     high = serializers.FloatField(allow_null=True, help_text="Null where nothing is known of the noise.")
 

@@ -134,6 +134,11 @@ export function StudiesPage() {
           ) : (
             <span className={styles.soft}>{chosen.size === 1 ? "Choose another to compare." : `At most ${MOST_COMPARED} are compared.`}</span>
           )}
+          {chosen.size === 1 && may("study.create") ? (
+            <Link to="/new" search={{ clone: [...chosen.keys()][0] }}>
+              New one like it
+            </Link>
+          ) : null}
           {may("study.update") ? <TagStudies studies={[...chosen.values()]} onDone={() => setChosen(new Map())} /> : null}
           <Button small kind="quiet" onClick={() => setChosen(new Map())}>
             Clear
