@@ -13,7 +13,7 @@ function layer(files, forbidden, message) {
   };
 }
 
-const features = ["session", "studies", "trials", "fleet", "components", "planning", "access"];
+const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis"];
 
 export default tseslint.config(
   { ignores: ["dist", "node_modules", "src/lib/api/_gen", "public"] },

@@ -13,9 +13,10 @@ from rest_framework.response import Response
 
 from service.api.authentication import Authentication
 from service.api.errors import CONTENT_TYPE
-from service.api.v1.events import ACTION as EVENTS_ACTION
+from service.api.streaming import ACTION as EVENTS_ACTION
 from service.api.v1.serializers.problems import FaultSerializer
 from service.api.v1.serializers.studies import StudyEventSerializer
+from service.api.v1.serializers.trials import LogEventSerializer
 from service.api.views import View
 from service.identity import sessions
 
@@ -23,6 +24,7 @@ Direction: TypeAlias = Literal["request", "response"]
 Endpoint: TypeAlias = tuple[str, str, str, Callable[..., Any]]
 
 EVENTS_PATH = "/api/v1/studies/{name}/events"
+LOG_EVENTS_PATH = "/api/v1/studies/{name}/trials/{number}/events"
 
 
 class Schema(AutoSchema):
@@ -45,6 +47,7 @@ class _Events(View):
         parameters=[
             OpenApiParameter("name", str, OpenApiParameter.PATH),
             OpenApiParameter("after_revision", int, description="Only what changed since."),
+            OpenApiParameter("most", int, description="From the start: of more trials than this only a sample."),
             OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="The same, and goes first."),
         ],
         responses={(200, "text/event-stream"): StudyEventSerializer},
@@ -54,9 +57,31 @@ class _Events(View):
         raise NotImplementedError
 
 
+class _LogEvents(View):
+    """Stands in the schema for the stream of what a trial prints."""
+
+    actions = {"GET": EVENTS_ACTION}
+
+    @extend_schema(
+        operation_id="watchTrialLog",
+        parameters=[
+            OpenApiParameter("name", str, OpenApiParameter.PATH),
+            OpenApiParameter("number", int, OpenApiParameter.PATH),
+        ],
+        responses={(200, "text/event-stream"): LogEventSerializer},
+    )
+    def get(self, request: Request, name: str, number: int) -> Response:
+        """What a trial prints as server-sent events: `log` with this data, and `end` when the trial has ended."""
+        raise NotImplementedError
+
+
 def add_events(endpoints: list[Endpoint]) -> list[Endpoint]:
     """drf-spectacular's hook for paths that it does not find by itself."""
-    return [*endpoints, (EVENTS_PATH, EVENTS_PATH, "GET", _Events.as_view())]
+    return [
+        *endpoints,
+        (EVENTS_PATH, EVENTS_PATH, "GET", _Events.as_view()),
+        (LOG_EVENTS_PATH, LOG_EVENTS_PATH, "GET", _LogEvents.as_view()),
+    ]
 
 
 class AuthenticationScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

@@ -88,6 +88,19 @@ class Encoding:
         rows = np.atleast_2d(np.asarray(numbers, dtype=np.float64))
         return self._configurations([scale.spread(rows[:, place]) for place, scale in enumerate(self._scales)])
 
+    def levels(self, place: int, most: int) -> tuple[list[Scalar], FloatArray]:
+        """Up to `most` values of the parameter at this place, evenly spread on its scale, and their codes, ascending.
+
+        All of its values, where there are no more than that.
+        """
+        parameter, scale = self.space.parameters[place], self._scales[place]
+        size = parameter.size()
+        if size is not None and size <= most:
+            values = [parameter.value_at(rank) for rank in range(size)]
+        else:
+            values = list(dict.fromkeys(scale.decode(np.linspace(0.0, 1.0, most))))
+        return values, scale.encode(values)
+
     def _configurations(self, columns: Sequence[Sequence[Scalar]]) -> list[Configuration]:
         names = self.space.names()
         return [self.space.prune(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]

@@ -365,6 +365,7 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
             stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
         stored.size += len(new)
         access.put(principal, stored)
+        actions.ring_log(principal, lease.trial_id)
     return stored.size
 
 

@@ -8,6 +8,7 @@ from service.core.errors import NotFound
 from service.core.lifecycle import LeaseState
 from service.fleet import agents
 from service.fleet.models import Agent, Lease
+from service.studies.models import Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
@@ -23,6 +24,12 @@ def get_agent(principal: Principal, agent_id: str) -> Agent:
     if found is None:
         raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.")
     return _judge(principal, [found])[0]
+
+
+def leases_of(principal: Principal, trial: Trial) -> list[Lease]:
+    """A trial's runs on agents, the first one first."""
+    held = access.rows(Lease, principal).filter(trial_id=trial.pk)
+    return list(held.select_related("agent").order_by("granted_at"))
 
 
 def _judge(principal: Principal, found: Sequence[Agent]) -> list[Agent]:

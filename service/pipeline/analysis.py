@@ -7,20 +7,23 @@ completed trial never changes.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
+from time import monotonic
 
 from service.core import estimates
 from service.core.estimates import Estimate
-from service.core.lifecycle import TrialState
-from service.core.problem import Goal, Objective
+from service.core.lifecycle import StudyState, TrialState
+from service.core.problem import Goal, Objective, Problem
 from service.core.space import Configuration
 from service.core.trial import Trial as MeasuredTrial
 from service.pipeline.method import method_of, runs_in_request
 from service.pipeline.models import DesignerState
+from service.policies.noise import gain_interval, replicate_deviation
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
@@ -30,6 +33,8 @@ from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
 
 _REMEMBERED = 200
+# What takes more seconds than this is done again only after so many times as long.
+_SLOW, _REST = 0.5, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,9 @@ class Measured:
 class ObjectiveProgress:
     """How far an objective has come.
 
-    `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal.
+    `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. `gain_low` to
+    `gain_high` holds it with 95 %, by the rank test of the default's measurements and the best's; None for too few of
+    either. `noise`: the standard deviation of one measurement, freak runs aside; None where nothing was measured twice.
     """
 
     metric: str
@@ -54,6 +61,9 @@ class ObjectiveProgress:
     default: float | None
     best: float | None
     gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    noise: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,7 @@ class Analysis:
     """A study's results as of a revision. `best` is one configuration, or the Pareto set.
 
     `recommendation`: what is expected of the best, without the noise of single runs; None with several objectives.
+    `configurations`: how many different ones were measured; `space_size`: of how many, None for a continuum.
     """
 
     revision: int
@@ -69,6 +80,8 @@ class Analysis:
     best: Sequence[Measured]
     objectives: Sequence[ObjectiveProgress]
     recommendation: Recommendation | None
+    configurations: int
+    space_size: int | None
 
 
 @dataclass(slots=True)
@@ -81,6 +94,9 @@ class _Memory:
     completed: dict[str, list[MeasuredTrial]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
     analysis: Analysis | None = None
+    # How many seconds it took, and when that was, by this process's clock.
+    took: float = 0.0
+    ended: float = 0.0
 
 
 # Creation time beside the key: a database that was emptied gives its keys again.
@@ -89,13 +105,24 @@ _guard = Lock()
 
 
 def analyse(principal: Principal, study: Study) -> Analysis:
-    """The results of a study as of its revision, or of a later one that somebody else has asked for."""
+    """The results of a study as of its revision, or of a later one that somebody else has asked for.
+
+    Of a long study that goes on, and whose results take a while to sum up, they may be those of a little earlier.
+    """
     memory = _memory_of(study)
     with memory.lock:
-        if memory.analysis is None or memory.revision < study.revision:
+        if memory.analysis is None or (memory.revision < study.revision and not _may_wait(study, memory)):
+            began = monotonic()
             _read_on(principal, study, memory)
             memory.analysis = _summarise(study, memory, _stored(principal, study))
+            memory.took, memory.ended = monotonic() - began, monotonic()
         return memory.analysis
+
+
+def _may_wait(study: Study, memory: _Memory) -> bool:
+    """Whether summing up again now would keep the process from other work."""
+    goes_on = study.state == StudyState.ACTIVE
+    return goes_on and memory.took > _SLOW and monotonic() - memory.ended < _REST * memory.took
 
 
 def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[Trial]:
@@ -154,8 +181,10 @@ def _summarise(study: Study, memory: _Memory, stored: Recommendation | None) -> 
         default_params=default_params,
         default=before,
         best=best,
-        objectives=[_progress(objective, before, best) for objective in problem.objectives],
+        objectives=[_progress(study, objective, memory, before, best) for objective in problem.objectives],
         recommendation=recommended,
+        configurations=len(memory.estimates),
+        space_size=_space_size(problem),
     )
 
 
@@ -166,15 +195,56 @@ def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
     return tuner.recommend(costly=False)
 
 
-def _progress(objective: Objective, default: Measured | None, best: Sequence[Measured]) -> ObjectiveProgress:
-    values = [measured.metrics[objective.metric] for measured in best]
+def _progress(
+    study: Study, objective: Objective, memory: _Memory, default: Measured | None, best: Sequence[Measured]
+) -> ObjectiveProgress:
+    metric = objective.metric
     sign = 1 if objective.goal == "minimize" else -1
-    reached = min(values, key=lambda value: sign * value, default=None)
-    start = None if default is None else default.metrics[objective.metric]
+    leader = min(best, key=lambda measured: sign * measured.metrics[metric], default=None)
+    reached = None if leader is None else leader.metrics[metric]
+    start = None if default is None else default.metrics[metric]
     gain = None
     if start is not None and reached is not None and start != 0:
         gain = sign * (start - reached) / abs(start)
-    return ObjectiveProgress(objective.metric, objective.goal, objective.unit, start, reached, gain)
+    interval = None
+    if gain is not None and leader is not None and default is not None and leader.numbers != default.numbers:
+        before, after = (
+            [sign * value for value in _values(study, memory, measured, metric)] for measured in (default, leader)
+        )
+        interval = gain_interval(before, after)
+    return ObjectiveProgress(
+        metric,
+        objective.goal,
+        objective.unit,
+        start,
+        reached,
+        gain,
+        None if interval is None else interval.low,
+        None if interval is None else interval.high,
+        replicate_deviation(_replicates(memory, metric)),
+    )
+
+
+def _values(study: Study, memory: _Memory, measured: Measured, metric: str) -> list[float]:
+    trials = memory.completed[actions.configuration_key(study, measured.params)]
+    return [trial.metrics[metric] for trial in trials if math.isfinite(trial.metrics.get(metric, math.nan))]
+
+
+def _replicates(memory: _Memory, metric: str) -> list[list[float]]:
+    """The values of each configuration that was measured more than once."""
+    groups = ([trial.metrics.get(metric, math.nan) for trial in group] for group in memory.completed.values())
+    return [group for group in groups if len(group) > 1 and all(map(math.isfinite, group))]
+
+
+def _space_size(problem: Problem) -> int | None:
+    """How many configurations the parameters have, conditions and constraints aside; None for a continuum."""
+    product = 1
+    for parameter in problem.space.parameters:
+        size = parameter.size()
+        if size is None:
+            return None
+        product *= size
+    return product
 
 
 def _measured(estimate: Estimate) -> Measured:

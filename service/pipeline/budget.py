@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.core.errors import Conflict
 from service.core.lifecycle import StudyState
 from service.studies.models import Study
-from service.studies.specs import spec_of
+from service.studies.specs import budget_of, spec_of
 
 
 def allowed(study: Study, wanted: int) -> int:
@@ -37,7 +37,7 @@ def refusal(study: Study) -> Conflict | None:
     if left(study, 1) <= 0:
         return Conflict(
             "budget_exhausted",
-            f"Study {study.name!r} has had all {spec_of(study).budget.max_trials} trials of its budget;"
+            f"Study {study.name!r} has had all {budget_of(study).max_trials} trials of its budget;"
             f" {study.open_count} of them still wait for a result.",
             open=study.open_count,
         )
@@ -46,7 +46,7 @@ def refusal(study: Study) -> Conflict | None:
 
 def spent(study: Study) -> str | None:
     """Why the search of a locked study is over, where its last trial of the budget has finished."""
-    most = spec_of(study).budget.max_trials
+    most = budget_of(study).max_trials
     if most is None or study.finished_count - study.added_count < most:
         return None
     return f"All {most} trials of the budget are done."
@@ -56,7 +56,7 @@ def over(study: Study) -> str | None:
     """Why the search of a locked study is over, where its time is."""
     if study.deadline is None or study.deadline > study.database_time:
         return None
-    return f"The time budget of {spec_of(study).budget.max_seconds:g} s is over."
+    return f"The time budget of {budget_of(study).max_seconds:g} s is over."
 
 
 def awaiting(study: Study) -> Conflict:
@@ -71,5 +71,5 @@ def awaiting(study: Study) -> Conflict:
 
 def left(study: Study, unlimited: int) -> int:
     """How many further trials the budget of a locked study's search holds; `unlimited` where nothing limits them."""
-    most = spec_of(study).budget.max_trials
+    most = budget_of(study).max_trials
     return unlimited if most is None else most - (study.trial_count - study.added_count)

@@ -1,4 +1,4 @@
-"""What a designer would find costly to find again."""
+"""What would be costly to find again: designers' states, and what trials say of parameters."""
 
 from __future__ import annotations
 
@@ -19,3 +19,19 @@ class DesignerState(TenantOwned):
     # where it has none.
     recommendation = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
+
+
+class StudyInsight(TenantOwned):
+    """What a worker has found out about a study's parameters (`tuner/insight.py`), as of `finished` trials.
+
+    `asked_at`: when somebody wanted it anew and the workers were told; null: it is as new as was wanted. `claimed_at`:
+    when a worker began. Both lose their meaning with time, so that a lost message or worker costs time alone.
+    """
+
+    study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
+    finished = models.PositiveIntegerField(default=0)
+    data = ExactJSONField(null=True)
+    # Why the last computation gave nothing; empty where it did.
+    error = models.TextField(blank=True)
+    asked_at = models.DateTimeField(null=True, db_default=Now())
+    claimed_at = models.DateTimeField(null=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError
 
@@ -14,7 +16,16 @@ from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
 from service.studies import actions, selectors
 from service.studies.models import Study, Trial
-from service.studies.specs import StudySpec, check_identifier, check_name, check_tags, parse, spec_of
+from service.studies.specs import (
+    StudySpec,
+    budget_of,
+    check_identifier,
+    check_name,
+    check_tags,
+    parse,
+    parse_budget,
+    spec_of,
+)
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 
@@ -124,6 +135,44 @@ def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
         access.save(principal, study, "tags")
         actions.conclude(principal, study, "study.tag", detail={"tags": checked})
         return study
+
+
+def extend_budget(principal: Principal, name: str, budget: object) -> Study:
+    """Change what the search of an open study may spend: `max_trials` and `max_seconds`, null for no limit.
+
+    Raises InvalidInput for less than what was spent already, NotFound, Conflict (`search_over`).
+    """
+    wanted = parse_budget(budget)
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        if study.state not in ending.OPEN_ENDED or study.final_check is not None:
+            raise Conflict("search_over", f"The search of study {name!r} is over: its budget cannot be changed.")
+        now = budget_of(study)
+        if wanted.max_node_hours is None:
+            wanted = replace(wanted, max_node_hours=now.max_node_hours)
+        if wanted.max_node_hours != now.max_node_hours:
+            raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, "what it was when the study was created")
+        begun = study.trial_count - study.added_count
+        if wanted.max_trials is not None and wanted.max_trials <= begun:
+            raise InvalidInput("budget.max_trials", wanted.max_trials, f"more than the {begun} begun already, or null")
+        deadline = _deadline(principal, study, wanted.max_seconds)
+        if deadline is not None and deadline <= study.database_time:
+            spent = (study.database_time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
+            raise InvalidInput("budget.max_seconds", wanted.max_seconds, f"more than the {spent:.0f} s spent, or null")
+        study.budget, study.deadline = wanted.to_json(), deadline
+        access.save(principal, study, "budget")
+        top_up(principal, study)
+        actions.conclude(principal, study, "study.extend_budget", detail=wanted.to_json())
+        return study
+
+
+def _deadline(principal: Principal, study: Study, seconds: float | None) -> datetime | None:
+    """When the time budget of a locked study is over: it counts from the first trial that was asked for."""
+    if seconds is None:
+        return None
+    trials = access.rows(Trial, principal).filter(study_id=study.pk).exclude(origin="added")
+    began = trials.order_by("number").values_list("created_at", flat=True).first()
+    return None if began is None else began + timedelta(seconds=seconds)
 
 
 def delete_study(principal: Principal, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from service.pipeline import compute, queue
+from service.pipeline import compute, insight, queue
 from service.pipeline import sweep as sweeping
 
 
@@ -12,6 +12,12 @@ from service.pipeline import sweep as sweeping
 def compute_operation(operation_id: str) -> None:
     """Compute one operation: the one whose turn it is, which may be another. Each rings once."""
     compute.compute_next()
+
+
+@shared_task(name=queue.INSIGHT, ignore_result=True)
+def compute_insight(tenant_id: int, study_id: int) -> None:
+    """Find out what a study's trials say of its parameters, if that is wanted."""
+    insight.compute(tenant_id, study_id)
 
 
 @shared_task(name="service.pipeline.tasks.sweep", ignore_result=True)

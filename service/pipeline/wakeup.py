@@ -35,6 +35,7 @@ class Bell:
     operation: UUID | None
     work: bool
     stop: int | None
+    log: int | None
     _rung: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, seconds: float) -> bool:
@@ -60,17 +61,25 @@ class Listener:
         self._work: set[Bell] = set()
         # by tenant
         self._stop: dict[int, set[Bell]] = {}
+        # by trial
+        self._logs: dict[int, set[Bell]] = {}
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def watch(
-        self, *, study: int | None = None, operation: UUID | None = None, work: bool = False, stop: int | None = None
+        self,
+        *,
+        study: int | None = None,
+        operation: UUID | None = None,
+        work: bool = False,
+        stop: int | None = None,
+        log: int | None = None,
     ) -> AsyncIterator[Bell]:
-        """A bell that rings for changes of a study, for the end of an operation, when agents may find work, or when
-        agents of this tenant (`stop`) are to stop trials."""
+        """A bell that rings for changes of a study, for the end of an operation, when agents may find work, when agents
+        of this tenant (`stop`) are to stop trials, or when this trial has printed something (`log`)."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="trimtab-wakeup")
-        bell = Bell(study, operation, work, stop)
+        bell = Bell(study, operation, work, stop, log)
         if study is not None:
             self._studies.setdefault(study, set()).add(bell)
         if operation is not None:
@@ -79,6 +88,8 @@ class Listener:
             self._work.add(bell)
         if stop is not None:
             self._stop.setdefault(stop, set()).add(bell)
+        if log is not None:
+            self._logs.setdefault(log, set()).add(bell)
         try:
             yield bell
         finally:
@@ -103,6 +114,11 @@ class Listener:
             stopping.discard(bell)
             if not stopping:
                 del self._stop[bell.stop]
+        if bell.log is not None:
+            reading = self._logs[bell.log]
+            reading.discard(bell)
+            if not reading:
+                del self._logs[bell.log]
         if bell.operation is not None:
             waiting = self._operations[bell.operation]
             waiting.discard(bell)
@@ -134,9 +150,17 @@ class Listener:
         # A service of before, still running beside this one, does not say it.
         for bell in self._stop.get(payload.get("stop", 0), ()):
             bell.ring()
+        for bell in self._logs.get(payload.get("log", 0), ()):
+            bell.ring()
 
     def _ring_all(self) -> None:
-        for bells in (*self._studies.values(), *self._operations.values(), self._work, *self._stop.values()):
+        for bells in (
+            *self._studies.values(),
+            *self._operations.values(),
+            self._work,
+            *self._stop.values(),
+            *self._logs.values(),
+        ):
             for bell in bells:
                 bell.ring()
 

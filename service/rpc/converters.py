@@ -19,7 +19,7 @@ from service.pipeline.analysis import Analysis
 from service.pipeline.report import Reported
 from service.studies.models import Measurement, Study, Trial
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
-from service.studies.specs import Policy, StudySpec, spec_of
+from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
 
 Json = dict[str, Any]
 
@@ -274,12 +274,7 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
     )
     message.algorithm.name = spec.algorithm
     message.algorithm.options.update(spec.options)
-    if spec.budget.max_trials is not None:
-        message.budget.max_trials = spec.budget.max_trials
-    if spec.budget.max_seconds is not None:
-        message.budget.max_time.CopyFrom(duration(spec.budget.max_seconds))
-    if spec.budget.max_node_hours is not None:
-        message.budget.max_node_hours = spec.budget.max_node_hours
+    _set_budget(message, spec.budget)
     message.outcome_constraints.extend(data.get("outcome_constraints", ()))
     if spec.resampling is not None:
         _set_policy(message.resampling, spec.resampling)
@@ -340,6 +335,15 @@ def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
 # --- rows
 
 
+def _set_budget(message: tuning_pb2.StudySpec, budget: Budget) -> None:
+    if budget.max_trials is not None:
+        message.budget.max_trials = budget.max_trials
+    if budget.max_seconds is not None:
+        message.budget.max_time.CopyFrom(duration(budget.max_seconds))
+    if budget.max_node_hours is not None:
+        message.budget.max_node_hours = budget.max_node_hours
+
+
 def study_message(study: Study) -> tuning_pb2.Study:
     """A study as a message."""
     message = tuning_pb2.Study(
@@ -352,6 +356,9 @@ def study_message(study: Study) -> tuning_pb2.Study:
         finished_count=study.finished_count,
         space_exhausted=study.exhausted,
     )
+    if study.budget is not None:
+        message.spec.ClearField("budget")
+        _set_budget(message.spec, budget_of(study))
     set_time(message.created_at, study.created_at)
     set_time(message.updated_at, study.updated_at)
     choice = spec_of(study).choice

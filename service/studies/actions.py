@@ -26,7 +26,7 @@ from service.core.errors import NotFound
 from service.core.lifecycle import StudyState, TrialState, check_step
 from service.core.space import Configuration
 from service.studies.models import Study, Trial
-from service.studies.specs import spec_of
+from service.studies.specs import budget_of, spec_of
 from service.tenancy import access, attempt
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert, Select, Update
@@ -223,7 +223,7 @@ def add_trials(
     study.noted = {**study.noted, **{f"trial/{trial.number}": (None, {"state": state}) for trial in trials}}
     study.next_number += len(trials)
     _count(study, state, len(trials))
-    max_seconds = spec_of(study).budget.max_seconds
+    max_seconds = budget_of(study).max_seconds
     if study.deadline is None and max_seconds is not None and study.final_check is None:
         study.deadline = now + timedelta(seconds=max_seconds)
     return trials
@@ -348,6 +348,12 @@ def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialSt
 def ring_deleted(principal: Principal, study_id: int) -> None:
     """Ring for all who wait for a study that this transaction deletes, agents that run its trials among them."""
     bell = {"study": study_id, "operation": None, "work": True, "stop": principal.tenant_id}
+    access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
+
+
+def ring_log(principal: Principal, trial_id: int) -> None:
+    """Ring for all who read along what a trial prints."""
+    bell = {"study": None, "operation": None, "work": False, "stop": None, "log": trial_id}
     access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
 
 

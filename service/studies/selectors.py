@@ -81,6 +81,20 @@ class TrialDetail:
 
 
 @dataclass(frozen=True, slots=True)
+class LogPart:
+    """What a trial has printed since somebody looked: in the run `source`, up to `size` bytes.
+
+    `reset`: it does not follow what was seen, since another run began or more was printed than is kept.
+    """
+
+    source: str
+    size: int
+    text: str
+    reset: bool
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OperationDetail:
     """An operation with the trials it has given so far, in the order of their numbers."""
 
@@ -91,12 +105,16 @@ class OperationDetail:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Trials that changed up to `revision`, from where to ask on; at once, if there are `more`."""
+    """Trials that changed up to `revision`, from where to ask on; at once, if there are `more`.
+
+    `sampled`: a sample of all trials instead of those that changed.
+    """
 
     study: Study
     trials: list[Trial]
     revision: int
     more: bool
+    sampled: bool = False
 
 
 def find_study(principal: Principal, name: str) -> Study | None:
@@ -141,7 +159,7 @@ def list_studies(
         raise InvalidInput("sort", sort, f"{', '.join(SORTS)}; with - in front, the last first")
     studies = access.rows(Study, principal)
     if states:
-        studies = studies.filter(state__in=_check_states(states, list(StudyState)))
+        studies = studies.filter(state__in=check_states(states, list(StudyState)))
     if name_prefix:
         studies = studies.filter(name__startswith=name_prefix)
     if search:
@@ -157,7 +175,7 @@ def list_studies(
     if attention:
         studies = studies.filter(NEEDS_ATTENTION)
     total = studies.count()
-    size = _check_size(page_size)
+    size = check_size(page_size)
     if sort == NEWEST:
         # A token of its own, as simple as it always was.
         page = studies.filter(pk__lt=_check_token(page_token)) if page_token else studies
@@ -244,6 +262,44 @@ def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
     return TrialDetail(found, trial, measurements, bytes(log.tail).decode(errors="replace") if log else "")
 
 
+def log_since(principal: Principal, study: str, number: int, source: str, size: int) -> LogPart:
+    """What a trial has printed since `size` bytes of the run `source`; all that is kept, of another run.
+
+    A character that is not whole yet is left for next time. Raises NotFound.
+    """
+    found = get_study(principal, study)
+    trial = access.rows(Trial, principal).filter(study_id=found.pk, number=number).first()
+    if trial is None:
+        raise NotFound("trial_not_found", f"Study {study!r} has no trial {number}.")
+    # Read after the trial: what it printed before it ended is then told.
+    log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
+    ended = trial.state not in (TrialState.REQUESTED, TrialState.ACTIVE)
+    if log is None:
+        return LogPart("", 0, "", reset=False, ended=ended)
+    tail = bytes(log.tail)
+    kept_from = log.size - len(tail)
+    follows = str(log.source) == source and kept_from <= size
+    new = tail[max(0, size - kept_from) :] if follows else tail
+    whole = len(new) if ended else len(new) - _unfinished(new)
+    return LogPart(
+        str(log.source),
+        log.size - (len(new) - whole),
+        new[:whole].decode(errors="replace"),
+        reset=not follows,
+        ended=ended,
+    )
+
+
+def _unfinished(data: bytes) -> int:
+    """How many bytes at the end begin a character of UTF-8 whose rest is missing."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 != 0x80:
+            length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return back if length > back else 0
+    return 0
+
+
 def find_trial(principal: Principal, study: str, request_id: str) -> Trial | None:
     """The trial that a request of this id added before, with its study. Raises Conflict (`request_id_reused`)."""
     if not request_id:
@@ -268,15 +324,20 @@ def list_trials(
     found = get_study(principal, study)
     trials = access.rows(Trial, principal).filter(study_id=found.pk)
     if states:
-        trials = trials.filter(state__in=_check_states(states, list(TrialState)))
+        trials = trials.filter(state__in=check_states(states, list(TrialState)))
     if client_id:
         trials = trials.filter(client_id=client_id)
-    size = _check_size(page_size)
+    size = check_size(page_size)
     if page_token:
         last = _check_token(page_token)
         trials = trials.filter(number__lt=last) if newest_first else trials.filter(number__gt=last)
     page = list(trials.order_by("-number" if newest_first else "number")[: size + 1])
     return Page(page[:size], str(page[size - 1].number) if len(page) > size else "")
+
+
+def all_trials(principal: Principal, study: Study) -> list[Trial]:
+    """All trials of a study by number, to be taken away."""
+    return list(access.rows(Trial, principal).filter(study_id=study.pk).order_by("number"))
 
 
 def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDetail:
@@ -320,14 +381,16 @@ def _detail(principal: Principal, **condition: object) -> OperationDetail | None
     return OperationDetail(operation, operation.study.name, list(trials.order_by("number")))
 
 
-def _check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:
+def check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:
+    """The states, all of them among those allowed. Raises InvalidInput."""
     for state in states:
         if state not in allowed:
             raise InvalidInput("states", state, ", ".join(allowed))
     return list(states)
 
 
-def _check_size(size: int) -> int:
+def check_size(size: int) -> int:
+    """How many items a page has; 0 stands for the default. Raises InvalidInput."""
     if not 0 <= size <= LARGEST_PAGE:
         raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
     return size or DEFAULT_PAGE

@@ -65,6 +65,13 @@ class Budget:
     # The trials' own running time together, in hours.
     max_node_hours: float | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "max_trials": self.max_trials,
+            "max_seconds": self.max_seconds,
+            "max_node_hours": self.max_node_hours,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -162,11 +169,7 @@ class StudySpec:
             "pruning": [policy.to_json() for policy in self.pruning],
             "stopping": self.stopping,
             "final_check": None if self.final_check is None else dict(self.final_check),
-            "budget": {
-                "max_trials": self.budget.max_trials,
-                "max_seconds": self.budget.max_seconds,
-                "max_node_hours": self.budget.max_node_hours,
-            },
+            "budget": self.budget.to_json(),
             "execution": None
             if execution is None
             else {
@@ -338,3 +341,13 @@ def spec_of(study: Study) -> StudySpec:
         while len(_specs) > _REMEMBERED:
             _specs.popitem(last=False)
     return parsed
+
+
+def budget_of(study: Study) -> Budget:
+    """What a stored study may spend: its spec's budget, or what that was extended to."""
+    return spec_of(study).budget if study.budget is None else Budget(**study.budget)
+
+
+def parse_budget(data: object) -> Budget:
+    """A checked budget. Raises InvalidInput with the path of the field at fault, from `budget`."""
+    return _budget(data)

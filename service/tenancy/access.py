@@ -81,6 +81,14 @@ def put(principal: Principal, row: Row) -> None:
         add(principal, row)
 
 
+def add_missing(principal: Principal, row: Row) -> None:
+    """Insert one row for the principal's tenant, unless there is one with its primary key."""
+    attempt.forbid()
+    row.tenant_id = principal.tenant_id
+    with acting(principal.tenant_id):
+        type(row)._default_manager.bulk_create([row], ignore_conflicts=True)
+
+
 @contextmanager
 def work(principal: Principal) -> Iterator[None]:
     """One transaction on behalf of a principal. Every action opens exactly one."""

@@ -140,6 +140,10 @@ class Tuner:
         neighbours = float(str(self.method.estimator_options["neighbours"]))
         return by_estimate(self.problem, found, self._estimate, neighbours)
 
+    def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        """What the designer's posterior says of them, at its cost; None where it has none."""
+        return self._predict(configurations)
+
     def check(self, best: Configuration, count: int, pending: Sequence[Trial] = ()) -> list[Configuration]:
         """Up to `count` configurations for the final check, in which `best` and the default are measured in turns.
 

@@ -50,6 +50,20 @@ def watch(client: httpx.Client, name: str, **headers: str) -> Any:
     return client.stream("GET", f"/studies/{name}/events", headers=headers)
 
 
+def test_of_a_long_study_a_sample_comes_first_and_then_each_change(client: httpx.Client, name: str) -> None:
+    for _ in range(3):
+        client.post(f"/studies/{name}/suggestions", json={"count": 100}).raise_for_status()
+    with client.stream("GET", f"/studies/{name}/events?most=200") as response:
+        stream = events(response)
+        _, number, data = next(stream)
+        assert (data["sampled"], data["more"], number) == (True, False, data["study"]["revision"])
+        assert 200 <= len(data["trials"]) <= 300
+        client.post(f"/studies/{name}/trials/2/complete", json={"metrics": {"seconds": 1}}).raise_for_status()
+        _, _, data = next(stream)
+        assert ([trial["number"] for trial in data["trials"]], data["sampled"]) == ([2], False)
+    assert client.get(f"/studies/{name}/events?most=5").json()["data"]["field"] == "most"
+
+
 def test_the_stream_tells_all_and_then_each_change(client: httpx.Client, name: str) -> None:
     client.post(f"/studies/{name}/suggestions", json={"count": 2}).raise_for_status()
     with watch(client, name) as response:

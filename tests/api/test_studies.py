@@ -103,7 +103,17 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     assert (before["default"], before["best"]) == (None, [])
     assert before["default_params"] == {"x": 0.5, "n": 4}
     assert before["objectives"] == [
-        {"metric": "seconds", "goal": "minimize", "unit": "s", "default": None, "best": None, "gain": None}
+        {
+            "metric": "seconds",
+            "goal": "minimize",
+            "unit": "s",
+            "default": None,
+            "best": None,
+            "gain": None,
+            "gain_low": None,
+            "gain_high": None,
+            "noise": None,
+        }
     ]
 
     def add(x: float, n: int, seconds: float) -> None:
@@ -120,6 +130,8 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     assert after["best"] == [{"numbers": [5], "params": {"x": 0.2, "n": 8}, "metrics": {"seconds": 1.5}}]
     assert after["default"] == {"numbers": [1], "params": {"x": 0.5, "n": 4}, "metrics": {"seconds": 2.0}}
     assert after["objectives"][0]["gain"] == 0.25
+    assert (after["configurations"], after["space_size"]) == (3, None)
+    assert after["objectives"][0]["noise"] > 0
     assert after["revision"] == api.ok("GET", "/studies/s")["revision"]
     assert [trial["number"] for trial in api.ok("GET", "/studies/s/best")["trials"]] == [5]
     assert api.ok("GET", "/studies")["studies"][0]["objectives"] == []

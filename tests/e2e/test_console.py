@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import uuid
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ class Api:
     """What a script does meanwhile, over REST."""
 
     def __init__(self, service: EmbeddedService) -> None:
+        self.address = service.http_url
         self._client = httpx.Client(
             base_url=f"{service.http_url}/api/v1", headers={"Authorization": f"Bearer {service.token}"}, timeout=30
         )
@@ -144,26 +146,39 @@ def test_an_address_of_another_site_is_not_followed_after_the_sign_in(stranger: 
     expect(stranger).to_have_url(f"{service.http_url}/", timeout=PATIENCE)
 
 
+def part(page: Page, name: str) -> None:
+    """Goes to a part of the study's page."""
+    page.get_by_role("navigation", name="Study").get_by_role("link", name=name).click()
+
+
 def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     name = api.study()
     page.goto(f"/studies/{name}")
     see(page, "This study waits to be asked")
     see(page, "Live")
     api("POST", f"/studies/{name}/suggestions", {"count": 3, "client_id": "script"})
-    expect(row(page, 3)).to_contain_text("active", timeout=PATIENCE)
+    running = page.get_by_role("region", name="3 running")
+    expect(running.get_by_role("listitem")).to_have_count(3, timeout=PATIENCE)
+    expect(running).to_contain_text("script")
     api("POST", f"/studies/{name}/trials/1/complete", {"metrics": {"seconds": 2}})
-    expect(row(page, 1)).to_contain_text("2 s", timeout=PATIENCE)
     see(page, "The default is the best so far.")
+    see(page, "2 running")
     api("POST", f"/studies/{name}/trials/2/complete", {"metrics": {"seconds": 0.5}})
     api("POST", f"/studies/{name}/trials/3/fail", {"infeasible": True, "reason": "does not compile"})
     gain = page.get_by_role("region", name="Gain against the default")
     expect(gain).to_contain_text("75.0 % better", timeout=PATIENCE)
     expect(gain).to_contain_text("500 ms", timeout=PATIENCE)
-    expect(row(page, 2)).to_contain_text("best", timeout=PATIENCE)
-    expect(row(page, 3)).to_contain_text("infeasible", timeout=PATIENCE)
+    see(page, "2 different configurations were measured, of a continuum.")
     chart = page.get_by_role("img", name="seconds of 2 completed trials; the best is 500 ms, from trial 2")
     expect(chart).to_be_visible(timeout=PATIENCE)
     expect(chart.locator("canvas")).to_be_visible(timeout=PATIENCE)
+    part(page, "Trials")
+    expect(page).to_have_url(re.compile(r"\?tab=trials$"))
+    expect(row(page, 1)).to_contain_text("2 s", timeout=PATIENCE)
+    expect(row(page, 2)).to_contain_text("best", timeout=PATIENCE)
+    expect(row(page, 3)).to_contain_text("infeasible", timeout=PATIENCE)
+    api("POST", f"/studies/{name}/suggestions", {"count": 1, "client_id": "script"})
+    expect(row(page, 4)).to_contain_text("active", timeout=PATIENCE)
     page.get_by_role("button", name="Details of trial 3").click()
     see(page, "does not compile")
 
@@ -201,6 +216,7 @@ def test_a_study_is_paused_resumed_and_stopped(page: Page, api: Api) -> None:
     page.get_by_role("button", name="Stop", exact=True).click()
     dialogue.get_by_role("button", name="Abort").click()
     expect(dialogue).to_be_hidden(timeout=PATIENCE)
+    part(page, "Trials")
     expect(row(page, 1)).to_contain_text("failed", timeout=PATIENCE)
     assert api("GET", f"/studies/{name}")["state"] == "ABORTED"
     page.get_by_role("button", name="Delete").click()
@@ -214,7 +230,7 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     for index in range(1, 56):
         api.add(name, 100 - index, x=index / 100)
     api("POST", f"/studies/{name}/suggestions", {"count": 1})
-    page.goto(f"/studies/{name}")
+    page.goto(f"/studies/{name}?tab=trials")
     numbers = page.get_by_role("rowheader").filter(has_text="")
     table = page.get_by_role("region", name="56 trials")
     numbers = table.get_by_role("rowheader")
@@ -250,7 +266,7 @@ def test_the_list_tells_state_progress_best_and_gain(page: Page, api: Api) -> No
 def test_a_page_survives_the_death_of_the_web_process(page: Page, api: Api, service: EmbeddedService) -> None:
     name = api.study()
     api.add(name, 2.0)
-    page.goto(f"/studies/{name}")
+    page.goto(f"/studies/{name}?tab=trials")
     see(page, "Live")
     os.kill(service.processes()["web"], signal.SIGKILL)
     see(page, "Reconnecting …")
@@ -297,6 +313,7 @@ def test_what_a_study_is_called_is_text_and_nothing_else(page: Page, api: Api) -
     api("POST", f"/studies/{name}/trials/2/fail", {"infeasible": True, "reason": hostile})
     page.goto(f"/studies/{name}")
     see(page, "No gain yet")
+    part(page, "Trials")
     page.get_by_role("button", name="Details of trial 2").click()
     expect(page.get_by_text(hostile).first).to_be_visible(timeout=PATIENCE)
     assert page.title() == f"{name} · Trimtab"
@@ -317,7 +334,16 @@ def test_every_page_fits_a_narrow_screen_in_both_themes(
     page.goto("/studies")
     sign_in(page, service)
     expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
-    for path, text in (("/studies", name), (f"/studies/{name}", "50.0 %"), ("/agents", "Agents")):
+    for path, text in (
+        ("/studies", name),
+        (f"/studies/{name}", "50.0 %"),
+        (f"/studies/{name}?tab=trials", "2 trials"),
+        (f"/studies/{name}?tab=analysis", "Not enough results yet"),
+        (f"/studies/{name}?tab=timeline", "No trial was started yet"),
+        (f"/studies/{name}/trials/2", "1 s"),
+        (f"/studies/{name}/report", "50.0 %"),
+        ("/agents", "Agents"),
+    ):
         page.goto(path)
         see(page, text)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path

@@ -17,7 +17,7 @@ from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
 from service.pipeline import report, studies, suggest, summaries
-from service.pipeline.models import DesignerState
+from service.pipeline.models import DesignerState, StudyInsight
 from service.pipeline.quotas import meter
 from service.studies import selectors
 from service.tenancy import access, tenants
@@ -74,8 +74,10 @@ def furnish() -> Furnished:
     memberships.note(Identity(proof, {tenants.slug_of(principal.tenant_id): Role.VIEWER}, operator=False))
     revocations.revoke_person(principal, "victim-person")
     access.add(principal, LoginCode(digest=digest, actor=SECRET, expires_at=Now()))
-    access.add(principal, DesignerState(study=selectors.get_study(principal, STUDY), state={"secret": SECRET}))
-    summaries.summarise(principal, selectors.get_study(principal, STUDY).pk)
+    study = selectors.get_study(principal, STUDY)
+    access.add(principal, DesignerState(study=study, state={"secret": SECRET}))
+    access.add(principal, StudyInsight(study=study, data={"secret": SECRET}, asked_at=None))
+    summaries.summarise(principal, study.pk)
     meter.add_worker_seconds(principal, 1.0)
     return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk))
 

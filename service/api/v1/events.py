@@ -7,60 +7,63 @@ import json
 import time
 from collections.abc import AsyncIterator
 
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from rest_framework.utils.encoders import JSONEncoder
 
 from service.api import errors
-from service.api.authentication import authenticate
+from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
 from service.api.threads import in_thread
 from service.api.v1.serializers.studies import StudyEventSerializer
 from service.core import logcontext
-from service.core.errors import InvalidInput, NotFound, TrimtabError
-from service.pipeline.wakeup import Bell, listener
+from service.core.errors import InvalidInput, NotFound
+from service.pipeline.wakeup import listener
 from service.studies import selectors
 from service.studies.models import Study
+from service.studies.sample import LEAST, MOST, sample
 from service.studies.selectors import Changes
-from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
-ACTION = Action.STUDY_READ
-HEARTBEAT_SECONDS = 15.0
 # A burst of changes is told at most so often.
 PAUSE_SECONDS = 0.2
-# What a browser waits before it connects again.
-RETRY_MILLISECONDS = 2000
 
 
 async def events(request: HttpRequest, name: str) -> HttpResponseBase:
     """GET: what changes in a study from `Last-Event-ID` or `?after_revision=` on; from the start without either.
 
+    From the start and with `?most=`, a study with more trials than that tells a sample of them first.
     Events: `change` with the study and the trials that changed, and at the end `deleted` when the study is.
     """
     try:
         if request.method != "GET":
             raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
-        seen = _revision(request.headers.get("Last-Event-ID") or request.GET.get("after_revision") or "0")
-        principal = await in_thread(_admit, request, name)
+        seen = _number(
+            "after_revision", request.headers.get("Last-Event-ID") or request.GET.get("after_revision") or "0"
+        )
+        most = _number("most", request.GET.get("most") or "0")
+        if most and not LEAST <= most <= MOST:
+            raise InvalidInput("most", most, f"{LEAST} to {MOST}, or 0 for all")
+        principal = await in_thread(admit, request, name)
         logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
         study = await in_thread(selectors.get_study, principal, name)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return StreamingHttpResponse(
-        _stream(request, principal, study, seen),
-        content_type="text/event-stream",
-        # no-transform and the second: proxies must neither compress nor collect what is to arrive at once
-        headers={"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"},
-    )
+    return respond(_stream(request, principal, study, seen, most))
 
 
-async def _stream(request: HttpRequest, principal: Principal, study: Study, seen: int) -> AsyncIterator[str]:
+async def _stream(request: HttpRequest, principal: Principal, study: Study, seen: int, most: int) -> AsyncIterator[str]:
     """The first event comes at once, even if nothing changed."""
-    yield f"retry: {RETRY_MILLISECONDS}\n\n"
+    yield RETRY
     if seen > study.revision:
         # Another study had this name when that was seen.
         seen = 0
     # Whether the last event promised another one; so does the beginning.
-    more, spoken = True, time.monotonic()
+    more = True
+    if seen == 0 and most and study.trial_count > most:
+        trials = await in_thread(sample, principal, study, most=most)
+        seen = study.revision
+        yield _event(Changes(study, trials, seen, more=False, sampled=True))
+        more = False
+    spoken = time.monotonic()
     async with listener().watch(study=study.pk) as bell:
         while True:
             try:
@@ -71,40 +74,18 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
                 yield "event: deleted\ndata: {}\n\n"
                 return
             if more or changes.revision != seen:
-                if not await in_thread(_may_go_on, request, study.name):
+                if not await in_thread(may_go_on, request, study.name):
                     return
                 yield _event(changes)
                 more, seen, spoken = changes.more, changes.revision, time.monotonic()
                 if more:
                     continue
                 await asyncio.sleep(PAUSE_SECONDS)
-            if await _heartbeat_due(bell, spoken):
-                if not await in_thread(_may_go_on, request, study.name):
+            if await heartbeat_due(bell, spoken):
+                if not await in_thread(may_go_on, request, study.name):
                     return
                 yield ": heartbeat\n\n"
                 spoken = time.monotonic()
-
-
-def _admit(request: HttpRequest, name: str) -> Principal:
-    principal = authenticate(request)
-    require(principal, ACTION, name)
-    return principal
-
-
-def _may_go_on(request: HttpRequest, name: str) -> bool:
-    """Whether the caller may still read: a session that is over, a token that was revoked, ends the stream as well."""
-    try:
-        _admit(request, name)
-    except TrimtabError:
-        return False
-    return True
-
-
-async def _heartbeat_due(bell: Bell, spoken: float) -> bool:
-    """Wait for a ring (or a while); whether nothing was sent for so long that a heartbeat is due."""
-    left = spoken + HEARTBEAT_SECONDS - time.monotonic()
-    await bell.wait(left)
-    return time.monotonic() - spoken >= HEARTBEAT_SECONDS
 
 
 def _event(changes: Changes) -> str:
@@ -113,7 +94,7 @@ def _event(changes: Changes) -> str:
     return f"event: change\nid: {changes.revision}\ndata: {data}\n\n"
 
 
-def _revision(text: str) -> int:
+def _number(field: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidInput("after_revision", text, "a revision: 0 or more")
+        raise InvalidInput(field, text, "a whole number: 0 or more")
     return int(text)

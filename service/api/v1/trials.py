@@ -14,6 +14,7 @@ from service.api.v1.serializers.trials import (
     EnqueuedTrialsSerializer,
     EnqueueTrialsSerializer,
     FailTrialSerializer,
+    LeaseSerializer,
     MeasurementSerializer,
     ReportMeasurementSerializer,
     StopTrialSerializer,
@@ -24,6 +25,7 @@ from service.api.v1.serializers.trials import (
 )
 from service.api.views import View
 from service.core.errors import InvalidInput
+from service.fleet.selectors import leases_of
 from service.pipeline import enqueue, report
 from service.studies import selectors
 from service.studies.selectors import DEFAULT_PAGE
@@ -112,6 +114,7 @@ class TrialDetail(View):
                 **TrialSerializer(detail.trial).data,
                 "measurements": MeasurementSerializer(detail.measurements, many=True).data,
                 "log": detail.log,
+                "leases": LeaseSerializer(leases_of(self.principal, detail.trial), many=True).data,
             }
         )
 

@@ -4,13 +4,18 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView
 
 from service.api.v1.agents import AgentList, AgentView
+from service.api.v1.budget import StudyBudget
 from service.api.v1.comparisons import ComparisonView
 from service.api.v1.components import ComponentList, ComponentView
 from service.api.v1.events import events
+from service.api.v1.export import ExportCsv, ExportJson
+from service.api.v1.insight import StudyInsightView
+from service.api.v1.logs import log_events
 from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.plans import MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
 from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyFacets, StudyList
+from service.api.v1.table import TrialFailures, TrialSample, TrialTable
 from service.api.v1.tenancy import AuditExport, AuditTrail, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import (
     AgentCredentials,
@@ -45,10 +50,18 @@ urlpatterns = [
     path("studies/<str:name>", StudyDetail.as_view()),
     path("studies/<str:name>/best", StudyBest.as_view()),
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
+    path("studies/<str:name>/insight", StudyInsightView.as_view()),
+    path("studies/<str:name>/budget", StudyBudget.as_view()),
     path("studies/<str:name>/events", events),
     path("studies/<str:name>/suggestions", SuggestionList.as_view()),
     path("studies/<str:name>/queue", TrialQueue.as_view()),
     path("studies/<str:name>/trials", TrialList.as_view()),
+    path("studies/<str:name>/trials.csv", ExportCsv.as_view()),
+    path("studies/<str:name>/trials.json", ExportJson.as_view()),
+    path("studies/<str:name>/table", TrialTable.as_view()),
+    path("studies/<str:name>/sample", TrialSample.as_view()),
+    path("studies/<str:name>/failures", TrialFailures.as_view()),
+    path("studies/<str:name>/trials/<int:number>/events", log_events),
     path("studies/<str:name>/trials/<int:number>", TrialDetail.as_view()),
     path("studies/<str:name>/trials/<int:number>/complete", TrialComplete.as_view()),
     path("studies/<str:name>/trials/<int:number>/fail", TrialFail.as_view()),

@@ -46,5 +46,15 @@ class Lease(TenantOwned):
             models.Index(fields=["expires_at"], name="lease_expiry", condition=models.Q(state=LeaseState.HELD.value)),
         ]
 
+    @property
+    def outcome(self) -> str:
+        """As its agent settled it; empty before."""
+        return str((self.settlement or {}).get("outcome", ""))
+
+    @property
+    def reason(self) -> str:
+        """Why it ended so, as its agent says."""
+        return str((self.settlement or {}).get("reason", ""))
+
     def __str__(self) -> str:
         return str(self.id)

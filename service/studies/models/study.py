@@ -19,11 +19,14 @@ class Study(TenantOwned):
     """One search for good configurations.
 
     Its row lock orders all changes of the study and of its trials. Each change raises `revision` and stamps the trials
-    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` never changes.
+    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` never changes:
+    what its budget was extended to stands in `budget`.
     """
 
     name = models.CharField(max_length=63)
     spec = ExactJSONField()
+    # {"max_trials", "max_seconds", "max_node_hours"}; null: as in the spec.
+    budget = ExactJSONField(null=True)
     request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
     created_at = models.DateTimeField(db_default=Now())
 

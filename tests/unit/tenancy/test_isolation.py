@@ -140,6 +140,7 @@ class Trial:
 BODIES: dict[str, Any] = {
     "createStudy": {"name": "strange", "spec": make_spec()},
     "updateStudy": {"state": "ABORTED"},
+    "extendBudget": {"max_trials": 9, "max_seconds": None},
     "suggestTrials": {"count": 1, "client_id": SECRET},
     "enqueueTrials": {"params": {"x": 0.5, "n": 2}},
     "addTrial": {"params": {"x": 0.5, "n": 2}, "metrics": {"seconds": 1.0}},

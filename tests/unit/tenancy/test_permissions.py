@@ -92,7 +92,7 @@ def test_every_route_names_its_actions() -> None:
         for method in set(operations) & {"get", "post", "put", "patch", "delete"}:
             described += 1
             if view is None:
-                # The stream of events; it stands in the schema by a view that names its action.
+                # A stream of events; it stands in the schema by a view that names its action.
                 assert path.endswith("/events")
             else:
                 action = view.actions[method.upper()]

@@ -81,10 +81,29 @@ export const studiesRoute = createRoute({
   component: lazyRouteComponent(() => import("./routes/StudiesPage"), "StudiesPage"),
 });
 
+/** The parts of a study's page, each with an address. */
+export const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline"] as const;
+export type StudyTab = (typeof STUDY_TABS)[number];
+
 export const studyRoute = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies/$name",
+  validateSearch: ({ tab }: Record<string, unknown>): { tab?: StudyTab | undefined } => ({
+    tab: STUDY_TABS.find((one) => one === tab && one !== "overview"),
+  }),
   component: lazyRouteComponent(() => import("./routes/StudyPage"), "StudyPage"),
+});
+
+export const trialRoute = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/studies/$name/trials/$number",
+  component: lazyRouteComponent(() => import("./routes/TrialPage"), "TrialPage"),
+});
+
+export const reportRoute = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/studies/$name/report",
+  component: lazyRouteComponent(() => import("./routes/ReportPage"), "ReportPage"),
 });
 
 export const compareRoute = createRoute({
@@ -139,7 +158,7 @@ const agents = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studiesRoute, studyRoute, compareRoute, newStudyRoute, components, componentRoute, agents, administrationRoute])]),
+  routeTree: root.addChildren([signInRoute, signedIn.addChildren([home, studiesRoute, studyRoute, trialRoute, reportRoute, compareRoute, newStudyRoute, components, componentRoute, agents, administrationRoute])]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

@@ -1,7 +1,10 @@
 import type { EChartsOption } from "echarts";
 import type { EChartsType } from "echarts/core";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { createContext, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { saveText } from "@/lib/save";
 import { useIsDark } from "@/lib/theme";
+import { Button } from "./Button";
+import styles from "./Chart.module.css";
 
 export interface Palette {
   font: string;
@@ -14,6 +17,10 @@ export interface Palette {
   warn: string;
   bad: string;
   info: string;
+  /** Told apart with any kind of colour vision. */
+  series: readonly string[];
+  /** From low to high. */
+  scale: readonly string[];
 }
 
 interface Props {
@@ -22,15 +29,23 @@ interface Props {
   height: number;
   /** Keep it the same function while nothing changes. */
   option: (palette: Palette) => EChartsOption;
+  /** What the file is called that the plot is saved as; without it, it is not offered. */
+  name?: string | undefined;
   /** A mark was pressed; its data item. */
-  onPick?: (data: unknown) => void;
+  onPick?: ((data: unknown) => void) | undefined;
+  /** The shown part of the first axis changed. Keep it the same function. */
+  onRange?: ((from: number, to: number) => void) | undefined;
 }
 
+/** Whether charts are drawn for paper: in light colours, whatever the theme. */
+export const OnPaper = createContext(false);
+
 /** A chart in the page's colours, as wide as its place. */
-export function Chart({ label, height, option, onPick }: Props) {
+export function Chart({ label, height, option, name, onPick, onRange }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const [chart, setChart] = useState<EChartsType | null>(null);
-  const palette = usePalette();
+  const onPaper = useContext(OnPaper);
+  const palette = usePalette(onPaper);
 
   useEffect(() => {
     const element = place.current;
@@ -40,7 +55,7 @@ export function Chart({ label, height, option, onPick }: Props) {
     const observer = new ResizeObserver(() => made?.resize());
     void import("./echarts").then(({ init }) => {
       if (life.over) return;
-      made = init(element);
+      made = init(element, null, { renderer: onPaper ? "svg" : "canvas" });
       observer.observe(element);
       setChart(made);
     });
@@ -50,9 +65,12 @@ export function Chart({ label, height, option, onPick }: Props) {
       made?.dispose();
       setChart(null);
     };
-  }, []);
+  }, [onPaper]);
 
-  useEffect(() => chart?.setOption(option(palette), { replaceMerge: ["series", "yAxis"] }), [chart, option, palette]);
+  useEffect(
+    () => chart?.setOption(option(palette), { replaceMerge: ["series", "grid", "xAxis", "yAxis", "parallel", "parallelAxis"] }),
+    [chart, option, palette],
+  );
 
   useEffect(() => {
     if (chart === null || onPick === undefined) return;
@@ -63,26 +81,62 @@ export function Chart({ label, height, option, onPick }: Props) {
     };
   }, [chart, onPick]);
 
-  return <div ref={place} role="img" aria-label={label} style={{ height }} />;
+  useEffect(() => {
+    if (chart === null || onRange === undefined) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const handle = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        const { dataZoom } = chart.getOption() as { dataZoom?: { startValue?: number; endValue?: number }[] };
+        const { startValue, endValue } = dataZoom?.[0] ?? {};
+        if (startValue !== undefined && endValue !== undefined) onRange(startValue, endValue);
+      }, 250);
+    };
+    chart.on("datazoom", handle);
+    return () => {
+      clearTimeout(timer);
+      if (!chart.isDisposed()) chart.off("datazoom", handle);
+    };
+  }, [chart, onRange]);
+
+  async function save(file: string) {
+    const { init } = await import("./echarts");
+    const width = place.current?.clientWidth ?? 900;
+    const drawn = init(null, null, { renderer: "svg", ssr: true, width, height });
+    drawn.setOption({ ...option(palette), backgroundColor: palette.surface, animation: false });
+    saveText(`${file}.svg`, "image/svg+xml", drawn.renderToSVGString());
+    drawn.dispose();
+  }
+
+  return (
+    <div className={styles.frame}>
+      <div ref={place} role="img" aria-label={label} style={{ height }} />
+      {name === undefined || onPaper ? null : (
+        <Button small kind="quiet" className={styles.save} aria-label={`Save as SVG: ${name}`} title="Save the plot as SVG" onClick={() => void save(name)}>
+          SVG
+        </Button>
+      )}
+    </div>
+  );
 }
 
-function usePalette(): Palette {
-  const dark = useIsDark();
+function usePalette(onPaper: boolean): Palette {
+  const dark = useIsDark() && !onPaper;
   return useMemo(() => paletteOf(dark), [dark]);
 }
 
 const palettes = new Map<boolean, Palette>();
 
-/** The page's colours as it is shown now. */
 function paletteOf(dark: boolean): Palette {
-  const palette = palettes.get(dark) ?? readPalette();
+  const palette = palettes.get(dark) ?? readPalette(dark);
   palettes.set(dark, palette);
   return palette;
 }
 
 /** Colours as a canvas understands them: it knows neither variables nor light-dark(). */
-function readPalette(): Palette {
+function readPalette(dark: boolean): Palette {
   const probe = document.createElement("span");
+  probe.style.colorScheme = dark ? "dark" : "light";
   document.body.append(probe);
   const read = (name: string) => {
     probe.style.color = `var(--${name})`;
@@ -99,6 +153,8 @@ function readPalette(): Palette {
     warn: read("warn"),
     bad: read("bad"),
     info: read("info"),
+    series: [1, 2, 3, 4, 5, 6].map((number) => read(`series-${number}`)),
+    scale: [1, 2, 3, 4, 5].map((number) => read(`scale-${number}`)),
   };
   probe.remove();
   return palette;

@@ -1,9 +1,23 @@
 // The parts of ECharts that the console draws with: a chunk of its own, loaded with the first chart.
-import { LineChart, ScatterChart } from "echarts/charts";
-import { GridComponent, LegendComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
+import { BarChart, CustomChart, LineChart, ParallelChart, ScatterChart } from "echarts/charts";
+import { DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, ParallelComponent, TooltipComponent } from "echarts/components";
 import { init, use as register } from "echarts/core";
-import { CanvasRenderer } from "echarts/renderers";
+import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 
-register([CanvasRenderer, GridComponent, LegendComponent, LineChart, MarkLineComponent, ScatterChart, TooltipComponent]);
+register([
+  BarChart,
+  CanvasRenderer,
+  CustomChart,
+  DataZoomComponent,
+  GridComponent,
+  LegendComponent,
+  LineChart,
+  MarkLineComponent,
+  ParallelChart,
+  ParallelComponent,
+  ScatterChart,
+  SVGRenderer,
+  TooltipComponent,
+]);
 
 export { init };

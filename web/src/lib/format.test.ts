@@ -62,7 +62,7 @@ describe("gains", () => {
   });
 
   it("are factors in the direction of the goal", () => {
-    const common = { metric: "m", unit: "", gain: null };
+    const common = { metric: "m", unit: "", gain: null, gain_low: null, gain_high: null, noise: null };
     expect(formatFactor({ ...common, goal: "minimize", default: 3, best: 2 })).toBe("1.5\u202f×");
     expect(formatFactor({ ...common, goal: "maximize", default: 2, best: 5 })).toBe("2.5\u202f×");
     expect(formatFactor({ ...common, goal: "minimize", default: -3, best: -4 })).toBeNull();

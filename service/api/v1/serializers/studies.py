@@ -13,7 +13,7 @@ from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import StudyState
 from service.studies import selectors
 from service.studies.models import Study
-from service.studies.specs import spec_of
+from service.studies.specs import budget_of, spec_of
 
 
 @extend_schema_field(StudySpecSerializer)
@@ -39,6 +39,14 @@ class ObjectiveProgressSerializer(serializers.Serializer[Any]):
     best = serializers.FloatField(allow_null=True, help_text="Of the best configuration (of the Pareto set).")
     gain = serializers.FloatField(
         allow_null=True, help_text="0.25: a quarter better than the default, in the direction of the goal."
+    )
+    gain_low = serializers.FloatField(
+        allow_null=True, help_text="The gain lies between low and high with 95 %; null for too few measurements."
+    )
+    gain_high = serializers.FloatField(allow_null=True)
+    noise = serializers.FloatField(
+        allow_null=True,
+        help_text="Standard deviation of one measurement, freak runs aside; null where nothing was measured twice.",
     )
 
 
@@ -79,6 +87,11 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     recommendation = RecommendationSerializer(
         allow_null=True, help_text="Null with several objectives, and before anything was measured."
     )
+    configurations = serializers.IntegerField(help_text="How many different ones were measured.")
+    space_size = serializers.FloatField(
+        allow_null=True,
+        help_text="How many configurations the parameters have, conditions and constraints aside; null: a continuum.",
+    )
 
 
 class StudySerializer(serializers.Serializer[Any]):
@@ -104,8 +117,8 @@ class StudySerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(StudySpecSerializer)
     def get_spec(self, study: Study) -> dict[str, Any]:
-        """The spec with all defaults filled in."""
-        return spec_of(study).to_json()
+        """The spec with all defaults filled in, and the budget as it is now."""
+        return {**spec_of(study).to_json(), "budget": budget_of(study).to_json()}
 
     @extend_schema_field(AlgorithmChoiceSerializer(allow_null=True))
     def get_algorithm_choice(self, study: Study) -> dict[str, Any] | None:
@@ -248,6 +261,13 @@ class UpdateStudySerializer(Input):
     reason = serializers.CharField(required=False, default="", allow_blank=True)
 
 
+class BudgetInputSerializer(Input):
+    """What the search may spend from now on; null: no limit."""
+
+    max_trials = serializers.IntegerField(allow_null=True)
+    max_seconds = serializers.FloatField(allow_null=True)
+
+
 class StudyEventSerializer(serializers.Serializer[Any]):
     """The data of a server-sent event `change`."""
 
@@ -255,3 +275,6 @@ class StudyEventSerializer(serializers.Serializer[Any]):
     trials = TrialSerializer(many=True, help_text="Those that changed.")
     revision = serializers.IntegerField(help_text="The study as of which the trials are told; also the event's id.")
     more = serializers.BooleanField(help_text="Whether further changes follow at once.")
+    sampled = serializers.BooleanField(
+        help_text="The trials are a sample of all that there are, as `most` asked for, not those that changed."
+    )

@@ -6,8 +6,15 @@ from typing import Any
 
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, PageQuery, StateField
-from service.core.lifecycle import TrialState
+from service.api.v1.serializers.fields import (
+    ConfigurationField,
+    Input,
+    MetricsField,
+    ObjectField,
+    PageQuery,
+    StateField,
+)
+from service.core.lifecycle import LeaseState, TrialState
 
 
 class TrialSerializer(serializers.Serializer[Any]):
@@ -33,6 +40,13 @@ class TrialSerializer(serializers.Serializer[Any]):
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
 
+    def to_representation(self, trial: Any) -> dict[str, Any]:
+        """Its columns as they are: JSON has a form for each. Field by field, thousands of trials would take seconds."""
+        return {name: getattr(trial, name) for name in TRIAL_FIELDS}
+
+
+TRIAL_FIELDS = tuple(TrialSerializer().fields)
+
 
 class MeasurementSerializer(serializers.Serializer[Any]):
     """Metric values at one step of a trial."""
@@ -42,11 +56,39 @@ class MeasurementSerializer(serializers.Serializer[Any]):
     elapsed_seconds = serializers.FloatField(allow_null=True)
 
 
+class LeaseSerializer(serializers.Serializer[Any]):
+    """One run of a trial on an agent."""
+
+    agent = serializers.CharField(source="agent.name")
+    agent_id = serializers.CharField(source="agent.agent_id")
+    agent_version = serializers.CharField(source="agent.version")
+    labels = ObjectField(
+        source="agent.labels", help_text="What the agent says of its machine, as of its last registration."
+    )
+    node = serializers.CharField(help_text="Where it ran; empty: it never began.")
+    attempt = serializers.IntegerField()
+    state = StateField(LeaseState)
+    outcome = serializers.CharField(help_text="As the agent settled it; empty while it is held or where it expired.")
+    reason = serializers.CharField()
+    granted_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    settled_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField()
+
+
 class TrialDetailSerializer(TrialSerializer):
     """A trial with all that is known of it."""
 
     measurements = MeasurementSerializer(many=True)
     log = serializers.CharField(help_text="The end of what it printed.")
+    leases = LeaseSerializer(many=True, help_text="Its runs on agents, the first one first.")
+
+
+class LogEventSerializer(serializers.Serializer[Any]):
+    """The data of a server-sent event `log`."""
+
+    text = serializers.CharField()
+    reset = serializers.BooleanField(help_text="It stands for itself; else it follows what came before.")
 
 
 class TrialListSerializer(serializers.Serializer[Any]):

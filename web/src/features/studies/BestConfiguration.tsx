@@ -1,4 +1,4 @@
-import { useId, useState } from "react";
+import { useId, useState, type ReactNode } from "react";
 import { Card } from "@/components/Card";
 import { CopyButton } from "@/components/CopyButton";
 import type { Analysis, Measured, Objective, StudySpec } from "@/lib/api/client";
@@ -9,8 +9,8 @@ import styles from "./BestConfiguration.module.css";
 // With more rows than this only those that differ from the default are shown at first.
 const MANY = 12;
 
-/** The best configuration beside the default; with several objectives, one of the Pareto set at a time. */
-export function BestConfiguration({ spec, analysis }: { spec: StudySpec; analysis: Analysis }) {
+/** The best configuration beside the default; with several objectives, one of the Pareto set at a time. `again`: a button that measures it anew. */
+export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; analysis: Analysis; again?: (best: Measured) => ReactNode }) {
   const [chosen, choose] = useState<number | null>(null);
   const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? analysis.best[0];
   const title = analysis.best.length > 1 ? "Best trade-offs" : "Best configuration";
@@ -22,7 +22,16 @@ export function BestConfiguration({ spec, analysis }: { spec: StudySpec; analysi
     );
   }
   return (
-    <Card title={title} flush actions={<CopyButton label="Copy as JSON" text={JSON.stringify(best.params, null, 2)} />}>
+    <Card
+      title={title}
+      flush
+      actions={
+        <>
+          {again?.(best)}
+          <CopyButton label="Copy as JSON" text={JSON.stringify(best.params, null, 2)} />
+        </>
+      }
+    >
       {analysis.best.length > 1 ? <Front objectives={spec.objectives} front={analysis.best} chosen={best} choose={choose} /> : null}
       <Comparison spec={spec} best={best} analysis={analysis} />
     </Card>

@@ -1,5 +1,5 @@
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
-import { formatFactor, formatGain, formatMetric, unitOf } from "@/lib/format";
+import { formatFactor, formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
 
 /** How much better than the default the best is, for each objective; the final check's verdict once there is one. */
@@ -11,13 +11,14 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
         <Objective key={objective.metric} objective={objective} />
       ))}
       <Expected analysis={analysis} />
+      <Known analysis={analysis} />
       <Basis analysis={analysis} />
     </div>
   );
 }
 
 function Objective({ objective }: { objective: ObjectiveProgress }) {
-  const { metric, goal, gain, best, default: start } = objective;
+  const { metric, goal, gain, gain_low: low, gain_high: high, best, noise, default: start } = objective;
   const unit = unitOf(objective);
   const factor = formatFactor(objective);
   const tone = gain === null ? "" : gain > 0 ? styles.good : gain < 0 ? styles.bad : "";
@@ -31,6 +32,11 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
         {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? "better" : "worse"}</span>}{" "}
         {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
       </p>
+      {low === null || high === null ? null : (
+        <p className={styles.basis}>
+          95 %: {formatGain(low)} to {formatGain(high)}
+        </p>
+      )}
       <dl className={styles.values}>
         <div>
           <dt>Default</dt>
@@ -40,6 +46,15 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
           <dt>Best</dt>
           <dd>{best === null ? "none yet" : formatMetric(best, unit)}</dd>
         </div>
+        {noise === null ? null : (
+          <div>
+            <dt>Noise of one run</dt>
+            <dd>
+              ±{formatMetric(noise, unit, 2)}
+              {best === null || best === 0 ? "" : ` (${formatGain(noise / Math.abs(best))})`}
+            </dd>
+          </div>
+        )}
       </dl>
     </div>
   );
@@ -55,6 +70,17 @@ function Verdict({ study: { verdict, search_end_reason: ended, state } }: { stud
   }
   if (ended === "" || state !== "ACTIVE") return null;
   return <p className={styles.verdict}>The final check is under way: the best and the default are measured in turns.</p>;
+}
+
+/** How much of the space was looked at. */
+function Known({ analysis: { configurations, space_size: size } }: { analysis: Analysis }) {
+  if (configurations === 0) return null;
+  return (
+    <p className={styles.basis}>
+      {configurations === 1 ? "1 configuration was" : `${formatNumber(configurations)} different configurations were`} measured
+      {size === null ? ", of a continuum" : `: ${formatGain(configurations / size)} of the ${formatNumber(size)} of the space`}.
+    </p>
+  );
 }
 
 /** What to expect of the best, without the luck of single runs. */

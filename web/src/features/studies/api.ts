@@ -90,6 +90,16 @@ export function useUpdateState(name: string) {
   });
 }
 
+/** Change what the search of a study may spend. */
+export function useExtendBudget(name: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (budget: { max_trials: number | null; max_seconds: number | null }) =>
+      unwrap(api.PUT("/api/v1/studies/{name}/budget", { params: { path: { name } }, body: budget })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+  });
+}
+
 /** Delete a study. Its page may be gone before the answer comes, since the stream tells of it: `onDeleted` is called all the same. */
 export function useDeleteStudy(name: string, onDeleted: () => void) {
   const queries = useQueryClient();

@@ -14,7 +14,7 @@ class Stream extends EventTarget {
     this.closed = true;
   }
   send(event: Partial<StudyEvent>): void {
-    const data = { study: makeStudy(), trials: [], revision: 1, more: false, ...event };
+    const data = { study: makeStudy(), trials: [], revision: 1, more: false, sampled: false, ...event };
     this.dispatchEvent(new MessageEvent("change", { data: JSON.stringify(data) }));
   }
   fail(): void {
@@ -73,7 +73,7 @@ describe("StudyFeed", () => {
 
   it("goes on from the last revision after a break, and waits longer each time", () => {
     const { feed } = follow();
-    expect(last().address).toBe("/api/v1/studies/a%20study/events?after_revision=0");
+    expect(last().address).toBe("/api/v1/studies/a%20study/events?after_revision=0&most=2000");
     last().send({ revision: 7 });
     last().fail();
     expect(feed.getSnapshot().connection).toBe("waiting");
@@ -92,6 +92,28 @@ describe("StudyFeed", () => {
     last().send({ trials: [makeTrial({ number: 1 }), makeTrial({ number: 2 })], revision: 9 });
     last().send({ study: makeStudy({ created_at: "2026-02-01T00:00:00Z" }), trials: [makeTrial({ number: 1 })] });
     expect(feed.getSnapshot().trials).toHaveLength(1);
+  });
+
+  it("takes a sample for what it is, and keeps the newer version of a trial that is added", () => {
+    const { feed } = follow();
+    last().send({ study: makeStudy({ trial_count: 9000 }), trials: [makeTrial({ number: 1 }), makeTrial({ number: 9000, revision: 7 })], sampled: true });
+    expect([feed.getSnapshot().complete, feed.getSnapshot().sampled]).toEqual([true, true]);
+    feed.add([makeTrial({ number: 2 }), makeTrial({ number: 9000, revision: 6, state: "ACTIVE" })]);
+    expect(feed.getSnapshot().trials.map(({ number, state }) => [number, state])).toEqual([
+      [1, "COMPLETED"],
+      [2, "COMPLETED"],
+      [9000, "COMPLETED"],
+    ]);
+  });
+
+  it("asks for a new sample where too much has come together", () => {
+    const { feed } = follow();
+    const many = Array.from({ length: 8001 }, (_, index) => makeTrial({ number: index + 1 }));
+    last().send({ study: makeStudy({ trial_count: 8001 }), trials: many, revision: 5 });
+    expect(last().address).toContain("after_revision=0&");
+    expect(streams[0]?.closed).toBe(true);
+    last().send({ study: makeStudy({ trial_count: 8001 }), trials: many.slice(0, 100), revision: 5, sampled: true });
+    expect([feed.getSnapshot().trials.length, feed.getSnapshot().sampled]).toEqual([100, true]);
   });
 
   it("ends with the study", () => {

@@ -7,14 +7,19 @@ export interface Snapshot {
   study: Study | null;
   /** By number. */
   trials: Trial[];
-  /** Whether all trials that there were at first have arrived. */
+  /** Whether what there was at first has arrived. */
   complete: boolean;
+  /** Whether the trials are only a sample of all that there are. */
+  sampled: boolean;
   connection: Connection;
 }
 
 export type OpenStream = (address: string) => EventSource;
 
-const EMPTY: Snapshot = { study: null, trials: [], complete: false, connection: "connecting" };
+const EMPTY: Snapshot = { study: null, trials: [], complete: false, sampled: false, connection: "connecting" };
+// Of more trials than this the service sends a sample; with so many times as many here, a new one is asked for.
+const MOST = 2000;
+const TOO_MANY = 4;
 const RETRY = [1000, 2000, 5000, 10_000];
 // Browsers allow six connections to a host (HTTP/1.1): a tab in the background must not hold one for ever.
 const HIDDEN_FOR = 30_000;
@@ -73,7 +78,7 @@ export class StudyFeed {
 
   private connect(): void {
     this.disconnect();
-    const stream = this.open(`/api/v1/studies/${encodeURIComponent(this.name)}/events?after_revision=${this.revision}`);
+    const stream = this.open(`/api/v1/studies/${encodeURIComponent(this.name)}/events?after_revision=${this.revision}&most=${MOST}`);
     this.stream = stream;
     stream.addEventListener("change", (event) => this.take(JSON.parse((event as MessageEvent<string>).data) as StudyEvent));
     stream.addEventListener("deleted", () => {
@@ -99,18 +104,32 @@ export class StudyFeed {
     this.timer = setTimeout(() => this.connect(), delay);
   }
 
-  private take({ study, trials, revision, more }: StudyEvent): void {
+  /** Show these trials as well, as of now: those of a stretch that is looked at more closely. */
+  readonly add = (trials: Trial[]): void => {
+    for (const trial of trials) {
+      const known = this.byNumber.get(trial.number);
+      if (known === undefined || known.revision < trial.revision) this.byNumber.set(trial.number, trial);
+    }
+    this.publish({ trials: this.sorted() });
+  };
+
+  private take({ study, trials, revision, more, sampled }: StudyEvent): void {
     this.failures = 0;
-    if (this.snapshot.study !== null && this.snapshot.study.created_at !== study.created_at) {
-      // Another study with the same name.
+    if (sampled || (this.snapshot.study !== null && this.snapshot.study.created_at !== study.created_at)) {
+      // A sample stands for itself, and so does another study with the same name.
       this.byNumber.clear();
     }
     for (const trial of trials) this.byNumber.set(trial.number, trial);
     this.revision = revision;
+    if (!more && this.byNumber.size > TOO_MANY * MOST) {
+      this.revision = 0;
+      this.connect();
+    }
     this.publish({
       study,
       connection: "live",
       complete: this.snapshot.complete || !more,
+      sampled: this.byNumber.size < study.trial_count,
       trials: trials.length === 0 && this.byNumber.size === this.snapshot.trials.length ? this.snapshot.trials : this.sorted(),
     });
   }

@@ -5,25 +5,34 @@ import { Chart, type Palette } from "@/components/Chart";
 import { Segments } from "@/components/Segments";
 import type { ObjectiveProgress, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, unitOf } from "@/lib/format";
+import { frame, scaleAxis, whisker, zoom } from "@/components/plot";
+import { aggregate, type Aggregate } from "./aggregate";
 import { trajectory, type Point, type Trajectory } from "./trajectory";
 import styles from "./TrajectoryChart.module.css";
 
 // Room for the labels of values; the same for both parts of the plot, so that trials stand above each other.
 const LEFT = 66;
+// From so many trials on a stretch of them can be looked at more closely.
+const MANY = 60;
 
 type Scale = "value" | "log";
+type Show = "raw" | "aggregated";
 
 interface Props {
+  study: string;
   spec: StudySpec;
   trials: Trial[];
   objectives: ObjectiveProgress[] | undefined;
   onPick: (trial: number) => void;
+  /** Another stretch of trials is looked at. Keep it the same function. */
+  onRange?: ((first: number, last: number) => void) | undefined;
 }
 
-/** Each trial's value, the best so far, and where trials gave none. */
-export function TrajectoryChart({ spec, trials, objectives, onPick }: Props) {
+/** Each trial's value, the best so far, and where trials gave none; or each configuration's, over its replicates. */
+export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRange }: Props) {
   const [metric, setMetric] = useState(spec.objectives[0]?.metric ?? "");
   const [scale, setScale] = useState<Scale>("value");
+  const [show, setShow] = useState<Show>("raw");
   const objective = spec.objectives.find((objective) => objective.metric === metric) ?? spec.objectives[0];
   if (objective === undefined) return null;
   return (
@@ -40,6 +49,15 @@ export function TrajectoryChart({ spec, trials, objectives, onPick }: Props) {
             />
           ) : null}
           <Segments
+            label="Show"
+            value={show}
+            onChange={setShow}
+            options={[
+              { value: "raw", text: "Trials" },
+              { value: "aggregated", text: "Configurations" },
+            ]}
+          />
+          <Segments
             label="Scale"
             value={scale}
             onChange={setScale}
@@ -52,34 +70,41 @@ export function TrajectoryChart({ spec, trials, objectives, onPick }: Props) {
       }
     >
       <Plot
-        key={objective.metric}
+        key={`${objective.metric} ${show}`}
+        name={`${study}-${objective.metric}`}
+        show={show}
         trials={trials}
         objective={objective}
         scale={scale}
         standard={objectives?.find((progress) => progress.metric === objective.metric)?.default ?? null}
         onPick={onPick}
+        onRange={onRange}
       />
     </Card>
   );
 }
 
 interface PlotProps {
+  name: string;
+  show: Show;
   trials: Trial[];
   objective: StudySpec["objectives"][number];
   scale: Scale;
   standard: number | null;
   onPick: (trial: number) => void;
+  onRange: ((first: number, last: number) => void) | undefined;
 }
 
-function Plot({ trials, objective, scale, standard, onPick }: PlotProps) {
-  const data = useMemo(() => trajectory(trials, objective), [trials, objective]);
+function Plot({ name, show, trials, objective, scale, standard, onPick, onRange }: PlotProps) {
+  const groups = useMemo(() => (show === "raw" ? null : aggregate(trials, [objective])), [show, trials, objective]);
+  const data = useMemo(() => trajectory(groups === null ? trials : asTrials(groups, trials), objective), [groups, trials, objective]);
   const unit = unitOf(objective);
   const positive = [...data.completed, ...data.pruned].every(([, value]) => value > 0) && (standard ?? 1) > 0;
   const logarithmic = scale === "log" && positive;
   const length = trials.at(-1)?.number ?? 0;
   const option = useCallback(
-    (palette: Palette) => chartOption({ data, palette, standard, length, logarithmic, unit }),
-    [data, standard, length, logarithmic, unit],
+    (palette: Palette) => chartOption({ data, palette, standard, length, logarithmic, unit, whiskers: groups === null ? [] : whiskers(groups, objective.metric) }),
+    [data, standard, length, logarithmic, unit, groups, objective],
   );
   const pick = useCallback(
     (item: unknown) => {
@@ -93,15 +118,36 @@ function Plot({ trials, objective, scale, standard, onPick }: PlotProps) {
   return (
     <>
       {scale === "log" && !positive ? <p className={styles.note}>Values of zero and below have no place on a log scale: shown on a linear one.</p> : null}
-      <Legend data={data} />
-      <Chart label={describe(data, objective.metric, unit, standard)} height={340} option={option} onPick={pick} />
+      <Legend data={data} aggregated={groups !== null} />
+      <Chart
+        name={name}
+        label={describe(data, objective.metric, unit, standard, groups !== null)}
+        height={340}
+        option={option}
+        onPick={pick}
+        onRange={onRange}
+      />
     </>
   );
 }
 
-function Legend({ data }: { data: Trajectory }) {
+/** Configurations as if each were a trial, at the number of its first one. */
+function asTrials(groups: Aggregate[], trials: Trial[]): Trial[] {
+  const byNumber = new Map(trials.map((trial) => [trial.number, trial]));
+  return groups.flatMap(({ number, middle }) => {
+    const trial = byNumber.get(number);
+    return trial === undefined ? [] : [{ ...trial, metrics: middle }];
+  });
+}
+
+/** Number, lowest and highest value of what was measured more than once. */
+function whiskers(groups: Aggregate[], metric: string): [number, number, number][] {
+  return groups.flatMap(({ number, count, low, high }) => (count > 1 ? [[number, low[metric] ?? NaN, high[metric] ?? NaN]] : []));
+}
+
+function Legend({ data, aggregated }: { data: Trajectory; aggregated: boolean }) {
   const marks: [shown: boolean, look: string | undefined, text: string][] = [
-    [data.completed.length > 0, styles.completed, "completed"],
+    [data.completed.length > 0, styles.completed, aggregated ? "median, and from the lowest to the highest value" : "completed"],
     [data.best.length > 0, styles.best, "best so far"],
     [data.pruned.length > 0, styles.pruned, "stopped early, last value"],
     [data.infeasible.length > 0, styles.infeasible, `infeasible (${data.infeasible.length})`],
@@ -121,10 +167,10 @@ function Legend({ data }: { data: Trajectory }) {
   );
 }
 
-function describe(data: Trajectory, metric: string, unit: string, standard: number | null): string {
+function describe(data: Trajectory, metric: string, unit: string, standard: number | null, aggregated: boolean): string {
   const best = data.best.at(-1);
   const found = data.best.at(-2) !== undefined && data.best.at(-2)?.[1] === best?.[1] ? data.best.at(-2) : best;
-  const parts = [`${metric} of ${data.completed.length} completed trials`];
+  const parts = [`${metric} of ${data.completed.length} ${aggregated ? "configurations" : "completed trials"}`];
   if (best !== undefined && found !== undefined) parts.push(`the best is ${formatMetric(best[1], unit)}, from trial ${found[0]}`);
   if (standard !== null) parts.push(`the default is ${formatMetric(standard, unit)}`);
   if (data.infeasible.length > 0) parts.push(`${data.infeasible.length} infeasible`);
@@ -139,10 +185,13 @@ interface OptionInput {
   length: number;
   logarithmic: boolean;
   unit: string;
+  whiskers: [number, number, number][];
 }
 
-function chartOption({ data, palette, standard, length, logarithmic, unit }: OptionInput): EChartsOption {
-  const { accent, bad, font, info, line, soft, surface, text, warn } = palette;
+function chartOption({ data, palette, standard, length, logarithmic, unit, whiskers }: OptionInput): EChartsOption {
+  const { accent, bad, info, line, soft, warn } = palette;
+  const zoomed = length > MANY;
+  const foot = zoomed ? 34 : 0;
   const rug = data.infeasible.length + data.failed.length > 0;
   const xAxis = {
     type: "value" as const,
@@ -156,19 +205,18 @@ function chartOption({ data, palette, standard, length, logarithmic, unit }: Opt
   };
   const marks = (trials: number[]): Point[] => trials.map((number) => [number, 0]);
   return {
-    animation: false,
-    textStyle: { fontFamily: font, color: text },
+    ...frame(palette),
     grid: [
-      { left: LEFT, right: 16, top: 14, bottom: rug ? 58 : 24 },
-      { left: LEFT, right: 16, height: 18, bottom: 24 },
+      { left: LEFT, right: 16, top: 14, bottom: (rug ? 58 : 24) + foot },
+      { left: LEFT, right: 16, height: 18, bottom: 24 + foot },
     ],
+    ...(zoomed
+      ? {
+          dataZoom: [{ ...zoom(palette), xAxisIndex: [0, 1] }],
+        }
+      : {}),
     tooltip: {
-      trigger: "item",
-      // Text, not HTML: units and names are users' own.
-      renderMode: "richText",
-      backgroundColor: surface,
-      borderColor: line,
-      textStyle: { color: text, fontSize: 13 },
+      ...frame(palette).tooltip,
       formatter: (item) => {
         const { seriesName, value } = Array.isArray(item) ? (item[0] ?? { seriesName: "", value: [] }) : item;
         const [number, measured] = value as Point;
@@ -184,8 +232,7 @@ function chartOption({ data, palette, standard, length, logarithmic, unit }: Opt
       {
         type: logarithmic ? "log" : "value",
         scale: true,
-        axisLabel: { color: soft, fontSize: 13, hideOverlap: true, formatter: (value: number) => formatMetric(value, unit, 3) },
-        splitLine: { lineStyle: { color: line } },
+        ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)),
       },
       { type: "value", gridIndex: 1, min: -1, max: 1, show: false },
     ],
@@ -220,6 +267,7 @@ function chartOption({ data, palette, standard, length, logarithmic, unit }: Opt
                 data: [{ yAxis: standard }],
               },
       },
+      ...(whiskers.length === 0 ? [] : [{ type: "custom" as const, name: "range", data: whiskers, renderItem: whisker(soft), z: 1 }]),
       ...(data.pruned.length === 0
         ? []
         : [

@@ -12,10 +12,11 @@ interface Props {
   spec: StudySpec;
   trial: Trial;
   standard: Configuration | undefined;
+  mayStop: boolean;
 }
 
-/** All that is known of a trial. */
-export function TrialDetails({ study, spec, trial, standard }: Props) {
+/** What is known of a trial, in short. */
+export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   const detail = useQuery(trialQuery(study, trial.number, trial.revision));
   const stop = useStopTrial(study, trial.number);
   const open = trial.state === "ACTIVE" || trial.state === "REQUESTED";
@@ -62,7 +63,7 @@ export function TrialDetails({ study, spec, trial, standard }: Props) {
               </div>
             ) : null}
           </dl>
-          {open ? (
+          {open && mayStop ? (
             <Button small kind="danger" disabled={stop.isPending} onClick={() => stop.mutate()}>
               Stop this trial
             </Button>

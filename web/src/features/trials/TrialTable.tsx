@@ -1,17 +1,21 @@
+import { useQuery } from "@tanstack/react-query";
 import { Fragment, useEffect, useId, useMemo, useRef, useState, type ReactNode } from "react";
 import { StateBadge, stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import { Problem } from "@/components/Message";
+import { Popover } from "@/components/Popover";
 import type { Configuration, StudySpec, Trial, TrialState } from "@/lib/api/client";
-import { useNow } from "@/lib/clock";
-import { formatDuration, formatMetric, formatValue, unitOf } from "@/lib/format";
+import { useNow, useThrottled } from "@/lib/clock";
+import { formatDuration, formatMetric, formatTime, formatValue, unitOf } from "@/lib/format";
+import { rowsQuery } from "./api";
+import { columnsOf, DIFFERENCES, rememberColumns, shownColumns, type Shown } from "./columns";
+import { differences } from "./differences";
 import { duration, measuredBy, sortTrials, type Column, type Order } from "./sorting";
 import { TrialDetails } from "./TrialDetails";
 import styles from "./TrialTable.module.css";
 
 const PAGE = 50;
-// With more parameters than this a table of columns is too wide: then what differs from the default is listed.
-const FEW = 6;
 
 interface Props {
   study: string;
@@ -22,12 +26,26 @@ interface Props {
   best: ReadonlySet<number>;
   opened: number | null;
   onOpen: (trial: number | null) => void;
+  /** All that there are, and the study's revision: where `trials` is a sample of them, the service makes the table. */
+  total: number;
+  revision: number;
+  filter: Filter;
+  onFilter: (filter: Filter) => void;
+  mayStop: boolean;
+  link: (number: number, text: string) => ReactNode;
+}
+
+/** Which trials are shown; empty: all. */
+export interface Filter {
+  state: TrialState | "";
+  reason: string;
 }
 
 /** All trials; a row opens to show all of one. */
-export function TrialTable({ study, spec, trials, standard, best, opened, onOpen }: Props) {
+export function TrialTable({ study, spec, trials, standard, best, opened, onOpen, total, revision, filter, onFilter, mayStop, link }: Props) {
+  const { state, reason } = filter;
   const [order, setOrder] = useState<Order>({ column: "number", descending: true });
-  const [state, setState] = useState<TrialState | "">("");
+  const [chosen, choose] = useState<Shown[]>(() => shownColumns(study, spec));
   const [page, setPage] = useState(0);
   const [sortedAt, setSortedAt] = useState(() => new Date());
   const filterId = useId();
@@ -35,24 +53,27 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   const sorted = useMemo(
     () =>
       sortTrials(
-        trials.filter((trial) => state === "" || trial.state === state),
+        trials.filter((trial) => (state === "" || trial.state === state) && (reason === "" || trial.reason === reason)),
         order,
         sortedAt,
       ),
-    [trials, state, order, sortedAt],
+    [trials, state, reason, order, sortedAt],
   );
-  const pages = Math.max(1, Math.ceil(sorted.length / PAGE));
+  const sampled = trials.length < total;
+  const asOf = useThrottled(revision, 2000);
+  const asked = useQuery({ ...rowsQuery(study, { order, state, reason, offset: page * PAGE, size: PAGE }, asOf), enabled: sampled });
+  const rows = sampled ? (asked.data?.total_count ?? total) : sorted.length;
+  const pages = Math.max(1, Math.ceil(rows / PAGE));
   const current = Math.min(page, pages - 1);
-  const shown = sorted.slice(current * PAGE, (current + 1) * PAGE);
-  const parameters = spec.space.parameters.length <= FEW ? spec.space.parameters.map(({ name }) => name) : null;
-  const columns = 5 + spec.objectives.length + (parameters?.length ?? 1);
+  const shown = sampled ? (asked.data?.trials ?? []) : sorted.slice(current * PAGE, (current + 1) * PAGE);
+  const columns = chosen.length + 3;
 
   // A trial that was picked elsewhere must be on the page that is shown.
   const [lastOpened, setLastOpened] = useState<number | null>(null);
   if (opened !== lastOpened) {
     setLastOpened(opened);
     const position = sorted.findIndex(({ number }) => number === opened);
-    if (position >= 0) setPage(Math.floor(position / PAGE));
+    if (position >= 0 && !sampled) setPage(Math.floor(position / PAGE));
   }
 
   function sortBy(column: Column) {
@@ -71,9 +92,23 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   return (
     <Card
       flush
-      title={`${trials.length} ${trials.length === 1 ? "trial" : "trials"}`}
+      title={`${total} ${total === 1 ? "trial" : "trials"}`}
       actions={
         <>
+          {reason === "" ? null : (
+            <Button small title={reason} onClick={() => onFilter({ state: "", reason: "" })}>
+              One reason ✕
+            </Button>
+          )}
+          <Columns
+            spec={spec}
+            trials={trials}
+            shown={chosen}
+            onChange={(columns) => {
+              choose(columns);
+              rememberColumns(study, columns);
+            }}
+          />
           <label htmlFor={filterId} className="visually-hidden">
             Show trials that are
           </label>
@@ -82,20 +117,22 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
             className={styles.filter}
             value={state}
             onChange={(event) => {
-              setState(event.target.value as TrialState | "");
+              onFilter({ state: event.target.value as TrialState | "", reason: "" });
               setPage(0);
             }}
           >
             <option value="">All states</option>
             {[...counts].map(([state, count]) => (
               <option key={state} value={state}>
-                {stateText(state)} ({count})
+                {stateText(state)}
+                {sampled ? "" : ` (${count})`}
               </option>
             ))}
           </select>
         </>
       }
     >
+      {asked.error === null ? null : <Problem error={asked.error} again={() => void asked.refetch()} />}
       {trials.length === 0 ? (
         <p className={styles.none}>No trials yet.</p>
       ) : (
@@ -108,16 +145,9 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
                 </th>
                 {header("number", "#", true)}
                 {header("state", "State")}
-                {spec.objectives.map(({ metric }) => (
-                  <Fragment key={metric}>{header(`metric:${metric}`, metric, true)}</Fragment>
+                {chosen.map((column) => (
+                  <Fragment key={column}>{heading(column, header)}</Fragment>
                 ))}
-                {parameters === null ? (
-                  <th scope="col">Differs from the default in</th>
-                ) : (
-                  parameters.map((name) => <Fragment key={name}>{header(`param:${name}`, name)}</Fragment>)
-                )}
-                {header("agent", "Measured by")}
-                {header("duration", "Duration", true)}
               </tr>
             </thead>
             <tbody>
@@ -127,7 +157,9 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
                   study={study}
                   spec={spec}
                   trial={trial}
-                  parameters={parameters}
+                  shown={chosen}
+                  mayStop={mayStop}
+                  link={link}
                   standard={standard}
                   isBest={best.has(trial.number)}
                   columns={columns}
@@ -145,7 +177,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
             Previous
           </Button>
           <span>
-            {current * PAGE + 1}–{Math.min(sorted.length, (current + 1) * PAGE)} of {sorted.length}
+            {current * PAGE + 1}–{Math.min(rows, (current + 1) * PAGE)} of {rows}
           </span>
           <Button small disabled={current === pages - 1} onClick={() => setPage(current + 1)}>
             Next
@@ -153,6 +185,52 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
         </nav>
       ) : null}
     </Card>
+  );
+}
+
+const TITLES: Partial<Record<Shown, string>> = {
+  agent: "Measured by",
+  duration: "Duration",
+  [DIFFERENCES]: "Differs from the default in",
+  origin: "Origin",
+  attempt: "Attempt",
+  started: "Started",
+  reason: "Reason",
+};
+
+/** What a column is called: its metric, its parameter, or what it is. */
+function titleOf(column: Shown): string {
+  return TITLES[column] ?? column.slice(column.indexOf(":") + 1);
+}
+
+function heading(column: Shown, header: (column: Column, text: string, numeric?: boolean) => ReactNode): ReactNode {
+  if (column === "agent" || column === "duration" || column.startsWith("metric:") || column.startsWith("param:")) {
+    return header(column as Column, titleOf(column), column === "duration" || column.startsWith("metric:"));
+  }
+  return <th scope="col">{titleOf(column)}</th>;
+}
+
+/** Which columns are shown. */
+function Columns({ spec, trials, shown, onChange }: { spec: StudySpec; trials: Trial[]; shown: Shown[]; onChange: (shown: Shown[]) => void }) {
+  const all = columnsOf(spec, trials);
+  return (
+    <Popover label="Columns" trigger={<Button small>Columns</Button>}>
+      <ul className={styles.columns}>
+        {all.map((column) => (
+          <li key={column}>
+            <label>
+              <input
+                type="checkbox"
+                checked={shown.includes(column)}
+                onChange={({ target: { checked } }) => onChange(all.filter((one) => (one === column ? checked : shown.includes(one))))}
+              />
+              {titleOf(column)}
+              {column.startsWith("param:") ? <span className={styles.origin}>parameter</span> : null}
+            </label>
+          </li>
+        ))}
+      </ul>
+    </Popover>
   );
 }
 
@@ -192,7 +270,9 @@ interface RowProps {
   study: string;
   spec: StudySpec;
   trial: Trial;
-  parameters: string[] | null;
+  shown: Shown[];
+  mayStop: boolean;
+  link: (number: number, text: string) => ReactNode;
   standard: Configuration | undefined;
   isBest: boolean;
   columns: number;
@@ -200,7 +280,7 @@ interface RowProps {
   onOpen: (trial: number | null) => void;
 }
 
-function Row({ study, spec, trial, parameters, standard, isBest, columns, open, onOpen }: RowProps) {
+function Row({ study, spec, trial, shown, mayStop, link, standard, isBest, columns, open, onOpen }: RowProps) {
   const id = useId();
   const row = useRef<HTMLTableRowElement>(null);
   useEffect(() => {
@@ -222,39 +302,21 @@ function Row({ study, spec, trial, parameters, standard, isBest, columns, open, 
           </button>
         </td>
         <th scope="row" className={styles.number}>
-          {trial.number}
+          {link(trial.number, String(trial.number))}
         </th>
         <td>
           <StateBadge state={trial.state} />
           {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? "trade-off" : "best"}</span> : null}
           {trial.origin === "suggested" ? null : <span className={styles.origin}>{trial.origin}</span>}
         </td>
-        {spec.objectives.map((objective) => {
-          const value = trial.metrics?.[objective.metric];
-          return (
-            <td key={objective.metric} className={styles.number}>
-              {value === undefined ? "—" : formatMetric(value, unitOf(objective))}
-            </td>
-          );
-        })}
-        {parameters === null ? (
-          <td className={styles.differences}>{differences(trial.params, standard)}</td>
-        ) : (
-          parameters.map((name) => (
-            <td key={name} className={standard !== undefined && trial.params[name] !== standard[name] ? styles.value : styles.standard}>
-              {formatValue(trial.params[name])}
-            </td>
-          ))
-        )}
-        <td>{measuredBy(trial) || "—"}</td>
-        <td className={styles.number}>
-          <Duration trial={trial} />
-        </td>
+        {shown.map((column) => (
+          <Fragment key={column}>{cell(column, trial, spec, standard)}</Fragment>
+        ))}
       </tr>
       {open ? (
         <tr id={id}>
           <td colSpan={columns} className={styles.details}>
-            <TrialDetails study={study} spec={spec} trial={trial} standard={standard} />
+            <TrialDetails study={study} spec={spec} trial={trial} standard={standard} mayStop={mayStop} />
           </td>
         </tr>
       ) : null}
@@ -262,16 +324,38 @@ function Row({ study, spec, trial, parameters, standard, isBest, columns, open, 
   );
 }
 
-function differences(params: Configuration, standard: Configuration | undefined): ReactNode {
-  if (standard === undefined) return "";
-  const names = new Set([...Object.keys(params), ...Object.keys(standard)]);
-  const differing = [...names].filter((name) => params[name] !== standard[name]);
-  if (differing.length === 0) return "nothing";
-  const first = differing
-    .slice(0, 3)
-    .map((name) => `${name} ${formatValue(params[name])}`)
-    .join(", ");
-  return differing.length > 3 ? `${first} and ${differing.length - 3} more` : first;
+function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configuration | undefined): ReactNode {
+  if (column.startsWith("metric:")) {
+    const metric = column.slice(7);
+    const value = trial.metrics?.[metric];
+    const objective = spec.objectives.find((objective) => objective.metric === metric) ?? { metric };
+    return <td className={styles.number}>{value === undefined ? "—" : formatMetric(value, unitOf(objective))}</td>;
+  }
+  if (column.startsWith("param:")) {
+    const name = column.slice(6);
+    const differs = standard !== undefined && trial.params[name] !== standard[name];
+    return <td className={differs ? styles.value : styles.standard}>{formatValue(trial.params[name])}</td>;
+  }
+  switch (column) {
+    case DIFFERENCES:
+      return <td className={styles.differences}>{differences(trial.params, standard)}</td>;
+    case "agent":
+      return <td>{measuredBy(trial) || "—"}</td>;
+    case "duration":
+      return (
+        <td className={styles.number}>
+          <Duration trial={trial} />
+        </td>
+      );
+    case "started":
+      return <td>{trial.started_at === null ? "—" : formatTime(new Date(trial.started_at))}</td>;
+    case "attempt":
+      return <td className={styles.number}>{trial.attempt}</td>;
+    case "reason":
+      return <td className={styles.differences}>{trial.reason}</td>;
+    default:
+      return <td>{trial.origin}</td>;
+  }
 }
 
 function Duration({ trial }: { trial: Trial }) {

@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
-import { api, unwrap } from "@/lib/api/client";
+import { api, unwrap, type Configuration, type TrialState } from "@/lib/api/client";
+import type { Order } from "./sorting";
 
 /** A trial with its measurements and log, asked for again when its revision changes. */
 export function trialQuery(study: string, number: number, revision: number) {
@@ -10,6 +11,49 @@ export function trialQuery(study: string, number: number, revision: number) {
   });
 }
 
+export interface RowsWanted {
+  order: Order;
+  state: TrialState | "";
+  reason: string;
+  offset: number;
+  size: number;
+}
+
+/** A page of a study's table, made by the service; `revision`: of the study, as of which it is wanted. */
+export function rowsQuery(study: string, { order, state, reason, offset, size }: RowsWanted, revision: number) {
+  return queryOptions({
+    queryKey: ["rows", study, order, state, reason, offset, size, revision],
+    queryFn: () =>
+      unwrap(
+        api.GET("/api/v1/studies/{name}/table", {
+          params: {
+            path: { name: study },
+            query: { order: order.column, descending: order.descending, state: state === "" ? [] : [state], reason, offset, page_size: size },
+          },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+    gcTime: 10_000,
+  });
+}
+
+/** Why trials of a study gave no result, asked for again when `finished` (trials) changes. */
+export function failuresQuery(study: string, finished: number) {
+  return queryOptions({
+    queryKey: ["failures", study, finished],
+    queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/failures", { params: { path: { name: study } } })),
+    placeholderData: keepPreviousData,
+    gcTime: 10_000,
+  });
+}
+
+/** The trials of a stretch of numbers, all or so many that a picture of them is the same. */
+export async function fetchStretch(study: string, first: number, last: number) {
+  const query = { first: Math.max(1, Math.floor(first)), last: Math.ceil(last), most: 2000 };
+  const { trials } = await unwrap(api.GET("/api/v1/studies/{name}/sample", { params: { path: { name: study }, query } }));
+  return trials;
+}
+
 export function useStopTrial(study: string, number: number) {
   return useMutation({
     mutationFn: () =>
@@ -17,6 +61,19 @@ export function useStopTrial(study: string, number: number) {
         api.POST("/api/v1/studies/{name}/trials/{number}/stop", {
           params: { path: { name: study, number } },
           body: { reason: "Stopped from the console." },
+        }),
+      ),
+  });
+}
+
+/** Have a configuration measured before anything else is suggested. */
+export function useEnqueue(study: string) {
+  return useMutation({
+    mutationFn: ({ params, count }: { params: Configuration; count: number }) =>
+      unwrap(
+        api.POST("/api/v1/studies/{name}/queue", {
+          params: { path: { name: study } },
+          body: { params, count, request_id: crypto.randomUUID() },
         }),
       ),
   });

@@ -1,0 +1,114 @@
+"""A study's trials as a file to take away."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.studies import StudySerializer
+from service.api.v1.serializers.trials import TrialSerializer
+from service.api.views import View
+from service.studies import selectors
+from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
+from service.tenancy.permissions import Action
+
+_COLUMNS = (
+    "number",
+    "state",
+    "origin",
+    "agent",
+    "node",
+    "attempt",
+    "seconds",
+    "created_at",
+    "started_at",
+    "finished_at",
+)
+# What a spreadsheet would take for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class _Csv(BaseRenderer):
+    """What the view has written already."""
+
+    media_type = "text/csv"
+    format = "csv"
+    charset = "utf-8"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """The text; an error is a problem document all the same."""
+        return (data if isinstance(data, str) else json.dumps(data)).encode()
+
+
+class ExportCsv(View):
+    """/studies/NAME/trials.csv"""
+
+    actions = {"GET": Action.STUDY_READ}
+    renderer_classes = [_Csv]
+
+    @extend_schema(operation_id="exportCsv", responses={(200, "text/csv"): OpenApiTypes.STR})
+    def get(self, request: Request, name: str) -> Response:
+        """All trials, a line each, with a column for each metric and each parameter."""
+        study = selectors.get_study(self.principal, name)
+        text = _csv(study, selectors.all_trials(self.principal, study))
+        return Response(text, headers=_as_file(f"{study.name}.csv"))
+
+
+class ExportJson(View):
+    """/studies/NAME/trials.json"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="exportJson", responses={200: OpenApiTypes.OBJECT})
+    def get(self, request: Request, name: str) -> Response:
+        """The study with its spec, and all trials."""
+        study = selectors.get_study(self.principal, name)
+        trials = TrialSerializer(selectors.all_trials(self.principal, study), many=True).data
+        data = {"study": StudySerializer(study).data, "trials": trials}
+        return Response(data, headers=_as_file(f"{study.name}.json"))
+
+
+def _as_file(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _csv(study: Study, trials: Iterable[Trial]) -> str:
+    problem = spec_of(study).problem
+    found = list(trials)
+    # Metrics that are no objectives, too.
+    metrics = list(dict.fromkeys([*problem.metrics, *(name for trial in found for name in trial.metrics or {})]))
+    parameters = problem.space.names()
+    written = io.StringIO()
+    sheet = csv.writer(written, lineterminator="\n")
+    sheet.writerow(
+        [*_COLUMNS, *(f"metric:{name}" for name in metrics), *(f"param:{name}" for name in parameters), "reason"]
+    )
+    for trial in found:
+        own = (getattr(trial, name) for name in _COLUMNS)
+        sheet.writerow(
+            [
+                *(one.isoformat() if isinstance(one, datetime) else _safe(one) for one in own),
+                *((trial.metrics or {}).get(name) for name in metrics),
+                *(_safe(trial.params.get(name)) for name in parameters),
+                _safe(trial.reason),
+            ]
+        )
+    return written.getvalue()
+
+
+def _safe(value: object) -> object:
+    """Text that a spreadsheet would run stands behind an apostrophe, as such programs have it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,37 @@
+"""What a study's trials say of its parameters, over REST."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.insight import InsightSerializer
+from service.api.views import View
+from service.pipeline import insight
+from service.studies import selectors
+from service.tenancy.permissions import Action
+from service.tuner.insight import FEWEST
+
+
+class StudyInsightView(View):
+    """/studies/NAME/insight"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="getStudyInsight", responses={200: InsightSerializer, 202: InsightSerializer})
+    def get(self, request: Request, name: str) -> Response:
+        """Importance and effect of each parameter, and how objectives go together. 202: a worker computes it anew."""
+        found = insight.read(self.principal, selectors.get_study(self.principal, name))
+        computing = found.asked_at is not None
+        # Written by the worker in this very shape; it may be large, so it is passed on as it is.
+        data = {
+            "finished": found.finished,
+            "data": found.data,
+            "error": found.error,
+            "computing": computing,
+            "needed": FEWEST,
+        }
+        if computing:
+            return Response(data, status=202, headers={"Retry-After": "1"})
+        return Response(data)

@@ -1,0 +1,59 @@
+"""What a trial prints, as server-sent events while it prints it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+
+from django.http import HttpRequest, HttpResponseBase
+
+from service.api import errors
+from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
+from service.api.threads import in_thread
+from service.core import logcontext
+from service.core.errors import NotFound
+from service.pipeline.wakeup import listener
+from service.studies import selectors
+from service.studies.selectors import LogPart
+from service.tenancy.principal import Principal
+
+
+async def log_events(request: HttpRequest, name: str, number: int) -> HttpResponseBase:
+    """GET: the end of what a trial has printed, and then what it prints.
+
+    Events: `log` with text, and whether it begins anew (`reset`) or goes on; `end` when the trial has ended.
+    """
+    try:
+        if request.method != "GET":
+            raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
+        principal = await in_thread(admit, request, name)
+        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
+        trial = await in_thread(selectors.get_trial, principal, name, number)
+    except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
+        return errors.respond(error)
+    return respond(_stream(request, principal, name, number, trial.trial.pk))
+
+
+async def _stream(request: HttpRequest, principal: Principal, name: str, number: int, key: int) -> AsyncIterator[str]:
+    yield RETRY
+    source, size, spoken = "", 0, time.monotonic()
+    async with listener().watch(log=key) as bell:
+        while True:
+            try:
+                part = await in_thread(selectors.log_since, principal, name, number, source, size)
+            except NotFound:
+                part = LogPart("", 0, "", reset=False, ended=True)
+            if part.text:
+                if not await in_thread(may_go_on, request, name):
+                    return
+                yield f"event: log\ndata: {json.dumps({'text': part.text, 'reset': part.reset})}\n\n"
+                source, size, spoken = part.source, part.size, time.monotonic()
+            if part.ended:
+                yield "event: end\ndata: {}\n\n"
+                return
+            if await heartbeat_due(bell, spoken):
+                if not await in_thread(may_go_on, request, name):
+                    return
+                yield ": heartbeat\n\n"
+                spoken = time.monotonic()

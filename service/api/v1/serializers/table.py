@@ -1,0 +1,66 @@
+"""A study's trials as a table and as a sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from service.api.v1.serializers.fields import Input, StateField
+from service.api.v1.serializers.trials import TrialSerializer
+from service.core.lifecycle import TrialState
+from service.studies.sample import LEAST, MOST
+
+
+class TableQuery(Input):
+    """Which page of which table."""
+
+    order = serializers.CharField(
+        required=False, default="number", help_text="number, state, agent, duration, metric:NAME, param:NAME."
+    )
+    descending = serializers.BooleanField(required=False, default=False)
+    state = serializers.ListField(child=StateField(TrialState), required=False, default=list)
+    reason = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="Only trials that ended for it."
+    )
+    offset = serializers.IntegerField(required=False, default=0, help_text="Rows to skip.")
+    page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 1000; 0 for 100.")
+
+
+class TableSerializer(serializers.Serializer[Any]):
+    """A page of the table; trials without a value in the column come last."""
+
+    trials = TrialSerializer(many=True)
+    total_count = serializers.IntegerField(help_text="Rows of all pages.")
+
+
+class SampleQuery(Input):
+    """Which stretch of trials, and how many of them."""
+
+    first = serializers.IntegerField(required=False, default=1, help_text="The first number.")
+    last = serializers.IntegerField(
+        required=False, default=None, help_text="The last number; the study's, if left out."
+    )
+    most = serializers.IntegerField(required=False, default=2000, help_text=f"About so many: {LEAST} to {MOST}.")
+
+
+class SampleSerializer(serializers.Serializer[Any]):
+    """Trials by number."""
+
+    trials = TrialSerializer(many=True)
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    """Trials that ended in one state for one reason."""
+
+    state = StateField(TrialState)
+    reason = serializers.CharField()
+    count = serializers.IntegerField()
+    first = serializers.IntegerField(help_text="The number of the first such trial.")
+    last = serializers.IntegerField()
+
+
+class FailureListSerializer(serializers.Serializer[Any]):
+    """The most frequent reasons first; at most 50."""
+
+    failures = FailureSerializer(many=True)

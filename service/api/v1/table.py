@@ -1,0 +1,67 @@
+"""A study's trials as a table and as a sample, over REST."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.table import (
+    FailureListSerializer,
+    SampleQuery,
+    SampleSerializer,
+    TableQuery,
+    TableSerializer,
+)
+from service.api.v1.serializers.trials import TrialSerializer
+from service.api.views import View
+from service.studies import selectors, table
+from service.studies.sample import sample
+from service.tenancy.permissions import Action
+
+
+class TrialTable(View):
+    """/studies/NAME/table"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="listTrialRows", parameters=[TableQuery], responses=TableSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Trials by any column, a page at a time."""
+        query = self.query(TableQuery)
+        found = table.rows(
+            self.principal,
+            selectors.get_study(self.principal, name),
+            order=query["order"],
+            descending=query["descending"],
+            states=query["state"],
+            reason=query["reason"],
+            offset=query["offset"],
+            size=query["page_size"],
+        )
+        return Response({"trials": TrialSerializer(found.trials, many=True).data, "total_count": found.total_count})
+
+
+class TrialSample(View):
+    """/studies/NAME/sample"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="sampleTrials", parameters=[SampleQuery], responses=SampleSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Trials of a stretch of numbers for pictures: all, or of many a sample that looks the same."""
+        query = self.query(SampleQuery)
+        found = sample(self.principal, selectors.get_study(self.principal, name), **query)
+        return Response({"trials": TrialSerializer(found, many=True).data})
+
+
+class TrialFailures(View):
+    """/studies/NAME/failures"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="listFailures", responses=FailureListSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """Why trials gave no result, the most frequent reasons first."""
+        found = table.failures(self.principal, selectors.get_study(self.principal, name))
+        return Response(FailureListSerializer({"failures": found}).data)

@@ -1,0 +1,100 @@
+"""A study's trials as a table: sorted by any column, filtered, a page at a time; and why trials gave no result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, DurationField, ExpressionWrapper, F, FloatField, Max, Min, QuerySet, TextField
+from django.db.models.expressions import CombinedExpression, RawSQL
+
+from service.core.errors import InvalidInput
+from service.core.lifecycle import TrialState
+from service.core.space import Space
+from service.studies.models import Study, Trial
+from service.studies.selectors import check_size, check_states
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+# Beyond so many rows a person sorts or filters instead of turning pages, each of which would cost more.
+_FURTHEST = 1_000_000
+_MOST_REASONS = 50
+_WITHOUT_RESULT = (TrialState.FAILED, TrialState.INFEASIBLE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRows:
+    """One page of the table, and how many rows there are in all."""
+
+    trials: list[Trial]
+    total_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Trials that ended in one state for one reason: how many, the first and the last of them."""
+
+    state: str
+    reason: str
+    count: int
+    first: int
+    last: int
+
+
+def rows(
+    principal: Principal,
+    study: Study,
+    *,
+    order: str = "number",
+    descending: bool = False,
+    states: Sequence[str] = (),
+    reason: str = "",
+    offset: int = 0,
+    size: int = 0,
+) -> TrialRows:
+    """Trials by `order`: number, state, agent, duration, metric:NAME or param:NAME; those without a value come last.
+
+    `reason`: only trials that ended for it. Raises InvalidInput.
+    """
+    if not 0 <= offset <= _FURTHEST:
+        raise InvalidInput("offset", offset, f"0 to {_FURTHEST}")
+    found = access.rows(Trial, principal).filter(study_id=study.pk)
+    if states:
+        found = found.filter(state__in=check_states(states, list(TrialState)))
+    if reason:
+        found = found.filter(reason=reason)
+    total = found.count()
+    ordered = _ordered(found, spec_of(study).problem.space, order, descending)
+    return TrialRows(list(ordered[offset : offset + check_size(size)]), total)
+
+
+def failures(principal: Principal, study: Study) -> list[Failure]:
+    """Why trials of a study gave no result, the most frequent reasons first."""
+    ended = access.rows(Trial, principal).filter(study_id=study.pk, state__in=_WITHOUT_RESULT)
+    counted = ended.values("state", "reason").annotate(count=Count("pk"), first=Min("number"), last=Max("number"))
+    return [Failure(**found) for found in counted.order_by("-count", "first")[:_MOST_REASONS]]
+
+
+def _ordered(found: QuerySet[Trial], space: Space, order: str, descending: bool) -> QuerySet[Trial]:
+    key = _key(space, order)
+    way = key.desc(nulls_last=True) if descending else key.asc(nulls_last=True)
+    return found.order_by(way, "number")
+
+
+def _key(space: Space, order: str) -> F | RawSQL | ExpressionWrapper[CombinedExpression]:
+    kind, _, name = order.partition(":")
+    if order in ("number", "state"):
+        return F(order)
+    if order == "agent":
+        return RawSQL("NULLIF(agent || node || client_id, '')", (), output_field=TextField())
+    if order == "duration":
+        return ExpressionWrapper(F("finished_at") - F("started_at"), output_field=DurationField())
+    if kind == "metric" and name:
+        return RawSQL("(metrics ->> %s)::float8", (name,), output_field=FloatField())
+    parameter = next((one for one in space.parameters if one.name == name), None) if kind == "param" else None
+    if parameter is None:
+        raise InvalidInput("order", order, "number, state, agent, duration, metric:NAME, param:NAME of a parameter")
+    if parameter.kind in ("float", "int"):
+        return RawSQL("(params ->> %s)::float8", (name,), output_field=FloatField())
+    return RawSQL("params ->> %s", (name,), output_field=TextField())

@@ -1,0 +1,378 @@
+"""What finished trials say of a problem: which parameters matter, what each value is worth, what objectives share.
+
+Importance is that of functional analysis of variance over a regression forest (Hutter, Hoos and Leyton-Brown, "An
+Efficient Approach for Assessing Hyperparameter Importance", ICML 2014): the variance of the objective, averaged over
+all other parameters, that a parameter alone (or a pair beyond its two parameters) explains, as a share of the whole.
+The trees are those of Breiman's forest (2001), by scikit-learn; the deviation between them is the uncertainty. The
+averages are over the whole space as if every combination were allowed: conditions and constraints are not minded, an
+inactive parameter counts as its default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from service.core import estimates
+from service.core.encoding import Encoding, FloatArray
+from service.core.estimates import Estimate
+from service.core.parameters import Scalar
+from service.core.prediction import Prediction
+from service.core.problem import Problem
+from service.core.space import Configuration
+from service.core.trial import Trial
+
+# Fewer configurations than this say nothing of any parameter.
+FEWEST = 8
+# Of more than this a sample is taken: the forest's cost grows with them, what it says hardly changes.
+_MOST = 3000
+_TREES = 48
+# Values of a parameter at which it is looked at, alone and in pairs.
+_LEVELS, _PAIR_LEVELS = 33, 17
+# The parameters that matter most are looked at in pairs.
+_PAIRED = 6
+# From this coefficient of determination an objective is called a linear function of the others.
+_LINEAR = 0.999
+
+Predict = Callable[[Sequence[Configuration]], Prediction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """An objective's expected value and its standard deviation at each of a parameter's levels."""
+
+    mean: Sequence[float]
+    deviation: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a parameter does to an objective.
+
+    `importance` and its deviation between trees: shares of the variance. `average`: over all other parameters.
+    `change`: of that against the parameter's default. `slice`: through the best configuration.
+    """
+
+    parameter: str
+    importance: float
+    deviation: float
+    levels: Sequence[Scalar]
+    average: Curve
+    change: Curve
+    slice: Curve
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """Two parameters together: the share of the variance beyond what each explains alone, and the objective's expected
+    value in the plane through the best configuration, one row for each level of `first`."""
+
+    first: str
+    second: str
+    importance: float
+    first_levels: Sequence[Scalar]
+    second_levels: Sequence[Scalar]
+    mean: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveInsight:
+    """Of one objective: `configurations` that were learned from, and the share of the variance of those that a tree had
+    not seen which the forest explains (0 or less: it has learned nothing). `model` drew slices and surfaces: "gp", the
+    study's own posterior, or "forest"."""
+
+    metric: str
+    configurations: int
+    explained: float
+    model: str
+    best: Configuration
+    effects: Sequence[Effect]
+    surfaces: Sequence[Surface]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """To a share `explained` of its variance, `metric` is the constant + the coefficients times other metrics."""
+
+    metric: str
+    constant: float
+    coefficients: Mapping[str, float]
+    explained: float
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """What was found out. `objectives`: those with enough different results. `correlations`: Pearson's, a row for each
+    objective; None where there are too few results or one does not vary."""
+
+    objectives: Sequence[ObjectiveInsight]
+    correlations: Sequence[Sequence[float | None]]
+    dependences: Sequence[Dependence]
+
+
+def insight(problem: Problem, trials: Sequence[Trial], predict: Predict | None = None) -> Insight:
+    """What these finished trials say. `predict`: the posterior of the first objective, where there is one."""
+    found = estimates.aggregate(problem, trials)
+    objectives = []
+    for place, metric in enumerate(problem.metrics):
+        values = np.array([estimate.median[metric] for estimate in found])
+        if len(found) >= FEWEST and float(np.ptp(values)) > 0:
+            objectives.append(_of_objective(problem, metric, found, predict if place == 0 else None))
+    table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in found])
+    return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table))
+
+
+def _of_objective(
+    problem: Problem, metric: str, found: Sequence[Estimate], predict: Predict | None
+) -> ObjectiveInsight:
+    sign = float(problem.signs()[problem.metrics.index(metric)])
+    acceptable = [estimate for estimate in found if estimate.acceptable] or found
+    best = min(acceptable, key=lambda estimate: sign * estimate.median[metric]).configuration
+    kept = _thinned(found)
+    look = _Look(problem, metric, kept, best)
+    order = sorted(range(len(look.names)), key=lambda place: (-look.importances[place][0], place))
+    surfaces = [look.surface(*sorted(pair)) for pair in combinations(order[:_PAIRED], 2)]
+    effects = [look.effect(place) for place in order]
+    model = "forest"
+    if predict is not None:
+        drawn = _drawn_by(predict, sign, problem, best, effects, surfaces)
+        if drawn is not None:
+            effects, surfaces = drawn
+            model = "gp"
+    return ObjectiveInsight(metric, len(kept), look.explained, model, best, effects, surfaces)
+
+
+def _thinned(found: Sequence[Estimate]) -> Sequence[Estimate]:
+    if len(found) <= _MOST:
+        return found
+    places = np.random.default_rng(0).choice(len(found), _MOST, replace=False)
+    return [found[place] for place in np.sort(places)]
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The leaves of a tree as boxes, [l, d] each, with their values and volumes."""
+
+    lower: FloatArray
+    upper: FloatArray
+    value: FloatArray
+    volume: FloatArray
+
+    @classmethod
+    def of(cls, tree: Any, dimension: int) -> _Tree:
+        """From scikit-learn's arrays, in which children come after their parents; to the left is <= threshold."""
+        lower, upper = np.zeros((tree.node_count, dimension)), np.ones((tree.node_count, dimension))
+        left, right, feature, threshold = tree.children_left, tree.children_right, tree.feature, tree.threshold
+        for node in np.flatnonzero(left >= 0):
+            for child in (left[node], right[node]):
+                lower[child], upper[child] = lower[node], upper[node]
+            upper[left[node], feature[node]] = threshold[node]
+            lower[right[node], feature[node]] = threshold[node]
+        leaves = np.flatnonzero(left < 0)
+        lower, upper = lower[leaves], upper[leaves]
+        return cls(lower, upper, tree.value[leaves, 0, 0], (upper - lower).prod(1))
+
+    def covers(self, place: int, points: FloatArray) -> FloatArray:
+        """[l, p]: 1 where a leaf's box holds a point of this coordinate."""
+        inside = (points[None, :] > self.lower[:, place, None]) & (points[None, :] <= self.upper[:, place, None])
+        return np.asarray(inside, dtype=np.float64)
+
+    def average(self, place: int, points: FloatArray) -> FloatArray:
+        """[p]: the tree's mean over all other coordinates."""
+        width = self.upper[:, place] - self.lower[:, place]
+        return np.asarray((self.value * self.volume / width) @ self.covers(place, points))
+
+    def average_of_pair(self, first: int, second: int, grid: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """[p, q]: the same over all but two."""
+        area = (self.upper - self.lower)[:, [first, second]].prod(1)
+        rows = self.covers(first, grid[0]) * (self.value * self.volume / area)[:, None]
+        return np.asarray(rows.T @ self.covers(second, grid[1]))
+
+
+class _Look:
+    """A forest fitted to one objective, and what its trees say of parameters."""
+
+    def __init__(self, problem: Problem, metric: str, found: Sequence[Estimate], best: Configuration) -> None:
+        # Here: it takes a second to import, which only workers are to pay for.
+        from sklearn.ensemble import RandomForestRegressor
+
+        self._encoding = Encoding(problem.space)
+        self.names = problem.space.names()
+        self._best = best
+        rows = self._coordinates([estimate.configuration for estimate in found])
+        values = np.array([estimate.median[metric] for estimate in found])
+        weights = np.array([float(estimate.n) for estimate in found])
+        self._forest = RandomForestRegressor(
+            _TREES, max_features=max(1, math.ceil(rows.shape[1] * 0.6)), oob_score=True, random_state=0, n_jobs=1
+        ).fit(rows, values, sample_weight=weights)
+        self.explained = float(self._forest.oob_score_)
+        self._trees = [_Tree.of(one.tree_, rows.shape[1]) for one in self._forest.estimators_]
+        self._means = [float(tree.value @ tree.volume) for tree in self._trees]
+        self._variances = [
+            float((tree.value - mean) ** 2 @ tree.volume) for tree, mean in zip(self._trees, self._means, strict=True)
+        ]
+        self._averages = [self._average(place) for place in range(len(self.names))]
+        self.importances = [self._share(averages.var(axis=1)) for _, averages in self._averages]
+
+    def effect(self, place: int) -> Effect:
+        values, averages = self._averages[place]
+        name = self.names[place]
+        slices = self._predicted([{**self._best, name: value} for value in values])
+        importance, deviation = self.importances[place]
+        change = averages - self._at_default(place)
+        return Effect(name, importance, deviation, values, _curve(averages), _curve(change), _curve(slices))
+
+    def surface(self, first: int, second: int) -> Surface:
+        names = self.names[first], self.names[second]
+        levels = [self._encoding.levels(place, _PAIR_LEVELS) for place in (first, second)]
+        grid = tuple(self._points(place, codes) for place, (_, codes) in zip((first, second), levels, strict=True))
+        beyond = []
+        for tree, mean in zip(self._trees, self._means, strict=True):
+            pair = tree.average_of_pair(first, second, (grid[0], grid[1]))
+            alone = pair.mean(1, keepdims=True) + pair.mean(0, keepdims=True) - pair.mean()
+            beyond.append(float(((pair - alone) ** 2).mean()) if math.isfinite(mean) else 0.0)
+        importance, _ = self._share(np.array(beyond))
+        plane = [{**self._best, names[0]: one, names[1]: other} for one in levels[0][0] for other in levels[1][0]]
+        mean = self._predicted(plane).mean(0).reshape(len(levels[0][0]), len(levels[1][0]))
+        return Surface(*names, importance, levels[0][0], levels[1][0], mean.tolist())
+
+    def _average(self, place: int) -> tuple[list[Scalar], FloatArray]:
+        """Levels, and [trees, levels]: each tree's mean there."""
+        values, codes = self._encoding.levels(place, _LEVELS)
+        points = self._points(place, codes)
+        return values, np.array([tree.average(place, points) for tree in self._trees])
+
+    def _at_default(self, place: int) -> FloatArray:
+        """[trees, 1]: each tree's mean where the parameter has its default."""
+        codes = self._encoding.encode([self._encoding.space.default()])[:, place]
+        points = self._points(place, codes)
+        return np.array([tree.average(place, points) for tree in self._trees])
+
+    def _share(self, variances: FloatArray) -> tuple[float, float]:
+        """Mean and deviation over trees, of the share of the variance."""
+        shares = [one / whole for one, whole in zip(variances, self._variances, strict=True) if whole > 0]
+        if not shares:
+            return 0.0, 0.0
+        return float(np.mean(shares)), float(np.std(shares))
+
+    def _predicted(self, configurations: Sequence[Configuration]) -> FloatArray:
+        """[trees, n]"""
+        rows = self._coordinates(configurations).astype(np.float32)
+        return np.array([one.predict(rows) for one in self._forest.estimators_])
+
+    def _coordinates(self, configurations: Sequence[Configuration]) -> FloatArray:
+        codes = self._encoding.encode(configurations)[:, : len(self.names)]
+        return np.column_stack([self._points(place, codes[:, place]) for place in range(len(self.names))])
+
+    def _points(self, place: int, codes: FloatArray) -> FloatArray:
+        """Codes, moved so that each of a few levels has an equal share of (0, 1)."""
+        size = self._encoding.columns[place].size
+        if size is None or size > _LEVELS:
+            return np.asarray(codes.clip(1e-6, 1.0))
+        return np.asarray((codes * (size - 1) + 0.5) / size)
+
+
+def _curve(rows: FloatArray) -> Curve:
+    return Curve(rows.mean(0).tolist(), rows.std(0).tolist())
+
+
+def _drawn_by(
+    predict: Predict,
+    sign: float,
+    problem: Problem,
+    best: Configuration,
+    effects: Sequence[Effect],
+    surfaces: Sequence[Surface],
+) -> tuple[list[Effect], list[Surface]] | None:
+    """The same slices and surfaces by a posterior; None where it has nothing to say."""
+    prune = problem.space.prune
+    asked = [
+        [prune({**_whole(problem, best), effect.parameter: value}) for value in effect.levels] for effect in effects
+    ] + [
+        [
+            prune({**_whole(problem, best), surface.first: one, surface.second: other})
+            for one in surface.first_levels
+            for other in surface.second_levels
+        ]
+        for surface in surfaces
+    ]
+    told = []
+    for configurations in asked:
+        prediction = predict(configurations)
+        if prediction is None:
+            return None
+        told.append((sign * prediction.mean, prediction.deviation))
+    drawn = [
+        Effect(
+            one.parameter,
+            one.importance,
+            one.deviation,
+            one.levels,
+            one.average,
+            one.change,
+            Curve(mean.tolist(), deviation.tolist()),
+        )
+        for one, (mean, deviation) in zip(effects, told, strict=False)
+    ]
+    planes = [
+        Surface(
+            one.first,
+            one.second,
+            one.importance,
+            one.first_levels,
+            one.second_levels,
+            mean.reshape(len(one.first_levels), len(one.second_levels)).tolist(),
+        )
+        for one, (mean, _) in zip(surfaces, told[len(effects) :], strict=True)
+    ]
+    return drawn, planes
+
+
+def _whole(problem: Problem, configuration: Configuration) -> dict[str, Scalar]:
+    """A configuration with the defaults of what is inactive in it."""
+    return {one.name: configuration.get(one.name, one.default_value()) for one in problem.space.parameters}
+
+
+def _correlations(table: FloatArray, count: int) -> list[list[float | None]]:
+    if len(table) < 3:
+        return [[None] * count for _ in range(count)]
+    spread = table.std(0)
+    scaled = (table - table.mean(0)) / np.where(spread > 0, spread, 1.0)
+    found = scaled.T @ scaled / len(table)
+    return [
+        [float(found[a, b].clip(-1, 1)) if spread[a] > 0 and spread[b] > 0 else None for b in range(count)]
+        for a in range(count)
+    ]
+
+
+def _dependences(problem: Problem, table: FloatArray) -> list[Dependence]:
+    """Objectives that are a linear function of the others, by least squares."""
+    count = len(problem.metrics)
+    if count < 2 or len(table) < count + 3:
+        return []
+    spread = table.std(0)
+    found = []
+    for place, metric in enumerate(problem.metrics):
+        others = [other for other in range(count) if other != place and spread[other] > 0]
+        if spread[place] == 0 or not others:
+            continue
+        scaled = (table[:, others] - table[:, others].mean(0)) / spread[others]
+        target = (table[:, place] - table[:, place].mean()) / spread[place]
+        weights, *_ = np.linalg.lstsq(scaled, target, rcond=1e-10)
+        explained = 1.0 - float(((target - scaled @ weights) ** 2).mean())
+        if explained < _LINEAR:
+            continue
+        slopes = {
+            problem.metrics[other]: float(weight * spread[place] / spread[other])
+            for other, weight in zip(others, weights, strict=True)
+            if abs(weight) > 1e-3
+        }
+        middle = {problem.metrics[other]: float(table[:, other].mean()) for other in others}
+        constant = float(table[:, place].mean()) - sum(slope * middle[name] for name, slope in slopes.items())
+        found.append(Dependence(metric, constant, slopes, explained))
+    return found

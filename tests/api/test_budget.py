@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.api.conftest import Api
+
+Create = Callable[..., str]
+
+
+def extend(api: Api, trials: int | None, seconds: float | None = None) -> object:
+    body = {"max_trials": trials, "max_seconds": seconds}
+    return api.ok("PUT", "/studies/s/budget", body)["spec"]["budget"]
+
+
+def test_an_extended_budget_counts_at_once(api: Api, study: Create) -> None:
+    study(budget={"max_trials": 2})
+    api.ok("POST", "/studies/s/suggestions", {"count": 2})
+    api.refused(409, "budget_exhausted", "POST", "/studies/s/suggestions", {})
+    assert extend(api, 3) == {"max_trials": 3, "max_seconds": None, "max_node_hours": None}
+    assert api.ok("GET", "/studies/s")["spec"]["budget"]["max_trials"] == 3
+    api.ok("POST", "/studies/s/suggestions", {"count": 1})
+    for number in (1, 2):
+        api.ok("POST", f"/studies/s/trials/{number}/complete", {"metrics": {"seconds": 1}})
+    assert api.ok("GET", "/studies/s")["state"] == "ACTIVE"
+    api.ok("POST", "/studies/s/trials/3/complete", {"metrics": {"seconds": 1}})
+    ended = api.ok("GET", "/studies/s")
+    assert (ended["state"], ended["state_reason"]) == ("COMPLETED", "All 3 trials of the budget are done.")
+    api.refused(409, "search_over", "PUT", "/studies/s/budget", {"max_trials": 9, "max_seconds": None})
+
+
+def test_a_time_budget_counts_from_the_first_trial(api: Api, study: Create) -> None:
+    study()
+    api.ok("POST", "/studies/s/suggestions", {"count": 1})
+    assert extend(api, None, 3600) == {"max_trials": None, "max_seconds": 3600, "max_node_hours": None}
+    api.ok("POST", "/studies/s/suggestions", {"count": 1})
+    refusal = api.refused(
+        400, "invalid_argument", "PUT", "/studies/s/budget", {"max_trials": None, "max_seconds": 1e-6}
+    )
+    assert refusal["data"]["field"] == "budget.max_seconds"
+    assert extend(api, None) == {"max_trials": None, "max_seconds": None, "max_node_hours": None}
+
+
+@pytest.mark.parametrize(("trials", "field"), [(2, "budget.max_trials"), (0, "budget.max_trials"), ("x", "max_trials")])
+def test_less_than_was_begun_is_refused(api: Api, study: Create, trials: object, field: str) -> None:
+    study(budget={"max_trials": 5})
+    api.ok("POST", "/studies/s/suggestions", {"count": 2})
+    body = {"max_trials": trials, "max_seconds": None}
+    assert api.refused(400, "invalid_argument", "PUT", "/studies/s/budget", body)["data"]["field"] == field
+    assert api.ok("GET", "/studies/s")["spec"]["budget"]["max_trials"] == 5

@@ -1,0 +1,115 @@
+"""A study's trials as a table, as a sample for pictures, and as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+import pytest
+
+from service.core.lifecycle import TrialState
+from service.studies.models import Study, Trial
+from tests.api.conftest import Api
+
+Create = Callable[..., str]
+
+MODE = {"name": "mode", "type": "categorical", "values": ["=b", "a"], "default": "a"}
+
+
+@pytest.fixture
+def table(api: Api, study: Create) -> str:
+    """Five trials: 3 s, 1 s, 2 s, two that failed, one of them infeasible."""
+    study(space={"parameters": [{"name": "x", "type": "float", "min": 0.0, "max": 100.0, "default": 0.5}, MODE]})
+    for x, seconds in ((10.0, 3.0), (9.0, 1.0), (100.0, 2.0)):
+        body = {"params": {"x": x, "mode": "=b"}, "metrics": {"seconds": seconds}}
+        api.ok("POST", "/studies/s/trials", body)
+    api.ok("POST", "/studies/s/suggestions", {"count": 2})
+    api.ok("POST", "/studies/s/trials/4/fail", {"infeasible": True, "reason": "does not build"})
+    api.ok("POST", "/studies/s/trials/5/fail", {"infeasible": False, "reason": "the node died"})
+    return "s"
+
+
+def numbers(api: Api, query: str) -> list[int]:
+    return [trial["number"] for trial in api.ok("GET", f"/studies/s/table?{query}")["trials"]]
+
+
+def test_rows_are_ordered_by_any_column_those_without_a_value_last(api: Api, table: str) -> None:
+    assert numbers(api, "order=metric:seconds") == [2, 3, 1, 4, 5]
+    assert numbers(api, "order=metric:seconds&descending=true") == [1, 3, 2, 4, 5]
+    # As numbers, not as text.
+    assert numbers(api, "order=param:x&state=COMPLETED") == [2, 1, 3]
+    assert numbers(api, "order=number&descending=true") == [5, 4, 3, 2, 1]
+    assert numbers(api, "order=state")[0] == 1
+    assert len(numbers(api, "order=duration")) == len(numbers(api, "order=agent")) == 5
+    refusal = api.refused(400, "invalid_argument", "GET", "/studies/s/table?order=param:y")
+    assert refusal["data"]["field"] == "order"
+
+
+def test_rows_are_filtered_and_paged(api: Api, table: str) -> None:
+    page = api.ok("GET", "/studies/s/table?order=metric:seconds&offset=1&page_size=2")
+    assert ([trial["number"] for trial in page["trials"]], page["total_count"]) == ([3, 1], 5)
+    assert numbers(api, "state=FAILED&state=INFEASIBLE") == [4, 5]
+    assert numbers(api, "reason=the+node+died") == [5]
+    api.refused(400, "invalid_argument", "GET", "/studies/s/table?offset=-1")
+
+
+def test_failures_are_counted_by_their_reason(api: Api, table: str) -> None:
+    api.ok("POST", "/studies/s/suggestions", {"count": 1})
+    api.ok("POST", "/studies/s/trials/6/fail", {"infeasible": True, "reason": "does not build"})
+    assert api.ok("GET", "/studies/s/failures")["failures"] == [
+        {"state": "INFEASIBLE", "reason": "does not build", "count": 2, "first": 4, "last": 6},
+        {"state": "FAILED", "reason": "the node died", "count": 1, "first": 5, "last": 5},
+    ]
+
+
+def test_the_csv_has_a_column_for_each_metric_and_parameter_and_runs_nothing(api: Api, table: str) -> None:
+    answer = api.client.get("/api/v1/studies/s/trials.csv")
+    assert answer["Content-Type"].startswith("text/csv")
+    assert 'filename="s.csv"' in answer["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    assert [row["number"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert (rows[0]["metric:seconds"], rows[0]["param:x"], rows[0]["param:mode"]) == ("3.0", "10.0", "'=b")
+    assert (rows[3]["metric:seconds"], rows[3]["reason"]) == ("", "does not build")
+    assert api("GET", "/studies/never/trials.csv")[0] == 404
+
+
+def test_the_json_has_the_spec_and_all_trials(api: Api, table: str) -> None:
+    taken = api.ok("GET", "/studies/s/trials.json")
+    assert taken["study"] == api.ok("GET", "/studies/s")
+    assert taken["trials"] == api.ok("GET", "/studies/s/trials")["trials"]
+
+
+def test_a_sample_keeps_what_a_picture_of_all_would_show(api: Api, study: Create) -> None:
+    study()
+    row = Study._default_manager.get(name="s")
+    values = [10.0 + number % 7 for number in range(1, 5001)]
+    # A single best, a single worst, and a single failure.
+    values[1233], values[4321] = 1.0, 500.0
+    Trial._default_manager.bulk_create(
+        [
+            Trial(
+                tenant_id=row.tenant_id,
+                study=row,
+                number=number,
+                state=TrialState.FAILED if number == 2222 else TrialState.COMPLETED,
+                params={"x": 0.5, "n": 4},
+                key="k",
+                metrics=None if number == 2222 else {"seconds": value},
+                origin="suggested",
+                revision=1,
+            )
+            for number, value in enumerate(values, start=1)
+        ],
+        batch_size=1000,
+    )
+    row.next_number = 5001
+    row.save()
+    found = {trial["number"]: trial for trial in api.ok("GET", "/studies/s/sample?most=400")["trials"]}
+    assert 300 < len(found) < 900
+    assert {1, 1234, 4322, 2222, *range(4801, 5001)} <= set(found)
+    assert list(found) == sorted(found)
+    # Small enough a stretch comes whole.
+    near = api.ok("GET", "/studies/s/sample?most=400&first=1000&last=1399")["trials"]
+    assert [trial["number"] for trial in near] == list(range(1000, 1400))
+    assert api.refused(400, "invalid_argument", "GET", "/studies/s/sample?most=1")["data"]["field"] == "most"

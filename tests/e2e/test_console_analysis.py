@@ -1,0 +1,206 @@
+"""What the console says of a study's parameters, trade-offs and trials, in a real browser against a real service."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.test_console import Api, part, row, see, sign_in
+from tests.factories.browser import NEEDS_BROWSER, PATIENCE, build_console, open_page, started_browser
+from tests.factories.service import EmbeddedService
+
+pytestmark = [pytest.mark.timeout(300), *NEEDS_BROWSER]
+
+SPACE: dict[str, Any] = {
+    "parameters": [
+        {"name": "block", "type": "int", "min": 1, "max": 1024, "log": True, "default": 16},
+        {"name": "share", "type": "float", "min": 0.0, "max": 1.0, "default": 0.5},
+        {"name": "huge", "type": "bool", "default": False},
+        {"name": "mode", "type": "categorical", "values": ["safe", "fast"], "default": "safe"},
+    ],
+}
+OBJECTIVES = [
+    {"metric": "seconds", "goal": "minimize", "unit": "s"},
+    {"metric": "joules", "goal": "minimize", "unit": "J"},
+    {"metric": "price", "goal": "minimize"},
+]
+
+
+def measure(params: dict[str, Any]) -> dict[str, float]:
+    """The block matters most, the share not at all; the price is linear in the others."""
+    seconds = 2 + abs(math.log2(params["block"]) - 8) / 2 - 0.8 * params["huge"]
+    joules = 40 - 3 * math.log2(params["block"]) + 5 * (params["mode"] == "fast")
+    return {"seconds": seconds, "joules": joules, "price": 2 * seconds + 0.5 * joules + 3}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
+    build_console()
+    with EmbeddedService(tmp_path_factory.mktemp("analysis")) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def page(service: EmbeddedService) -> Iterator[Page]:
+    with started_browser() as browser:
+        page = signed_in(browser, service)
+        yield page
+        page.context.close()
+
+
+def signed_in(browser: Browser, service: EmbeddedService) -> Page:
+    page = open_page(browser.new_context(base_url=service.http_url))
+    page.goto("/sign-in")
+    sign_in(page, service)
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    return page
+
+
+@pytest.fixture(scope="module")
+def api(service: EmbeddedService) -> Api:
+    return Api(service)
+
+
+@pytest.fixture(scope="module")
+def study(api: Api) -> str:
+    """Sixty configurations of three objectives, and one that cannot work."""
+    name = api.study(space=SPACE, objectives=OBJECTIVES, budget={"max_trials": 100})
+    rng = random.Random(1)
+    for index in range(60):
+        params = {
+            "block": 16 if index == 0 else rng.choice([1, 4, 16, 64, 128, 256, 512, 1024]),
+            "share": 0.5 if index == 0 else rng.random(),
+            "huge": index > 0 and rng.random() < 0.5,
+            "mode": "safe" if index == 0 else rng.choice(["safe", "fast"]),
+        }
+        api("POST", f"/studies/{name}/trials", {"params": params, "metrics": measure(params)})
+    api("POST", f"/studies/{name}/suggestions", {"count": 2, "client_id": "laptop"})
+    api("POST", f"/studies/{name}/trials/61/fail", {"infeasible": True, "reason": "does not link"})
+    return name
+
+
+def test_what_matters_is_told_by_a_worker(page: Page, study: str) -> None:
+    page.goto(f"/studies/{study}?tab=analysis")
+    see(page, "of those it had not seen, the model explains")
+    importance = page.get_by_role("img", name="most of all block")
+    expect(importance.locator("canvas")).to_be_visible(timeout=PATIENCE)
+    effects = page.get_by_role("region", name="What each option changes")
+    huge = effects.get_by_role("row", name="huge")
+    expect(huge).to_contain_text("(better)")
+    # By each objective, of which the last is linear in the others.
+    assert len(huge.get_by_role("cell").all()) == 2 + len(OBJECTIVES)
+    page.get_by_role("radio", name="joules", exact=True).click()
+    expect(page.get_by_role("img", name="parameters for joules; most of all block")).to_be_visible()
+    expect(page.get_by_role("img", name="Expected joules over").locator("canvas")).to_be_visible()
+    expect(page.get_by_role("img", name="lines through 4 parameters and joules").locator("canvas")).to_be_visible()
+
+
+def test_objectives_that_depend_on_each_other_are_told(page: Page, study: str) -> None:
+    page.goto(f"/studies/{study}")
+    part(page, "Trade-offs")
+    see(page, "price = 2 · seconds + 0.5 · joules + 3")
+    expect(page.get_by_role("img", name="on the Pareto front")).to_have_count(4)
+    table = page.get_by_role("table", name="Correlations of objectives")
+    expect(table.get_by_role("row").nth(1)).to_contain_text("1.00")
+
+
+def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api: Api) -> None:
+    page.goto(f"/studies/{study}")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=f"Save as SVG: {study}-seconds").click()
+    drawing = Path(saved.value.path()).read_text()
+    assert saved.value.suggested_filename == f"{study}-seconds.svg"
+    assert drawing.startswith("<svg")
+    assert drawing.count("<path") > 60
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Trials as CSV").click()
+    with Path(saved.value.path()).open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 62
+    assert rows[60]["reason"] == "does not link"
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Study and trials as JSON").click()
+    assert len(json.loads(Path(saved.value.path()).read_text())["trials"]) == 62
+
+
+def test_the_report_has_it_all_and_prints_without_the_frame(page: Page, study: str) -> None:
+    page.goto(f"/studies/{study}/report")
+    for name in (
+        "Gain against the default",
+        "What matters for seconds",
+        "What each option changes",
+        "Without a result",
+    ):
+        expect(page.get_by_role("region", name=name)).to_be_visible(timeout=PATIENCE)
+    expect(page.locator("article svg").first).to_be_visible(timeout=PATIENCE)
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation", name="Main")).to_be_hidden()
+    expect(page.get_by_role("button", name="Print")).to_be_hidden()
+    page.emulate_media(media="screen")
+
+
+def test_failures_lead_to_their_trials_and_columns_are_chosen(page: Page, study: str) -> None:
+    page.goto(f"/studies/{study}?tab=trials")
+    page.get_by_role("button", name="does not link").click()
+    table = page.get_by_role("region", name="62 trials")
+    expect(table.get_by_role("rowheader")).to_have_text(["61"])
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_label("Reason").check()
+    page.get_by_label("joules").uncheck()
+    page.keyboard.press("Escape")
+    expect(row(page, 61)).to_contain_text("does not link")
+    page.reload()
+    expect(table.get_by_role("columnheader", name="Reason")).to_be_visible(timeout=PATIENCE)
+    expect(table.get_by_role("columnheader", name="joules")).to_have_count(0)
+
+
+def test_a_trial_has_a_page_that_is_live(page: Page, study: str, api: Api) -> None:
+    page.goto(f"/studies/{study}?tab=trials")
+    row(page, 62).get_by_role("link", name="62").click()
+    expect(page).to_have_url(f"{api.address}/studies/{study}/trials/62", timeout=PATIENCE)
+    see(page, "They come with its end.")
+    parameters = page.get_by_role("region", name="Parameters")
+    expect(parameters.get_by_role("row", name="block")).to_contain_text("16")
+    for step in (1, 2):
+        metrics = {"seconds": 3.0 / step, "joules": 50.0}
+        api("POST", f"/studies/{study}/trials/62/measurements", {"step": step, "metrics": metrics})
+    expect(page.get_by_role("img", name="Metrics of trial 62 over 2 steps.")).to_be_visible(timeout=PATIENCE)
+    page.get_by_role("link", name="Trial 61", exact=False).click()
+    see(page, "does not link")
+    page.goto(f"/studies/{study}/trials/9999")
+    see(page, f"There is no trial 9999 of {study}")
+
+
+def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Api) -> None:
+    name = api.study(budget={"max_trials": 3})
+    api.add(name, 2.0)
+    api("POST", f"/studies/{name}/suggestions", {"count": 2, "client_id": "a"})
+    page.goto(f"/studies/{name}")
+    page.get_by_role("button", name="Budget").click()
+    dialogue = page.get_by_role("dialog", name=f"Budget of {name}")
+    dialogue.get_by_label("Minutes").fill("0.000001")
+    dialogue.get_by_role("button", name="Change").click()
+    expect(dialogue).to_contain_text("budget.max_seconds")
+    dialogue.get_by_label("Minutes").fill("")
+    dialogue.get_by_label("Trials").fill("7")
+    dialogue.get_by_role("button", name="Change").click()
+    expect(dialogue).to_be_hidden(timeout=PATIENCE)
+    see(page, "1 / 7")
+    page.get_by_role("button", name="Measure again").click()
+    see(page, "1 trial waits to be measured")
+    waiting = api("GET", f"/studies/{name}/trials?state=REQUESTED")["trials"]
+    assert [(trial["params"], trial["origin"]) for trial in waiting] == [
+        ({"x": 0.5, "n": 4, "huge": False}, "enqueued")
+    ]
+    page.get_by_role("button", name="Cancel trial 2").click()
+    see(page, "1 running, 1 waiting")
+    assert api("GET", f"/studies/{name}/trials/2")["state"] == "PRUNED"

@@ -1,0 +1,84 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { StateBadge } from "@/components/Badge";
+import { Empty, Loading, Problem } from "@/components/Message";
+import { analysisQuery, studyQuery } from "@/features/studies/api";
+import { useStudyFeed } from "@/features/studies/useStudyFeed";
+import { trialQuery } from "@/features/trials/api";
+import { TrialView } from "@/features/trials/TrialView";
+import { ApiError } from "@/lib/api/client";
+import { useMay } from "@/lib/session";
+import { useTitle } from "@/lib/title";
+import { trialRoute } from "../router";
+
+import styles from "./pages.module.css";
+
+export function TrialPage() {
+  const { name, number } = trialRoute.useParams();
+  useTitle(`Trial ${number} of ${name}`);
+  return <TrialByNumber key={`${name} ${number}`} name={name} number={Number(number)} />;
+}
+
+function TrialByNumber({ name, number }: { name: string; number: number }) {
+  const mayTune = useMay()("study.update");
+  const { study, trials } = useStudyFeed(name);
+  const known = trials.find((trial) => trial.number === number);
+  // Asked for once without the stream, and then whenever that says that the trial changed.
+  const { data: trial, error, refetch } = useQuery({ ...trialQuery(name, number, known?.revision ?? 0), retry: false });
+  const asked = useQuery({ ...studyQuery(name), enabled: study === null });
+  const shown = study ?? asked.data;
+  const { data: analysis } = useQuery({
+    ...analysisQuery(name, shown?.created_at ?? "", shown?.finished_count ?? 0, shown?.state ?? "ACTIVE"),
+    enabled: shown !== undefined,
+  });
+  if (!Number.isInteger(number) || (error instanceof ApiError && error.status === 404)) {
+    return (
+      <Empty title={`There is no trial ${number} of ${name}`}>
+        <Link to="/studies/$name" params={{ name }} search={{ tab: "trials" }}>
+          To the trials
+        </Link>
+      </Empty>
+    );
+  }
+  if (error !== null) return <Problem error={error} again={() => void refetch()} />;
+  if (trial === undefined || shown === undefined) return <Loading what={`trial ${number}`} />;
+  const [best] = analysis?.best ?? [];
+  return (
+    <>
+      <div className={styles.head}>
+        <div className={styles.title}>
+          <h1>
+            Trial {number}{" "}
+            <span className={styles.soft}>
+              of{" "}
+              <Link to="/studies/$name" params={{ name }} search={{ tab: "trials" }}>
+                {name}
+              </Link>
+            </span>
+          </h1>
+          <StateBadge state={trial.state} />
+        </div>
+        <nav className={styles.buttons} aria-label="Neighbouring trials">
+          {number > 1 ? (
+            <Link to="/studies/$name/trials/$number" params={{ name, number: String(number - 1) }}>
+              ← Trial {number - 1}
+            </Link>
+          ) : null}
+          {number < shown.trial_count ? (
+            <Link to="/studies/$name/trials/$number" params={{ name, number: String(number + 1) }}>
+              Trial {number + 1} →
+            </Link>
+          ) : null}
+        </nav>
+      </div>
+      <TrialView
+        study={name}
+        spec={shown.spec}
+        trial={trial}
+        standard={analysis?.default_params}
+        best={best === undefined ? undefined : { number: best.numbers[0] ?? 0, params: best.params }}
+        mayTune={mayTune}
+      />
+    </>
+  );
+}

@@ -1,0 +1,88 @@
+import type { Palette } from "./Chart";
+
+/** What all charts have in common: type, colours, and a tooltip of text, since units and names are users' own. */
+export function frame(palette: Palette) {
+  return {
+    animation: false,
+    textStyle: { fontFamily: palette.font, color: palette.text },
+    tooltip: {
+      trigger: "item" as const,
+      renderMode: "richText" as const,
+      confine: true,
+      backgroundColor: palette.surface,
+      borderColor: palette.line,
+      textStyle: { color: palette.text, fontSize: 13 },
+    },
+  };
+}
+
+/** An axis in the page's colours. */
+export function axis(palette: Palette) {
+  return {
+    axisLine: { lineStyle: { color: palette.line } },
+    axisTick: { show: false },
+    splitLine: { lineStyle: { color: palette.line } },
+    nameTextStyle: { color: palette.soft, fontSize: 12 },
+    axisLabel: { color: palette.soft, fontSize: 12, hideOverlap: true },
+  };
+}
+
+/** An axis of numbers, which `format` writes. */
+export function scaleAxis(palette: Palette, format: (value: number) => string) {
+  const plain = axis(palette);
+  return { ...plain, axisLabel: { ...plain.axisLabel, formatter: format } };
+}
+
+/** A slider below a plot that chooses a stretch of its first axis. */
+export function zoom(palette: Palette) {
+  return {
+    type: "slider" as const,
+    filterMode: "none" as const,
+    height: 16,
+    bottom: 4,
+    showDetail: false,
+    brushSelect: false,
+    moveHandleSize: 0,
+    borderColor: palette.line,
+    fillerColor: "rgb(128 150 160 / 22%)",
+    dataBackground: { lineStyle: { color: palette.line }, areaStyle: { color: palette.line } },
+    selectedDataBackground: { lineStyle: { color: palette.soft, opacity: 0.5 }, areaStyle: { color: palette.soft, opacity: 0.2 } },
+    handleStyle: { color: palette.surface, borderColor: palette.soft },
+  };
+}
+
+interface Whisker {
+  coord: (point: [number, number]) => [number, number];
+  value: (dimension: number) => number;
+}
+
+/** A whisker from low to high, for a custom series with data [position, low, high]; `across`: bars lie. */
+export function whisker(color: string, across = false) {
+  return (_: unknown, raw: unknown) => {
+    const api = raw as Whisker;
+    const [position, low, high] = [api.value(0), api.value(1), api.value(2)];
+    const [a, b] = across ? [api.coord([low, position]), api.coord([high, position])] : [api.coord([position, low]), api.coord([position, high])];
+    const cap = ([x, y]: [number, number]) => (across ? { x1: x, y1: y - 4, x2: x, y2: y + 4 } : { x1: x - 4, y1: y, x2: x + 4, y2: y });
+    return {
+      type: "group" as const,
+      silent: true,
+      children: [{ x1: a[0], y1: a[1], x2: b[0], y2: b[1] }, cap(a), cap(b)].map((shape) => ({
+        type: "line" as const,
+        shape,
+        style: { stroke: color, lineWidth: 1.5 },
+      })),
+    };
+  };
+}
+
+/** The colour at a share (0 to 1) of a scale. */
+export function shade(scale: readonly string[], share: number): string {
+  const place = Math.min(Math.max(share, 0), 1) * (scale.length - 1);
+  const low = Math.min(Math.floor(place), scale.length - 2);
+  const [from, to] = [numbers(scale[low] ?? ""), numbers(scale[low + 1] ?? "")];
+  return `rgb(${from.map((one, index) => Math.round(one + ((to[index] ?? one) - one) * (place - low))).join(", ")})`;
+}
+
+function numbers(color: string): number[] {
+  return (color.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number);
+}

@@ -1,0 +1,184 @@
+import type { EChartsOption } from "echarts";
+import { useCallback, useMemo, useState } from "react";
+import { Chart, type Palette } from "@/components/Chart";
+import { axis, frame, shade } from "@/components/plot";
+import { Select } from "@/components/Select";
+import type { Objective, ObjectiveInsight, Parameter, StudySpec, Surface, Trial } from "@/lib/api/client";
+import { formatGain, formatMetric, formatValue, unitOf } from "@/lib/format";
+import { placeOf, ticksOf, type Tick } from "@/lib/scale";
+import styles from "./analysis.module.css";
+
+const MOST_POINTS = 1500;
+
+interface Props {
+  study: string;
+  spec: StudySpec;
+  objective: Objective;
+  insight: ObjectiveInsight;
+  trials: Trial[];
+}
+
+/** The model over two parameters, the others as in the best configuration, and where trials were. */
+export function Contour({ study, spec, objective, insight, trials }: Props) {
+  const [chosen, choose] = useState("");
+  const ordered = useMemo(() => [...insight.surfaces].sort((a, b) => b.importance - a.importance), [insight]);
+  const surface = ordered.find((one) => nameOf(one) === chosen) ?? ordered[0];
+  if (surface === undefined) return <p className={styles.note}>A plane needs two parameters.</p>;
+  return (
+    <>
+      <div className={styles.choice}>
+        <Select
+          label="Parameters"
+          labelled
+          value={nameOf(surface)}
+          onChange={choose}
+          options={ordered.map((one) => ({ value: nameOf(one), text: `${one.first} and ${one.second} (${formatGain(one.importance)} together)` }))}
+        />
+      </div>
+      <Plane key={nameOf(surface)} study={study} spec={spec} objective={objective} insight={insight} surface={surface} trials={trials} />
+    </>
+  );
+}
+
+function nameOf({ first, second }: Surface): string {
+  return `${first} ${second}`;
+}
+
+function Plane({ study, spec, objective, insight, surface, trials }: Props & { surface: Surface }) {
+  const unit = unitOf(objective);
+  const [low, high] = useMemo(() => {
+    const values = surface.mean.flat();
+    return [Math.min(...values), Math.max(...values)];
+  }, [surface]);
+  const option = useCallback(
+    (palette: Palette) => planeOption(palette, { spec, surface, trials, insight, metric: objective.metric, unit, low, high }),
+    [spec, surface, trials, insight, objective, unit, low, high],
+  );
+  return (
+    <>
+      <Chart
+        name={`${study}-plane-${surface.first}-${surface.second}`}
+        label={`Expected ${objective.metric} over ${surface.first} and ${surface.second}, from ${formatMetric(low, unit)} to ${formatMetric(high, unit)}.`}
+        height={380}
+        option={option}
+      />
+      <div className={styles.key}>
+        <span>{formatMetric(low, unit)}</span>
+        <span className={styles.ramp} aria-hidden="true" />
+        <span>{formatMetric(high, unit)}</span>
+        <span className={styles.soft}>
+          expected {objective.metric}; dots: trials, whatever their other parameters; ring: the best
+        </span>
+      </div>
+    </>
+  );
+}
+
+interface PlaneInput {
+  spec: StudySpec;
+  surface: Surface;
+  trials: Trial[];
+  insight: ObjectiveInsight;
+  metric: string;
+  unit: string;
+  low: number;
+  high: number;
+}
+
+interface Drawing {
+  coord: (point: [number, number]) => [number, number];
+  value: (dimension: number) => number;
+}
+
+function planeOption(palette: Palette, { spec, surface, trials, insight, metric, unit, low, high }: PlaneInput): EChartsOption {
+  const find = (name: string) => spec.space.parameters.find((parameter) => parameter.name === name);
+  const [first, second] = [find(surface.first), find(surface.second)];
+  if (first === undefined || second === undefined) return {};
+  const [columns, rows] = [edges(first, surface.first_levels), edges(second, surface.second_levels)];
+  const cells = surface.mean.flatMap((line, i) =>
+    line.map((value, j) => [columns[i]?.[0] ?? 0, columns[i]?.[1] ?? 1, rows[j]?.[0] ?? 0, rows[j]?.[1] ?? 1, value, i, j]),
+  );
+  const points = trials
+    .filter(({ state }) => state === "COMPLETED")
+    .slice(-MOST_POINTS)
+    .flatMap(({ number, params, metrics }) => {
+      const [x, y] = [placeOf(first, params[first.name]), placeOf(second, params[second.name])];
+      return x === null || y === null ? [] : [[x, y, number, metrics?.[metric] ?? NaN]];
+    });
+  const best = [placeOf(first, insight.best[first.name]), placeOf(second, insight.best[second.name])];
+  return {
+    ...frame(palette),
+    grid: { left: 12, right: 16, top: 12, bottom: 26, containLabel: true },
+    tooltip: {
+      ...frame(palette).tooltip,
+      formatter: (item) => {
+        const { value, seriesName } = item as unknown as { value: number[]; seriesName: string };
+        if (seriesName === "trials") return `Trial ${value[2] ?? ""}\n${formatMetric(value[3] ?? NaN, unit)}`;
+        if (seriesName === "best") return "the best configuration";
+        const [x, y] = [surface.first_levels[value[5] ?? 0], surface.second_levels[value[6] ?? 0]];
+        return `${first.name} ${formatValue(x)}\n${second.name} ${formatValue(y)}\nexpected ${formatMetric(value[4] ?? NaN, unit)}`;
+      },
+    },
+    xAxis: { ...unitAxis(palette, first), name: first.name, nameLocation: "middle", nameGap: 28 },
+    yAxis: { ...unitAxis(palette, second), name: second.name, nameLocation: "end" },
+    series: [
+      {
+        type: "custom",
+        name: "model",
+        data: cells,
+        encode: { x: [0, 1], y: [2, 3] },
+        renderItem: (_, raw) => {
+          const api = raw as unknown as Drawing;
+          const [left, bottom] = api.coord([api.value(0), api.value(2)]);
+          const [right, top] = api.coord([api.value(1), api.value(3)]);
+          return {
+            type: "rect",
+            shape: { x: left, y: top, width: right - left + 0.6, height: bottom - top + 0.6 },
+            style: { fill: shade(palette.scale, high > low ? (api.value(4) - low) / (high - low) : 0.5) },
+          };
+        },
+      },
+      {
+        type: "scatter",
+        name: "trials",
+        data: points,
+        symbolSize: points.length > 500 ? 4 : 6,
+        itemStyle: { color: "rgb(255 255 255 / 75%)", borderColor: "rgb(0 0 0 / 65%)", borderWidth: 1 },
+      },
+      {
+        type: "scatter",
+        name: "best",
+        data: best.includes(null) ? [] : [best],
+        symbolSize: 18,
+        itemStyle: { color: "transparent", borderColor: "#ffffff", borderWidth: 3, shadowBlur: 3, shadowColor: "#000000" },
+      },
+    ],
+  };
+}
+
+/** From where to where each level reaches on its axis: halfway to its neighbours. */
+function edges(parameter: Parameter, levels: (number | string | boolean)[]): [number, number][] {
+  const places = levels.map((level, index) => placeOf(parameter, level) ?? index / levels.length);
+  return places.map((place, index) => {
+    const [before, after] = [places[index - 1], places[index + 1]];
+    return [before === undefined ? 0 : (before + place) / 2, after === undefined ? 1 : (after + place) / 2];
+  });
+}
+
+/** A parameter's axis from 0 to 1, with its values written where they are. */
+function unitAxis(palette: Palette, parameter: Parameter) {
+  const ticks: Tick[] = ticksOf(parameter);
+  return {
+    type: "value" as const,
+    min: 0,
+    max: 1,
+    ...axis(palette),
+    splitLine: { show: false },
+    axisLabel: {
+      color: palette.soft,
+      fontSize: 12,
+      customValues: ticks.map(({ place }) => place),
+      formatter: (value: number) => ticks.find(({ place }) => Math.abs(place - value) < 1e-6)?.text ?? "",
+    },
+  };
+}

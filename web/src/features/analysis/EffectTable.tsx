@@ -1,0 +1,71 @@
+import { useMemo, useState } from "react";
+import { Button } from "@/components/Button";
+import type { Configuration, InsightData, StudySpec } from "@/lib/api/client";
+import { formatMetric, formatValue, unitOf } from "@/lib/format";
+import { effectRows, type Worth } from "./effects";
+import styles from "./analysis.module.css";
+
+const FIRST = 15;
+
+/** What each option changes against the default, for each objective. */
+export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: InsightData; standard: Configuration }) {
+  const [all, showAll] = useState(false);
+  const rows = useMemo(() => effectRows(data, standard), [data, standard]);
+  if (rows.length === 0) return <p className={styles.note}>No parameter is a flag or has only a few options: see the curves.</p>;
+  const shown = all ? rows : rows.slice(0, FIRST);
+  return (
+    <>
+      <div className={styles.wide}>
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th scope="col">Parameter</th>
+              <th scope="col">From</th>
+              <th scope="col">To</th>
+              {spec.objectives.map(({ metric }) => (
+                <th key={metric} scope="col" className={styles.number}>
+                  {metric}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map(({ parameter, level, worth }) => (
+              <tr key={`${parameter} ${String(level)}`}>
+                <th scope="row">{parameter}</th>
+                <td>{formatValue(standard[parameter])}</td>
+                <td>{formatValue(level)}</td>
+                {spec.objectives.map((objective) => (
+                  <Change key={objective.metric} goal={objective.goal} unit={unitOf(objective)} worth={worth.find(({ metric }) => metric === objective.metric)} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > FIRST ? (
+        <Button small kind="quiet" onClick={() => showAll(!all)}>
+          {all ? "Show fewer" : `Show all ${rows.length}`}
+        </Button>
+      ) : null}
+      <p className={styles.note}>On average over the other parameters, by the forest; ± one standard deviation between its trees. Plain: less than twice that.</p>
+    </>
+  );
+}
+
+function Change({ goal, unit, worth }: { goal: "minimize" | "maximize"; unit: string; worth: Worth | undefined }) {
+  if (worth === undefined) return <td className={styles.number}>—</td>;
+  const { change, deviation } = worth;
+  const sure = Math.abs(change) > 2 * deviation;
+  const better = goal === "minimize" ? change < 0 : change > 0;
+  return (
+    <td className={styles.number}>
+      <span className={sure ? (better ? styles.good : styles.bad) : undefined}>
+        {change > 0 ? "+" : ""}
+        {formatMetric(change, unit, 3)}
+      </span>{" "}
+      <span className={styles.soft}>± {formatMetric(deviation, unit, 2)}</span>
+      {sure ? <span className="visually-hidden">{better ? " (better)" : " (worse)"}</span> : null}
+    </td>
+  );
+}

@@ -1,0 +1,35 @@
+import type { Objective } from "@/lib/api/client";
+
+/**
+ * Which points no other point dominates in these objectives: by place in `points`, in the order of the first objective's
+ * values from its best on. A copy of a point of the front is in it too.
+ */
+export function frontOf(points: readonly Record<string, number>[], objectives: readonly Pick<Objective, "metric" | "goal">[]): number[] {
+  const costs = points.map((point) => objectives.map(({ metric, goal }) => (goal === "minimize" ? 1 : -1) * (point[metric] ?? NaN)));
+  const places = costs.map((_, place) => place).filter((place) => costs[place]?.every(Number.isFinite));
+  const order = (a: number, b: number): number => {
+    for (let index = 0; index < objectives.length; index++) {
+      const difference = (costs[a]?.[index] ?? 0) - (costs[b]?.[index] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return a - b;
+  };
+  const front: number[] = [];
+  for (const place of places.sort(order)) {
+    // In this order nothing is dominated by what comes later.
+    if (!front.some((other) => dominates(costs[other] ?? [], costs[place] ?? []))) front.push(place);
+  }
+  return front;
+}
+
+function dominates(a: number[], b: number[]): boolean {
+  return a.every((cost, index) => cost <= (b[index] ?? NaN)) && a.some((cost, index) => cost < (b[index] ?? NaN));
+}
+
+/** Points of the unit cube turned around its middle and seen from the front: `turn` around the upright axis, `tilt` towards the viewer, in degrees. */
+export function project([x, y, z]: readonly [number, number, number], turn: number, tilt: number): [number, number] {
+  const [a, b] = [(turn * Math.PI) / 180, (tilt * Math.PI) / 180];
+  const [u, v, w] = [x - 0.5, y - 0.5, z - 0.5];
+  const depth = -u * Math.sin(a) + v * Math.cos(a);
+  return [u * Math.cos(a) + v * Math.sin(a), w * Math.cos(b) + depth * Math.sin(b)];
+}

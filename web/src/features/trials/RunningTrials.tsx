@@ -1,0 +1,88 @@
+import { useState, type ReactNode } from "react";
+import { Button } from "@/components/Button";
+import { Card } from "@/components/Card";
+import { Problem } from "@/components/Message";
+import type { Configuration, Trial } from "@/lib/api/client";
+import { useNow } from "@/lib/clock";
+import { formatDuration } from "@/lib/format";
+import { useStopTrial } from "./api";
+import { differences } from "./differences";
+import { LogTail } from "./LogTail";
+import { duration, measuredBy } from "./sorting";
+import styles from "./RunningTrials.module.css";
+
+const MOST = 12;
+
+interface Props {
+  study: string;
+  trials: Trial[];
+  standard: Configuration | undefined;
+  mayStop: boolean;
+  link: (number: number, text: string) => ReactNode;
+}
+
+/** What is being measured now, and for how long. */
+export function RunningTrials({ study, trials, standard, mayStop, link }: Props) {
+  const [reading, read] = useState<number | null>(null);
+  const running = trials.filter(({ state }) => state === "ACTIVE");
+  const waiting = trials.filter(({ state }) => state === "REQUESTED").length;
+  if (running.length === 0) return null;
+  return (
+    <Card title={`${running.length} running${waiting > 0 ? `, ${waiting} waiting` : ""}`} flush>
+      <ul className={styles.list}>
+        {running.slice(0, MOST).map((trial) => (
+          <Running
+            key={trial.number}
+            study={study}
+            trial={trial}
+            standard={standard}
+            mayStop={mayStop}
+            link={link}
+            reading={reading === trial.number}
+            onRead={() => read(reading === trial.number ? null : trial.number)}
+          />
+        ))}
+      </ul>
+      {running.length > MOST ? <p className={styles.more}>and {running.length - MOST} more; see the trials.</p> : null}
+    </Card>
+  );
+}
+
+interface RunningProps {
+  study: string;
+  trial: Trial;
+  standard: Configuration | undefined;
+  mayStop: boolean;
+  link: (number: number, text: string) => ReactNode;
+  reading: boolean;
+  onRead: () => void;
+}
+
+function Running({ study, trial, standard, mayStop, link, reading, onRead }: RunningProps) {
+  const stop = useStopTrial(study, trial.number);
+  const seconds = duration(trial, useNow(1000)) ?? 0;
+  return (
+    <li className={styles.trial}>
+      <div className={styles.line}>
+        <span className={styles.number}>{link(trial.number, `Trial ${trial.number}`)}</span>
+        <span className={styles.who}>{measuredBy(trial) || "a client"}</span>
+        <span className={styles.time}>{formatDuration(seconds < 1 ? seconds : Math.floor(seconds))}</span>
+        <span className={styles.differs}>{differences(trial.params, standard)}</span>
+        <span className={styles.buttons}>
+          {trial.agent === "" ? null : (
+            <Button small aria-expanded={reading} onClick={onRead}>
+              Log
+            </Button>
+          )}
+          {mayStop ? (
+            <Button small kind="danger" disabled={stop.isPending} aria-label={`Cancel trial ${trial.number}`} onClick={() => stop.mutate()}>
+              Cancel
+            </Button>
+          ) : null}
+        </span>
+      </div>
+      {stop.error === null ? null : <Problem error={stop.error} />}
+      {reading ? <LogTail study={study} number={trial.number} /> : null}
+    </li>
+  );
+}

@@ -1,0 +1,101 @@
+import type { EChartsOption } from "echarts";
+import { useCallback, useMemo } from "react";
+import { stateText } from "@/components/Badge";
+import { Card } from "@/components/Card";
+import { Chart, type Palette } from "@/components/Chart";
+import { Empty } from "@/components/Message";
+import { axis, frame, zoom } from "@/components/plot";
+import type { Trial, TrialState } from "@/lib/api/client";
+import { useNow } from "@/lib/clock";
+import { formatDuration, formatTime } from "@/lib/format";
+import { measuredBy } from "./sorting";
+
+// The latest; more would be less than a pixel wide.
+const MOST = 600;
+const MOST_LINES = 40;
+
+/** Who measured what when: a line for each agent or client, a bar for each trial. */
+export function Timeline({ study, trials, onPick }: { study: string; trials: Trial[]; onPick: (trial: number) => void }) {
+  const now = useNow(5000);
+  const shown = useMemo(() => trials.filter(({ started_at, origin }) => started_at !== null && origin !== "added").slice(-MOST), [trials]);
+  const lines = useMemo(() => [...new Set(shown.map((trial) => measuredBy(trial) || "a client"))].sort().slice(0, MOST_LINES), [shown]);
+  const option = useCallback((palette: Palette) => timelineOption(palette, shown, lines, now), [shown, lines, now]);
+  const pick = useCallback((item: unknown) => onPick((item as { value: number[] }).value[3] ?? 0), [onPick]);
+  return (
+    <Card title="Timeline">
+      {shown.length === 0 ? (
+        <Empty title="No trial was started yet">
+          <p>Each trial that an agent or a client begins is a bar here.</p>
+        </Empty>
+      ) : (
+        <Chart
+          name={`${study}-timeline`}
+          label={`When ${shown.length === MOST ? `the latest ${MOST}` : shown.length} trials ran, on ${lines.length} ${lines.length === 1 ? "agent or client" : "agents or clients"}.`}
+          height={90 + 34 * lines.length}
+          option={option}
+          onPick={pick}
+        />
+      )}
+    </Card>
+  );
+}
+
+interface Drawing {
+  coord: (point: [number, number]) => [number, number];
+  size: (size: [number, number]) => [number, number];
+  value: (dimension: number) => number;
+  style: () => object;
+}
+
+function timelineOption(palette: Palette, trials: Trial[], lines: string[], now: Date): EChartsOption {
+  const colors: Partial<Record<TrialState, string>> = {
+    ACTIVE: palette.accent,
+    COMPLETED: palette.series[0] ?? palette.soft,
+    PRUNED: palette.info,
+    INFEASIBLE: palette.warn,
+    FAILED: palette.bad,
+  };
+  const data = trials.map((trial) => ({
+    value: [
+      Date.parse(trial.started_at ?? ""),
+      trial.finished_at === null ? now.getTime() : Date.parse(trial.finished_at),
+      lines.indexOf(measuredBy(trial) || "a client"),
+      trial.number,
+    ],
+    itemStyle: { color: colors[trial.state] ?? palette.soft },
+    name: stateText(trial.state),
+  }));
+  return {
+    ...frame(palette),
+    grid: { left: 8, right: 16, top: 8, bottom: 56, containLabel: true },
+    dataZoom: [zoom(palette)],
+    tooltip: {
+      ...frame(palette).tooltip,
+      formatter: (item) => {
+        const { value, name } = item as unknown as { value: number[]; name: string };
+        const [from = 0, to = 0, line = 0, number = 0] = value;
+        return `Trial ${number}: ${name}\n${lines[line] ?? ""}\n${formatTime(new Date(from))}\n${formatDuration((to - from) / 1000)}`;
+      },
+    },
+    xAxis: { type: "time", ...axis(palette) },
+    yAxis: { type: "category", data: lines, inverse: true, ...axis(palette), axisLabel: { color: palette.soft, fontSize: 12, width: 120, overflow: "truncate" } },
+    series: [
+      {
+        type: "custom",
+        encode: { x: [0, 1], y: 2 },
+        data,
+        renderItem: (_, raw) => {
+          const api = raw as unknown as Drawing;
+          const [x, y] = api.coord([api.value(0), api.value(2)]);
+          const [end] = api.coord([api.value(1), api.value(2)]);
+          const height = Math.min(api.size([0, 1])[1] * 0.6, 22);
+          return {
+            type: "rect",
+            shape: { x, y: y - height / 2, width: Math.max(end - x - 0.5, 1.5), height },
+            style: api.style(),
+          };
+        },
+      },
+    ],
+  };
+}

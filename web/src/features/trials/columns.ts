@@ -1,0 +1,61 @@
+import type { StudySpec, Trial } from "@/lib/api/client";
+
+/** What a table of trials can show beside number and state; `metric:` and `param:` are followed by a name. */
+export type Shown = "agent" | "duration" | "differences" | "origin" | "attempt" | "started" | "reason" | `metric:${string}` | `param:${string}`;
+
+export const DIFFERENCES = "differences";
+// With more parameters than this a table of columns is too wide: then what differs from the default is listed.
+const FEW = 6;
+
+/** All columns that there are, in their order: metrics that are no objectives are those that a trial has. */
+export function columnsOf(spec: StudySpec, trials: Trial[]): Shown[] {
+  const metrics = new Set(spec.objectives.map(({ metric }) => metric));
+  for (const { metrics: values } of trials) for (const metric of Object.keys(values ?? {})) metrics.add(metric);
+  return [
+    ...[...metrics].map((metric) => `metric:${metric}` as const),
+    DIFFERENCES,
+    ...spec.space.parameters.map(({ name }) => `param:${name}` as const),
+    "agent",
+    "duration",
+    "started",
+    "attempt",
+    "origin",
+    "reason",
+  ];
+}
+
+/** The columns that are shown at first. */
+export function usualColumns(spec: StudySpec): Shown[] {
+  const { parameters } = spec.space;
+  return [
+    ...spec.objectives.map(({ metric }) => `metric:${metric}` as const),
+    ...(parameters.length <= FEW ? parameters.map(({ name }) => `param:${name}` as const) : [DIFFERENCES as Shown]),
+    "agent",
+    "duration",
+  ];
+}
+
+/** The columns that were chosen for a study in this browser, or those that are usual. */
+export function shownColumns(study: string, spec: StudySpec): Shown[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(key(study)) ?? "null");
+    const known = new Set<unknown>([...columnsOf(spec, []), ...usualColumns(spec)]);
+    if (Array.isArray(stored)) return stored.filter((one): one is Shown => known.has(one) || String(one).startsWith("metric:"));
+  } catch {
+    // Without storage, or with something else in it, the usual ones are shown.
+  }
+  return usualColumns(spec);
+}
+
+/** Remember the columns of a study in this browser. */
+export function rememberColumns(study: string, columns: Shown[]): void {
+  try {
+    localStorage.setItem(key(study), JSON.stringify(columns));
+  } catch {
+    // Without storage the choice holds until the page is loaded again.
+  }
+}
+
+function key(study: string): string {
+  return `trimtab-columns:${study}`;
+}

@@ -1,0 +1,23 @@
+import { useEffect, useState } from "react";
+import type { LogEvent } from "@/lib/api/client";
+
+// What a page can show at once without becoming slow.
+const KEPT = 64_000;
+
+/** The end of what a trial prints, live while it runs; null until something has come. */
+export function useLog(study: string, number: number): string | null {
+  const [text, setText] = useState<string | null>(null);
+  useEffect(() => {
+    const stream = new EventSource(`/api/v1/studies/${encodeURIComponent(study)}/trials/${number}/events`);
+    stream.addEventListener("log", (event) => {
+      const part = JSON.parse((event as MessageEvent<string>).data) as LogEvent;
+      setText((before) => ((part.reset ? "" : (before ?? "")) + part.text).slice(-KEPT));
+    });
+    stream.addEventListener("end", () => stream.close());
+    return () => {
+      stream.close();
+      setText(null);
+    };
+  }, [study, number]);
+  return text;
+}

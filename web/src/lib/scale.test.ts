@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { placeOf, ticksOf } from "./scale";
+
+const size = { name: "size", type: "int" as const, min: 1, max: 1024, log: true };
+const share = { name: "share", type: "float" as const, min: -1, max: 1 };
+const mode = { name: "mode", type: "categorical" as const, values: ["a", "b", 3] };
+
+it("places numbers on their own scale and choices in the middle of their share", () => {
+  expect(placeOf(share, 0)).toBe(0.5);
+  expect(placeOf(size, 32)).toBeCloseTo(0.5);
+  expect(placeOf({ ...size, log: false, factor: 2 }, 32)).toBeCloseTo(0.5);
+  expect(placeOf(mode, "b")).toBe(0.5);
+  expect(placeOf(mode, 3)).toBeCloseTo(5 / 6);
+  expect(placeOf({ name: "flag", type: "bool" }, true)).toBe(0.75);
+});
+
+it("knows no place for what is inactive or none of the choices", () => {
+  expect(placeOf(share, undefined)).toBeNull();
+  expect(placeOf(mode, "c")).toBeNull();
+  expect(placeOf({ ...share, min: 2, max: 2 }, 2)).toBe(0.5);
+});
+
+it("writes a few values at an axis, where they are", () => {
+  expect(ticksOf(share, 3).map(({ text }) => text)).toEqual(["−1", "0", "1"]);
+  expect(ticksOf(size, 3).map(({ text }) => text)).toEqual(["1", "32", "1,024"]);
+  expect(ticksOf(mode).map(({ place }) => place)).toEqual([1 / 6, 0.5, 5 / 6]);
+});
