@@ -9,7 +9,7 @@ from rest_framework import serializers
 from service.api.v1.serializers.fields import ConfigurationField, MetricsField, ScalarsField
 
 
-class CurveSerializer(serializers.Serializer[Any]):
+class EffectCurveSerializer(serializers.Serializer[Any]):
     """An objective's expected value at each level of a parameter, and the standard deviation of that."""
 
     mean = serializers.ListField(child=serializers.FloatField())
@@ -23,9 +23,9 @@ class EffectSerializer(serializers.Serializer[Any]):
     importance = serializers.FloatField(help_text="Share of the variance that it explains alone, 0 to 1.")
     deviation = serializers.FloatField(help_text="Standard deviation of the importance between trees.")
     levels = ScalarsField(help_text="Values of the parameter at which the curves are told.")
-    average = CurveSerializer(help_text="Over all values of the other parameters.")
-    change = CurveSerializer(help_text="Of the average, against the parameter's default value.")
-    slice = CurveSerializer(help_text="With the other parameters as in the best configuration.")
+    average = EffectCurveSerializer(help_text="Over all values of the other parameters.")
+    change = EffectCurveSerializer(help_text="Of the average, against the parameter's default value.")
+    slice = EffectCurveSerializer(help_text="With the other parameters as in the best configuration.")
 
 
 class SurfaceSerializer(serializers.Serializer[Any]):
