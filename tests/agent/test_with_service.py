@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,8 @@ metrics:
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """Of the component and the study: the service is shared with other tests."""
-    return f"agent-{request.node.name.replace('_', '-').replace('[', '-').rstrip(']')}"[:60]
+    words = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").rstrip("]")
+    return f"agent-{words}"[:30] + f"-{zlib.crc32(words.encode()):08x}"
 
 
 @pytest.fixture

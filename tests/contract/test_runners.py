@@ -240,7 +240,7 @@ async def test_time_out_ends_everything(runner: Runner, folder: Path) -> None:
     # children that leave the session and ignore SIGTERM are ended as well
     script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60"
     result = await run(runner, folder, shell(folder, script, timeout=0.3))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30  # not the 60 s that it asks for
     assert result.outcome is Outcome.INFEASIBLE
     assert result.reason.startswith("did not end within 0.3 s")
     assert left_behind(folder) == []
