@@ -221,6 +221,18 @@ async def test_what_runs_keeps_its_cpus_when_the_agent_is_another(
     after.close()
 
 
+async def test_a_job_whose_folder_is_gone_ends(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+    runner = LocalRunner()
+    folder, spec = job("a", "sh", "-c", "touch begun; sleep 0.3")
+    await runner.submit(folder, spec)
+    waiting = asyncio.create_task(runner.wait(folder))
+    await until((folder / "work" / "begun").exists)
+    folder.rename(folder.with_name("gone"))
+    with pytest.raises(FileNotFoundError):
+        await asyncio.wait_for(waiting, 20)
+    runner.close()
+
+
 async def test_cpus_that_are_gone_are_the_machines_fault(job: Callable[..., tuple[Path, JobSpec]]) -> None:
     runner = LocalRunner(share_out(1, 1, sets([1023], [0])))
     folder, spec = job("a", "true")

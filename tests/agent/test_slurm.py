@@ -305,6 +305,14 @@ async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm:
     assert (folder / "log").read_text().count("as it was") == 1
 
 
+async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    folder, spec = job(place, "a", "sh", "-c", f"touch {place}/begun; sleep 60")
+    await runner.submit(folder, spec)
+    await until((place / "begun").exists)
+    folder.rename(folder.with_name("gone"))
+    await until(lambda: jobs_of(slurm, folder) == ["FAILED"])
+
+
 async def test_job_requeued_and_held(
     runner: SlurmRunner, place: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
