@@ -181,7 +181,8 @@ class Runner(ABC):
 
     @abstractmethod
     async def elapsed(self, folder: Path) -> float | None:
-        """Seconds that the application has been running so far, without builds and queues; None before it began."""
+        """Seconds that the application has been running so far, without builds and queues; None before it began, and
+        where the folder cannot be reached."""
 
     def waiting(self, folder: Path) -> str:
         """Why the job does not start, where somebody ought to know; empty: nothing is amiss."""

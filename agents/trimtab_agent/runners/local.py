@@ -214,7 +214,7 @@ class LocalRunner(Runner):
         try:
             before, began = (folder / RUNNING).read_text(encoding="ascii").split()
             return float(before) + (0.0 if began == "-" else max(0.0, time.monotonic() - float(began)))
-        except (FileNotFoundError, ValueError):
+        except (OSError, ValueError):  # it has not begun, or cannot be told now
             return None
 
     def waiting(self, folder: Path) -> str:
