@@ -98,15 +98,16 @@ class TrialRunner:
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
 
     async def free_slots(self) -> int:
-        """How many slots are free, as soon as one is. None while a trial has the machine for itself, or waits for
-        that: another agent may run at once what here would have to wait."""
+        """For how many trials to ask, as soon as a slot is free. None while a trial has the machine for itself, or waits
+        for that: another agent may run at once what here would have to wait. So one at a time where all run on this
+        machine: whether the next is to have that for itself is not known before."""
         while True:
             self._slot_freed.clear()
             running = [trial for trial in self._trials.values() if trial.running]
             free = self._config.slots - len(running)
             alone = self._runner.one_machine and any(trial.entry.lease.exclusive for trial in running)
             if free > 0 and not alone:
-                return free
+                return 1 if self._runner.one_machine else free
             await self._slot_freed.wait()
 
     def start(self, lease: Lease) -> None:
