@@ -70,6 +70,7 @@ class TrialRunner:
     ) -> None:
         self._config = config
         self._components = components
+        self._offered = config.policy.offered(components)
         self._journal = journal
         self._runner = runner
         self._control = control
@@ -293,24 +294,28 @@ class TrialRunner:
                     )
                 logger.warning("%s vanished without a result; it is run again", entry.lease.title)
                 self._journal.note_rerun(entry)
-            component = self._component(entry.lease)
+            lease = entry.lease
+            component = self._component(lease)
+            if not lease.application and lease.component in self._offered:
+                # the first of those that the service knows of
+                lease = replace(lease, application=next(iter(self._offered[lease.component].applications)))
             spec = prepare(
                 component,
-                entry.lease.application,
-                entry.lease.params,
-                title=entry.lease.title,
-                required=entry.lease.metrics,
-                timeout=entry.lease.trial_timeout,
+                lease.application,
+                lease.params,
+                title=lease.title,
+                required=lease.metrics,
+                timeout=lease.trial_timeout,
                 work=entry.work,
                 cache=self._journal.state / "builds",
                 cache_limit=self._config.cache_limit,
             )
-            spec = self._config.policy.admit(entry.lease, component, spec, self._config.scheduler_options)
+            spec = self._config.policy.admit(lease, component, spec, self._config.scheduler_options)
             spec = replace(
                 spec,
-                exclusive=entry.lease.exclusive,
-                replicates=entry.lease.configuration if entry.lease.spread else "",
-                measured_on=entry.lease.measured_on,
+                exclusive=lease.exclusive,
+                replicates=lease.configuration if lease.spread else "",
+                measured_on=lease.measured_on,
             )
             await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
