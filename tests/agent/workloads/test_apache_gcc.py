@@ -52,7 +52,7 @@ def module(name: str) -> ModuleType:
     return made
 
 
-analysis, measure, prepare = module("analysis"), module("measure"), module("prepare")
+analysis, build, measure, prepare, tuner = map(module, ("analysis", "build", "measure", "prepare", "tune"))
 
 
 def command(
@@ -534,6 +534,14 @@ def test_gains() -> None:
     few = analysis.gain_of([(80.0, 100.0)] * 5, SMALL)
     assert (few.low, few.high) == (None, None)
     assert not few.proven
+
+
+def test_rounds_in_which_a_trial_failed_are_left_out() -> None:
+    """And the others stay together."""
+    own = [{"rate": value} for value in (1.0, 2.0, 3.0)]
+    other = [{"rate": 10.0}, None, {"rate": 30.0}]
+    assert tuner.pairs(own, other, FAST) == [(1.0, 10.0), (3.0, 30.0)]
+    assert tuner.middle(other) == {"rate": 20.0}
 
 
 def synthetic(count: int, effect: Callable[[dict[str, object]], float], noise: float) -> list[tuple[object, float]]:
