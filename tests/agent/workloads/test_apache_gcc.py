@@ -194,6 +194,20 @@ def test_a_flag_that_the_compiler_refuses(workload: Path, tmp_path: Path) -> Non
     assert processes_of(tmp_path / "state") == []
 
 
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("echo 'fatal error: error writing to /tmp/a.s: No space left on device' >&2; exit 1", build.MachineError),
+        ("echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1", build.MachineError),
+        ("kill -KILL $$", build.MachineError),
+        ("echo 'gcc: internal compiler error: Segmentation fault' >&2; exit 4", build.CompilerError),
+    ],
+)
+def test_a_compiler_for_whose_failure_the_machine_is_to_blame(tmp_path: Path, script: str, error: type) -> None:
+    with pytest.raises(error, match=r"sh ended with (exit code|signal) \d: a\.c"):
+        build.run(["sh", "-c", script, "a.c"], tmp_path)
+
+
 def test_sources_that_are_gone(workload: Path, tmp_path: Path) -> None:
     """It is not the configuration's fault."""
     changed = copy(tmp_path)
