@@ -231,13 +231,17 @@ def open_study(
             resampling="none",
             max_trials=trials,
         )
+    if study.state.finished:
+        return study
+    wanted = [params for number, one in enumerate(rounds) for params in (reversed(one) if number % 2 else one)]
+    # those of a run that was interrupted here are there already
+    missing = wanted[sum(trial.origin == "enqueued" for trial in study.trials()) :]
+    if missing and study.state is not trimtab.StudyState.PAUSED:
         # so that nothing else comes first
         study.pause("its first configurations are being enqueued")
+    for params in missing:
+        study.enqueue(params)
     if study.state is trimtab.StudyState.PAUSED:
-        wanted = [params for number, one in enumerate(rounds) for params in (reversed(one) if number % 2 else one)]
-        # those of a run that was interrupted here are there already
-        for params in wanted[sum(trial.origin == "enqueued" for trial in study.trials()) :]:
-            study.enqueue(params)
         study.resume()
     return study
 

@@ -373,6 +373,17 @@ def test_ports(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert running(built / "httpd") == []
 
 
+def test_no_counts_of_a_server_that_had_to_be_killed(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure, "STOP_SECONDS", 0.0)
+    measure.write_pages(built)
+    with pytest.raises(measure.MachineError, match="no counts of httpd: it did not come to its end within 0 s"):
+        measure.simulated(built, [measure.PAGES["static-2k"]], 0.0)
+    assert running(built / "httpd") == []
+
+
 def test_counters_of_the_machine(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """perf with events that every machine counts, in place of those of the processor."""
     require_program("perf", "linux-perf")
@@ -677,6 +688,28 @@ def test_tune(service: dict[str, str]) -> None:
     # the program is always the same
     assert re.search(r"binary_bytes\s+its best\s+\+0\.0 % \(\+0\.0 to \+0\.0\) ", answer.stdout)
     assert "weak evidence" in answer.stdout
+
+
+def test_a_study_that_was_interrupted_before_it_was_paused(service: dict[str, str]) -> None:
+    """It has none of its first configurations, and its agents have gone on without."""
+    name, criteria = "interrupted", [analysis.Criterion("binary_bytes")]
+    with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
+        space = client.component("apache-gcc").space
+        client.create_study(
+            name,
+            space=space,
+            objectives=[tuner.objective(one) for one in criteria],
+            component="apache-gcc",
+            application="static-2k",
+            algorithm="random",
+            resampling="none",
+            max_trials=20,
+        )
+        first = [tuner.plain(level, space) for level in LEVELS]
+        study = tuner.open_study(client, name, tuner.arguments([]), criteria, space, [first], 20, "random")
+        enqueued = [trial.params for trial in study.trials() if trial.origin == "enqueued"]
+        assert (enqueued, study.state) == (first, "ACTIVE")
+        study.complete("that is all")
 
 
 @pytest.mark.parametrize(
