@@ -228,8 +228,21 @@ async def test_a_job_whose_folder_is_gone_ends(job: Callable[..., tuple[Path, Jo
     waiting = asyncio.create_task(runner.wait(folder))
     await until((folder / "work" / "begun").exists)
     folder.rename(folder.with_name("gone"))
-    with pytest.raises(FileNotFoundError):
-        await asyncio.wait_for(waiting, 20)
+    assert (await asyncio.wait_for(waiting, 20)).outcome is Ended.FAILED
+    runner.close()
+
+
+async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+    runner = LocalRunner()
+    (first, spec), (second, exclusive) = job("a", "sleep", "60"), job("b", "true", exclusive=True)
+    await runner.submit(first, spec)
+    submitting = asyncio.create_task(runner.submit(second, exclusive))
+    await until(lambda: runner.waiting(second))
+    await runner.cancel(second)
+    await submitting
+    assert (await runner.wait(second)).outcome is Ended.CANCELLED
+    await runner.cancel(first)
+    assert (await runner.wait(first)).outcome is Ended.CANCELLED
     runner.close()
 
 
