@@ -99,9 +99,9 @@ class TrialRunner:
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
 
     async def free_slots(self) -> int:
-        """For how many trials to ask, as soon as a slot is free. None while a trial has the machine for itself, or waits
-        for that: another agent may run at once what here would have to wait. So one at a time where all run on this
-        machine: whether the next is to have that for itself is not known before."""
+        """For how many trials to ask, as soon as a slot is free. None while a trial has the machine for itself, or
+        waits for that: another agent may run at once what here would have to wait. So one at a time where all run on
+        this machine: whether the next is to have that for itself is not known before."""
         while True:
             self._slot_freed.clear()
             running = [trial for trial in self._trials.values() if trial.running]

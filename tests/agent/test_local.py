@@ -18,7 +18,7 @@ from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, stored_result
 from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.cgroups import Cgroups
-from trimtab_agent.runners.cpus import Cpus, as_list, cores, share_out
+from trimtab_agent.runners.cpus import Cpus, cores, share_out
 from trimtab_agent.runners.local import LocalRunner
 from trimtab_agent.supervisor import cgroup
 
@@ -101,10 +101,6 @@ def test_more_slots_than_cores() -> None:
     assert shares.warning.startswith("5 slots share 4 cores, so that trials disturb each other's timing")
     with pytest.raises(ConfigError, match="--trial-cores 3 with 2 slots needs 6 cores; the agent may use 4"):
         share_out(2, 3, FOUR)
-
-
-def test_lists_of_cpus() -> None:
-    assert as_list(frozenset([0, 1, 2, 4, 6, 7])) == "0-2,4,6-7"
 
 
 # -- jobs
