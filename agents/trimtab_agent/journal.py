@@ -116,8 +116,12 @@ class Journal:
         return identity
 
     def has_room(self) -> bool:
-        """Whether there is disk space for another trial."""
-        status = os.statvfs(self.state)
+        """Whether there is disk space for another trial, as far as can be told now."""
+        try:
+            status = os.statvfs(self.state)
+        except OSError as error:
+            logger.error("%s cannot be reached: %s", self.state, error)
+            return False
         return status.f_bavail * status.f_frsize >= ROOM
 
     def accept(self, lease: Lease) -> Entry:

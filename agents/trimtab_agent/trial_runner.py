@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
 
 from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
@@ -33,6 +35,10 @@ RERUNS = 1
 START_TIME = 1.0
 # seconds between two tries to write the journal on a full disk
 JOURNAL_INTERVAL = 2.0
+# seconds between two tries to reach a trial's folder
+FOLDER_INTERVAL = 2.0
+
+Answer = TypeVar("Answer")
 
 
 class _Trial:
@@ -64,6 +70,7 @@ class TrialRunner:
     ) -> None:
         self._config = config
         self._components = components
+        self._offered = config.policy.offered(components)
         self._journal = journal
         self._runner = runner
         self._control = control
@@ -92,15 +99,16 @@ class TrialRunner:
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
 
     async def free_slots(self) -> int:
-        """How many slots are free, as soon as one is. None while a trial has the machine for itself, or waits for
-        that: another agent may run at once what here would have to wait."""
+        """For how many trials to ask, as soon as a slot is free. None while a trial has the machine for itself, or
+        waits for that: another agent may run at once what here would have to wait. So one at a time where all run on
+        this machine: whether the next is to have that for itself is not known before."""
         while True:
             self._slot_freed.clear()
             running = [trial for trial in self._trials.values() if trial.running]
             free = self._config.slots - len(running)
             alone = self._runner.one_machine and any(trial.entry.lease.exclusive for trial in running)
             if free > 0 and not alone:
-                return free
+                return 1 if self._runner.one_machine else free
             await self._slot_freed.wait()
 
     def start(self, lease: Lease) -> None:
@@ -130,7 +138,7 @@ class TrialRunner:
         if trial and trial.running and not trial.cancel_reason:
             logger.info("%s is cancelled: %s", trial.entry.lease.title, reason)
             trial.cancel_reason = reason or "cancelled by the service"
-            self._spawn(self._runner.cancel(trial.entry.folder))
+            self._spawn(self._patiently(trial, self._runner.cancel))
 
     def lose(self, lease: str) -> None:
         """Ends a trial that belongs to another agent by now. A result that is there already is reported all the same:
@@ -139,7 +147,7 @@ class TrialRunner:
         if trial and trial.running and not trial.lost:
             logger.warning("the lease of %s is lost; its trial is ended", trial.entry.lease.title)
             trial.lost = True
-            self._spawn(self._runner.cancel(trial.entry.folder))
+            self._spawn(self._patiently(trial, self._runner.cancel))
 
     async def shut_down(self, seconds: float) -> None:
         """Ends every trial and gives its lease back. What cannot be reported in time stays in the journal for the next
@@ -148,7 +156,9 @@ class TrialRunner:
         for trial in running:
             trial.released = True
         self.confirm()
-        await asyncio.gather(*(self._runner.cancel(trial.entry.folder) for trial in running))
+        ending = [self._runner.cancel(trial.entry.folder) for trial in running]
+        for error in filter(None, await asyncio.gather(*ending, return_exceptions=True)):
+            logger.warning("a trial cannot be ended now: %s", error)
         tasks = [trial.task for trial in self._trials.values() if trial.task]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -230,11 +240,11 @@ class TrialRunner:
         except (NotInComponentError, NotAcceptedError, PolicyError) as error:
             result = JobResult(Outcome.FAILED, str(error))
         except OSError as error:
-            result = JobResult(Outcome.FAILED, f"the trial could not be started: {error}")
+            result = await self._give_up(trial, f"the trial could not be run: {error}")
         except Exception as error:
             # a fault of ours must not leave the service waiting for this trial
             logger.exception("%s", trial.entry.lease.title)
-            result = JobResult(Outcome.FAILED, f"the agent failed: {type(error).__name__}: {error}")
+            result = await self._give_up(trial, f"the agent failed: {type(error).__name__}: {error}")
         # a trial that ended by itself before the signal came has its own result
         if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
             return Settlement(Outcome.RELEASED, "the agent was stopped")
@@ -242,10 +252,37 @@ class TrialRunner:
             return Settlement(Outcome.CANCELLED, trial.cancel_reason, elapsed=result.elapsed, node=result.node)
         return Settlement.of(result)
 
+    async def _give_up(self, trial: _Trial, reason: str) -> JobResult:
+        """Ends what may run of a trial before the service, hearing that it has failed, starts it elsewhere."""
+        try:
+            await self._patiently(trial, self._runner.cancel)
+        except Exception:
+            logger.exception("%s may still run", trial.entry.lease.title)
+        return JobResult(Outcome.FAILED, reason)
+
+    async def _patiently(self, trial: _Trial, ask: Callable[[Path], Awaitable[Answer]]) -> Answer:
+        """What the runner answers about a trial, as soon as its folder can be reached: that it cannot be now (a file
+        server is away, a quota is used up) says nothing about the job.
+
+        Raises:
+            FileNotFoundError: the folder is gone.
+        """
+        tries = 0
+        while True:
+            try:
+                return await ask(trial.entry.folder)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                tries += 1
+                if tries in (1, 10) or tries % 100 == 0:
+                    logger.warning("%s cannot be followed now: %s; trying again", trial.entry.lease.title, error)
+                await asyncio.sleep(FOLDER_INTERVAL)
+
     async def _result(self, trial: _Trial) -> JobResult:
         entry = trial.entry
         folder = entry.folder
-        if await self._runner.status(folder) is JobState.ABSENT:
+        if await self._patiently(trial, self._runner.status) is JobState.ABSENT:
             await self._confirmed.wait()
             if trial.released or trial.cancel_reason or trial.lost:
                 return JobResult(Outcome.CANCELLED)
@@ -257,24 +294,28 @@ class TrialRunner:
                     )
                 logger.warning("%s vanished without a result; it is run again", entry.lease.title)
                 self._journal.note_rerun(entry)
-            component = self._component(entry.lease)
+            lease = entry.lease
+            component = self._component(lease)
+            if not lease.application and lease.component in self._offered:
+                # the first of those that the service knows of
+                lease = replace(lease, application=next(iter(self._offered[lease.component].applications)))
             spec = prepare(
                 component,
-                entry.lease.application,
-                entry.lease.params,
-                title=entry.lease.title,
-                required=entry.lease.metrics,
-                timeout=entry.lease.trial_timeout,
+                lease.application,
+                lease.params,
+                title=lease.title,
+                required=lease.metrics,
+                timeout=lease.trial_timeout,
                 work=entry.work,
                 cache=self._journal.state / "builds",
                 cache_limit=self._config.cache_limit,
             )
-            spec = self._config.policy.admit(entry.lease, component, spec, self._config.scheduler_options)
+            spec = self._config.policy.admit(lease, component, spec, self._config.scheduler_options)
             spec = replace(
                 spec,
-                exclusive=entry.lease.exclusive,
-                replicates=entry.lease.configuration if entry.lease.spread else "",
-                measured_on=entry.lease.measured_on,
+                exclusive=lease.exclusive,
+                replicates=lease.configuration if lease.spread else "",
+                measured_on=lease.measured_on,
             )
             await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
@@ -282,7 +323,7 @@ class TrialRunner:
                 await self._runner.cancel(folder)
         starting = asyncio.create_task(self._follow_start(trial))
         try:
-            result = await self._runner.wait(folder)
+            result = await self._patiently(trial, self._runner.wait)
         finally:
             starting.cancel()
         if result.elapsed and trial.telling is None:

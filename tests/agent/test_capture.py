@@ -37,3 +37,7 @@ def test_last_lines() -> None:
     assert last_lines(b"1\n2\n3\n\n", lines=2) == "2\n3"
     assert last_lines(b"\xff\xfe") == "\ufffd\ufffd"
     assert last_lines(b"") == ""
+
+
+def test_messages_have_no_nul() -> None:
+    assert last_lines(b"core\0 dumped\n\0\n") == "core dumped"

@@ -248,6 +248,7 @@ def test_batch_script(component: LoadComponent, tmp_path: Path) -> None:
         ("", 1, "is not '#!'"),
         ("#! sh\n", 1, "is not '#!'"),
         ("#!/bin/sh\n#SBATCH --array=1-9\n", 2, "an array is not allowed"),
+        ("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", 3, "a heterogeneous job is not allowed"),
     ],
 )
 def test_bad_batch_script(component: LoadComponent, script: str, line: int, words: str) -> None:

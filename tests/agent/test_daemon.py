@@ -131,12 +131,14 @@ def test_an_exclusive_trial_runs_alone(agent: AgentProcess, far_side: FarSide) -
 
 def test_trials_that_wait_for_an_exclusive_one(agent: AgentProcess, far_side: FarSide) -> None:
     """One is cancelled before its turn; the agent is killed and started again; SIGTERM gives all back."""
-    first, second, third = (far_side.offer("basic", application="long", placed=EXCLUSIVE) for _ in range(3))
+    first = far_side.offer("basic", application="long")
+    second, third = (far_side.offer("basic", application="long", placed=EXCLUSIVE) for _ in range(2))
     agent.start("--slots", "3")
     far_side.wait_for(lambda: far_side.started.get(first))
-    far_side.wait_for(lambda: {second, third} <= set(far_side.waiting))
+    far_side.wait_for(lambda: second in far_side.waiting)
     far_side.to_cancel[second] = "enough"
     assert far_side.outcome(second).outcome == Outcome.OUTCOME_CANCELLED
+    far_side.wait_for(lambda: third in far_side.waiting)
     agent.kill()
     far_side.waiting.clear()
     agent.start("--slots", "3")
@@ -145,6 +147,16 @@ def test_trials_that_wait_for_an_exclusive_one(agent: AgentProcess, far_side: Fa
     agent.stop()
     assert {far_side.settled[lease].outcome for lease in (first, third)} == {Outcome.OUTCOME_RELEASED}
     assert trials_of(agent) == []
+
+
+def test_exclusive_trials_are_left_to_other_agents(agent: AgentProcess, far_side: FarSide) -> None:
+    """With free slots and one lease after the other on offer, none is taken to wait for the first."""
+    leases = [far_side.offer("basic", application="slow", placed=EXCLUSIVE) for _ in range(3)]
+    agent.start("--slots", "4")
+    far_side.wait_for(lambda: far_side.started.get(leases[0]))
+    assert list(far_side.granted) == leases[:1]
+    for lease in leases:
+        assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
 
 
 def test_the_heartbeat_tells_how_long_a_trial_has_been_running(agent: AgentProcess, far_side: FarSide) -> None:

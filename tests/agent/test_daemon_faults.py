@@ -10,6 +10,7 @@ import pytest
 
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.agent.far_side import FarSide, Outcome
+from tests.agent.test_daemon import trials_of
 
 
 def settled_once(far_side: FarSide, lease: str) -> None:
@@ -231,3 +232,38 @@ def test_nothing_of_a_killed_agent_outlives_its_trials(agent: AgentProcess, far_
     assert idle
     agent.kill()
     wait_until(lambda: not any(process.is_running() for process in idle), 2)
+
+
+def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="slow", x=3.0)
+    wait_until((agent.folder / "started").exists)
+    agent.kill()
+    (pipe,) = agent.state.glob("leases/*/alive")
+    pipe.rename(aside := pipe.with_name("aside"))
+    pipe.symlink_to(pipe)  # too many levels of symbolic links
+    agent.start()
+    wait_until(lambda: "study/1 cannot be followed now" in agent.log)
+    assert lease not in far_side.settled
+    aside.rename(pipe)
+    assert far_side.outcome(lease).metrics["value"] == 3.0
+    settled_once(far_side, lease)
+
+
+def test_a_fault_of_its_own_leaves_nothing_running(
+    agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service starts a failed trial elsewhere: here it has to be over."""
+    (agent.folder / "sitecustomize.py").write_text(
+        "import asyncio\n"
+        "from trimtab_agent.runners.local import LocalRunner\n"
+        "async def wait(self, folder):\n"
+        "    while not (folder / 'running').exists(): await asyncio.sleep(0.02)\n"
+        "    raise RuntimeError('odd')\n"
+        "LocalRunner.wait = wait\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(agent.folder))
+    agent.start()
+    settled = far_side.outcome(far_side.offer("basic", application="long"))
+    assert (settled.outcome, settled.reason) == (Outcome.OUTCOME_FAILED, "the agent failed: RuntimeError: odd")
+    assert trials_of(agent) == []

@@ -113,3 +113,10 @@ def test_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_state_directory_that_is_away_has_no_room(journal: Journal) -> None:
+    assert journal.has_room()
+    journal.state.rename(away := journal.state.with_name("away"))
+    assert not journal.has_room()
+    away.rename(journal.state)

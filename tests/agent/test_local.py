@@ -18,7 +18,7 @@ from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners.base import BuildSpec, JobResult, JobSpec, stored_result
 from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.cgroups import Cgroups
-from trimtab_agent.runners.cpus import Cpus, as_list, cores, share_out
+from trimtab_agent.runners.cpus import Cpus, cores, share_out
 from trimtab_agent.runners.local import LocalRunner
 from trimtab_agent.supervisor import cgroup
 
@@ -101,10 +101,6 @@ def test_more_slots_than_cores() -> None:
     assert shares.warning.startswith("5 slots share 4 cores, so that trials disturb each other's timing")
     with pytest.raises(ConfigError, match="--trial-cores 3 with 2 slots needs 6 cores; the agent may use 4"):
         share_out(2, 3, FOUR)
-
-
-def test_lists_of_cpus() -> None:
-    assert as_list(frozenset([0, 1, 2, 4, 6, 7])) == "0-2,4,6-7"
 
 
 # -- jobs
@@ -219,6 +215,31 @@ async def test_what_runs_keeps_its_cpus_when_the_agent_is_another(
     await before.wait(folder)
     before.close()
     after.close()
+
+
+async def test_a_job_whose_folder_is_gone_ends(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+    runner = LocalRunner()
+    folder, spec = job("a", "sh", "-c", "touch begun; sleep 0.3")
+    await runner.submit(folder, spec)
+    waiting = asyncio.create_task(runner.wait(folder))
+    await until((folder / "work" / "begun").exists)
+    folder.rename(folder.with_name("gone"))
+    assert (await asyncio.wait_for(waiting, 20)).outcome is Ended.FAILED
+    runner.close()
+
+
+async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+    runner = LocalRunner()
+    (first, spec), (second, exclusive) = job("a", "sleep", "60"), job("b", "true", exclusive=True)
+    await runner.submit(first, spec)
+    submitting = asyncio.create_task(runner.submit(second, exclusive))
+    await until(lambda: runner.waiting(second))
+    await runner.cancel(second)
+    await submitting
+    assert (await runner.wait(second)).outcome is Ended.CANCELLED
+    await runner.cancel(first)
+    assert (await runner.wait(first)).outcome is Ended.CANCELLED
+    runner.close()
 
 
 async def test_cpus_that_are_gone_are_the_machines_fault(job: Callable[..., tuple[Path, JobSpec]]) -> None:

@@ -232,16 +232,20 @@ def test_a_file_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
 def test_the_agent_offers_what_is_allowed_and_refuses_the_rest(
     agent: AgentProcess, far_side: FarSide, tmp_path: Path
 ) -> None:
-    rules = "components: {basic: {applications: [main, slow]}}\ntenants: [acme]\nlimits: {trials: 2}"
+    rules = "components: {basic: {applications: [telling, slow]}}\ntenants: [acme]\nlimits: {trials: 2}"
     path = policy_file(tmp_path, rules)
     agent.start("--policy", str(path), "--slots", "5")
     far_side.wait_for(lambda: far_side.registrations)
     (component,) = far_side.registrations[0].components
-    assert (list(component.applications), far_side.registrations[0].slots) == (["main", "slow"], 2)
-    assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
+    assert (list(component.applications), far_side.registrations[0].slots) == (["slow", "telling"], 2)
+    offered = far_side.offer("basic", application="telling", x=0.0)
+    assert far_side.outcome(offered).outcome == Outcome.OUTCOME_COMPLETED
+    # a study that names none has the first of them
+    first = far_side.outcome(far_side.offer("basic", application="", x=7.0))
+    assert (first.outcome, first.metrics["value"]) == (Outcome.OUTCOME_COMPLETED, 7.0)
     refused = far_side.outcome(far_side.offer("basic", application="bad"))
     assert refused.outcome == Outcome.OUTCOME_FAILED
-    assert "(rule components.basic.applications: main, slow)" in refused.reason
+    assert "(rule components.basic.applications: telling, slow)" in refused.reason
 
 
 def test_a_policy_that_leaves_nothing_stops_the_agent(agent: AgentProcess, tmp_path: Path) -> None:

@@ -170,6 +170,19 @@ async def test_one_squeue_for_all_jobs(
     assert {stored.node for folder, _ in jobs if (stored := stored_result(folder))} <= set(slurm.nodes)
 
 
+async def test_heterogeneous_jobs_are_passed_over(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    """Somebody else's, of this user, that is called as trials are: its parts are named otherwise than jobs."""
+    name = "#SBATCH --ntasks=1 --job-name=trimtab-odd"
+    (place / "odd.sh").write_text(f"#!/bin/sh\n{name}\n#SBATCH hetjob\n{name}\nsleep 60\n")
+    slurm.run("sbatch", f"--chdir={place}", "--output=/dev/null", str(place / "odd.sh"))
+    assert "+1 trimtab-odd" in slurm.run("squeue", "--noheader", "--format=%i %j")
+    folder, spec = job(place, "a", "sh", "-c", f"until [ -e {place}/gate ]; do sleep 0.05; done")
+    await runner.submit(folder, spec)
+    assert await asyncio.wait_for(runner.status(folder), 20) in (JobState.QUEUED, JobState.RUNNING)
+    (place / "gate").touch()
+    assert (await ended(runner, folder)).outcome is Ended.COMPLETED
+
+
 # -- submitting
 
 
@@ -303,6 +316,14 @@ async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm:
     result = await asyncio.wait_for(waiting, 20)
     assert result.outcome is Ended.COMPLETED, result.reason
     assert (folder / "log").read_text().count("as it was") == 1
+
+
+async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    folder, spec = job(place, "a", "sh", "-c", f"touch {place}/begun; sleep 60")
+    await runner.submit(folder, spec)
+    await until((place / "begun").exists)
+    folder.rename(folder.with_name("gone"))
+    await until(lambda: jobs_of(slurm, folder) == ["FAILED"])
 
 
 async def test_job_requeued_and_held(

@@ -179,6 +179,11 @@ async def test_elapsed_is_the_applications_own_running_time(runner: Runner, fold
     assert await runner.elapsed(folder) == result.elapsed
 
 
+async def test_how_long_it_has_been_running_cannot_always_be_told(runner: Runner, folder: Path) -> None:
+    (folder / "running").mkdir()  # cannot be read
+    assert await runner.elapsed(folder) is None
+
+
 async def test_completed(runner: Runner, nodes: list[str], folder: Path) -> None:
     assert await runner.status(folder) is JobState.ABSENT
     result = await run(runner, folder, shell(folder, 'sleep 0.2; echo "$GIVEN"; pwd; echo oops >&2'))

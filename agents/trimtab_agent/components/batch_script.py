@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 # #SBATCH, #BB, #BB_LUA, #DW, #SBB ...
 DIRECTIVE = re.compile(r"#[A-Z][A-Z_]*\s+\S")
-# a job array would be many jobs, of which a trial is one
-ARRAY = re.compile(r"#SBATCH\s+(--arr|-a)")
+# what would be many jobs, of which a trial is one
+MANY = {
+    "an array": re.compile(r"#SBATCH\s+(--arr|-a)"),
+    "a heterogeneous job": re.compile(r"#SBATCH\s+(het|pack)job\b", re.IGNORECASE),
+}
 
 
 class BatchScriptError(Exception):
@@ -48,8 +51,9 @@ def parse(data: bytes) -> BatchScript:
     for number, line in enumerate(lines[1:], 2):
         if line.strip() and not line.startswith("#"):
             break
-        if ARRAY.match(line):
-            raise BatchScriptError(number, f"{line!r}: a trial is one job, so that an array is not allowed")
+        for what, pattern in MANY.items():
+            if pattern.match(line):
+                raise BatchScriptError(number, f"{line!r}: a trial is one job, so that {what} is not allowed")
         if DIRECTIVE.match(line):
             directives.append(line)
     return BatchScript(tuple(interpreter), tuple(directives))

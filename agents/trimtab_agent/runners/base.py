@@ -144,7 +144,8 @@ class Runner(ABC):
     A job is known by its folder alone, so that an agent that was killed and started again finds every job of its
     predecessor: `submit` leaves there all that the other methods need. All methods may be called for any number of
     jobs at a time; none blocks the event loop for more than some milliseconds. Where a scheduler cannot be reached they
-    take as long as that lasts: it is no reason to give a trial up.
+    take as long as that lasts: it is no reason to give a trial up. Where the folder cannot be, `status`, `wait` and
+    `cancel` raise OSError, which is none either: they are to be called again.
     """
 
     # whether all jobs run on the agent's own machine, so that they wait for one that has its node for itself
@@ -180,7 +181,8 @@ class Runner(ABC):
 
     @abstractmethod
     async def elapsed(self, folder: Path) -> float | None:
-        """Seconds that the application has been running so far, without builds and queues; None before it began."""
+        """Seconds that the application has been running so far, without builds and queues; None before it began, and
+        where the folder cannot be reached."""
 
     def waiting(self, folder: Path) -> str:
         """Why the job does not start, where somebody ought to know; empty: nothing is amiss."""

@@ -175,7 +175,7 @@ class BatchRunner(Runner):
 
     async def started(self, folder: Path) -> str:
         while True:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 return str(json.loads((folder / OWNER).read_text(encoding="utf-8"))[2])
             await asyncio.sleep(self._result_interval())
 
@@ -189,7 +189,7 @@ class BatchRunner(Runner):
             probe = folder / "now"
             probe.touch()
             return float(before) + max(0.0, probe.stat().st_mtime - path.stat().st_mtime)
-        except (FileNotFoundError, ValueError):
+        except (OSError, ValueError):  # it has not begun, or cannot be told now
             return None
 
     def _result_interval(self) -> float:

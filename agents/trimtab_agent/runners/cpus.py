@@ -68,17 +68,6 @@ def share_out(slots: int, count: int | None, known: Sequence[Cpus]) -> Shares:
     return Shares(trials, every if shared_out else trials[0], every.difference(*trials) or every)
 
 
-def as_list(cpus: Sequence[int] | Cpus) -> str:
-    """As people and the kernel write sets of CPUs: 0-2,4."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and cpu == parts[-1][1] + 1:
-            parts[-1][1] = cpu
-        else:
-            parts.append([cpu, cpu])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
-
-
 def _cores(count: int) -> str:
     return "core" if count == 1 else "cores"
 

@@ -1,6 +1,7 @@
 """Runs trials on the agent's own machine, each under a supervisor process that outlives the agent."""
 
 import asyncio
+import contextlib
 import errno
 import json
 import logging
@@ -214,7 +215,7 @@ class LocalRunner(Runner):
         try:
             before, began = (folder / RUNNING).read_text(encoding="ascii").split()
             return float(before) + (0.0 if began == "-" else max(0.0, time.monotonic() - float(began)))
-        except (FileNotFoundError, ValueError):
+        except (OSError, ValueError):  # it has not begun, or cannot be told now
             return None
 
     def waiting(self, folder: Path) -> str:
@@ -323,7 +324,10 @@ def _spec(folder: Path) -> dict[str, Json]:
 async def _kill_marked(folder: Path) -> None:
     """Kills every process of a job whose supervisor is gone: those in its control group, and those that carry the job's
     mark, until none is left (at most 2 s each)."""
-    if group := _spec(folder)["cgroup"]:
+    group = ""
+    with contextlib.suppress(FileNotFoundError):  # it was cancelled before its turn, or its folder is gone
+        group = _spec(folder)["cgroup"]
+    if group:
         await asyncio.to_thread(cgroup.kill, group)
         cgroup.remove(group)
     give_up = time.monotonic() + 2.0

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import logging
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
 # seconds that a program may take: with slurmctld away they try for a while by themselves
 CALL_TIME = 60.0
+
+_NUMBER = re.compile(r"\d+(_.+)?")
 
 # of their own: with slurmctld away they are held up, and nothing else may be
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="slurm")
@@ -192,17 +195,17 @@ def queue() -> Queue[Jobs]:
 
 
 async def look() -> Jobs:
-    """One call of squeue.
+    """One call of squeue. Parts of heterogeneous jobs (`12+0`) are left out: no trial is one.
 
     Raises:
         SlurmError: it failed.
     """
     found: dict[str, list[Job]] = {}
     options = ["--noheader", "--all", "--array", "--states=all", f"--user={os.getuid()}"]
-    for line in (await call("squeue", *options, "--format=%i|%F|%K|%T|%r|%N|%j|%Z")).splitlines():
-        parts = line.split("|", 7)
-        if len(parts) == 8 and parts[1].isdigit() and parts[6].startswith("trimtab-"):
-            number, _, index, state, reason, nodes, name, folder = parts
+    for line in (await call("squeue", *options, "--format=%i|%K|%T|%r|%N|%j|%Z")).splitlines():
+        parts = line.split("|", 6)
+        if len(parts) == 7 and _NUMBER.fullmatch(parts[0]) and parts[5].startswith("trimtab-"):
+            number, index, state, reason, nodes, name, folder = parts
             key = f"{name}_{index}" if index.isdigit() else folder
             found.setdefault(key, []).append(Job(number, state, reason, nodes))
     for jobs in found.values():

@@ -63,6 +63,6 @@ class Capture:
 
 
 def last_lines(data: bytes, lines: int = 12, characters: int = 1500) -> str:
-    """The end of an output as text that fits a message."""
-    text = bytes(data).decode("utf-8", "replace").strip()
+    """The end of an output as text that fits a message: without NULs, which a database does not store."""
+    text = data.replace(b"\0", b"").decode("utf-8", "replace").strip()
     return "\n".join(text.splitlines()[-lines:])[-characters:]

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 
 # the files that count what the kernel has killed for want of memory, in version 2 and in version 1
@@ -42,12 +41,12 @@ def memory_kills(group: str) -> int:
     return 0
 
 
-def kill(group: str) -> Sequence[int]:
-    """Kills every process of the group, whatever it has done to hide; those that are left after two seconds."""
+def kill(group: str) -> None:
+    """Kills every process of the group, whatever it has done to hide. Gives up after two seconds."""
     give_up = time.monotonic() + KILL_TIME
     while found := processes(group):
         if time.monotonic() > give_up:
-            return found
+            return
         try:
             # all at one moment, forks included (Linux 5.14, version 2)
             with open(os.path.join(group, "cgroup.kill"), "w", encoding="ascii") as file:
@@ -57,15 +56,9 @@ def kill(group: str) -> Sequence[int]:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
-    return []
 
 
-def remove(group: str) -> bool:
-    """Removes the group; False where it still holds a process."""
-    try:
+def remove(group: str) -> None:
+    """Removes the group, unless it still holds a process."""
+    with suppress(OSError):
         os.rmdir(group)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True

@@ -71,8 +71,12 @@ class Signals:
         now = time.monotonic()
         if self._mark and not self._terminated and now >= self._next_look:
             self._next_look = now + LOOK_INTERVAL
-            with suppress(OSError):
+            try:
                 self._terminated = is_there(*os.path.split(self._mark))
+            except FileNotFoundError:
+                self._terminated = True  # the trial's folder is gone: nobody waits for it any more
+            except OSError:
+                pass
         return self._terminated
 
     @property

@@ -99,6 +99,8 @@ def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> N
             os.rename(reserved, final)
             sync_folder(folder)
             return
+        except FileNotFoundError:
+            return  # the folder is gone: nobody waits for the result any more
         except OSError:
             if signals.stopped:
                 return

@@ -6,7 +6,8 @@ FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is n
 flags, seconds that the build took by the clock and of processor time, bytes of code and data in the program. The source
 stays as it is, so that any number of builds may run at a time.
 
-Ends with 1 where the compiler refuses the flags or fails with them, 3 where something is missing.
+Ends with 1 where the compiler refuses the flags or fails with them, 3 where the machine is to blame: something is
+missing, a disk is full, the compiler was killed.
 """
 
 import json
@@ -23,13 +24,25 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "source"
-MISSING = 3
+MACHINE = 3
+# what the compiler says where it could not work, whatever the flags
+MACHINES_FAULT = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "Cannot allocate memory",
+    "Killed signal terminated program",
+    "terminated with signal 9 [Killed]",
+)
 # httpd otherwise refuses to work as root, as which agents in containers run; it listens on the loopback alone
 ALWAYS = ("-w", "-DBIG_SECURITY_HOLE")
 
 
 class CompilerError(Exception):
     """A compiler's or linker's message."""
+
+
+class MachineError(Exception):
+    """A compiler or linker could not work here; its message."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         )
     except (OSError, ValueError) as error:
         print(f"error: no source of Apache httpd ({error}): run python3 {FOLDER / 'prepare.py'}", file=sys.stderr)
-        return MISSING
+        return MACHINE
     # for the trial's log
     for part in provenance.values():
         if isinstance(part, dict):
@@ -51,9 +64,9 @@ def main(argv: Sequence[str]) -> int:
     except CompilerError as error:
         print(error, file=sys.stderr)
         return 1
-    except OSError as error:
+    except (MachineError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return MISSING
+        return MACHINE
     (target / "build.json").write_text(json.dumps({"flags": flags, **built}) + "\n")
     return 0
 
@@ -63,6 +76,7 @@ def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) ->
 
     Raises:
         CompilerError: a compiler has failed.
+        MachineError: one could not work.
         OSError: gcc cannot be started, or the folder not written.
     """
     tree = SOURCE / "tree"
@@ -101,7 +115,7 @@ def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) ->
 
 
 def run(argv: Sequence[str], cwd: Path) -> str:
-    """What a program prints. Raises CompilerError, with all of its messages, where it fails."""
+    """What a program prints. Raises CompilerError or MachineError, with all of its messages, where it fails."""
     done = subprocess.run(
         argv,
         cwd=cwd,
@@ -115,7 +129,10 @@ def run(argv: Sequence[str], cwd: Path) -> str:
     if done.returncode != 0:
         how = f"exit code {done.returncode}" if done.returncode > 0 else f"signal {-done.returncode}"
         what = next((item for item in reversed(argv) if item.endswith(".c")), "linking")
-        raise CompilerError(f"{done.stderr.rstrip()}\n{argv[0]} ended with {how}: {what}")
+        machine = done.returncode < 0 or any(words in done.stderr for words in MACHINES_FAULT)
+        raise (MachineError if machine else CompilerError)(
+            f"{done.stderr.rstrip()}\n{argv[0]} ended with {how}: {what}"
+        )
     return done.stdout
 
 

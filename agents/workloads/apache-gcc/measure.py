@@ -523,6 +523,8 @@ def simulated(build: Path, pages: Sequence[Page], share: float) -> dict[str, flo
     with served(build, threads=8, cpus=cpus, before=command, single=True) as server:
         for page in pages:
             load(server.port, page, simulated_requests(page, share), 1, cpus)
+    if not Path(f"cachegrind.{server.process.pid}").exists():
+        raise MachineError(f"no counts of httpd: it did not come to its end within {STOP_SECONDS:g} s under valgrind")
     totals: dict[str, float] = {}
     # CGI pages: of the process that starts the programs, too
     for file in Path().glob("cachegrind.*"):

@@ -55,6 +55,9 @@ example, with the service of `make up` and an agent that offers this folder, who
 The same command again goes on where it was interrupted. The studies are called NAME-PAGES and NAME-PAGES-check.
 """
 
+# What one trial of the final check has measured; None: it failed.
+Values = Mapping[str, float] | None
+
 # A file or a pipe has no width of its own.
 screen = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 remarks = Console(stderr=True, highlight=False)
@@ -228,13 +231,17 @@ def open_study(
             resampling="none",
             max_trials=trials,
         )
+    if study.state.finished:
+        return study
+    wanted = [params for number, one in enumerate(rounds) for params in (reversed(one) if number % 2 else one)]
+    # those of a run that was interrupted here are there already
+    missing = wanted[sum(trial.origin == "enqueued" for trial in study.trials()) :]
+    if missing and study.state is not trimtab.StudyState.PAUSED:
         # so that nothing else comes first
         study.pause("its first configurations are being enqueued")
+    for params in missing:
+        study.enqueue(params)
     if study.state is trimtab.StudyState.PAUSED:
-        wanted = [params for number, one in enumerate(rounds) for params in (reversed(one) if number % 2 else one)]
-        # those of a run that was interrupted here are there already
-        for params in wanted[sum(trial.origin == "enqueued" for trial in study.trials()) :]:
-            study.enqueue(params)
         study.resume()
     return study
 
@@ -268,13 +275,9 @@ def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> 
             time.sleep(POLL_SECONDS)
 
 
-def completed(study: Study, *, enqueued_only: bool = False) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
+def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
     """Configurations and metrics of the trials that worked, in the order in which they were asked for."""
-    return [
-        (trial.params, trial.metrics)
-        for trial in study.trials(states=[trimtab.TrialState.COMPLETED])
-        if trial.origin == "enqueued" or not enqueued_only
-    ]
+    return [(trial.params, trial.metrics) for trial in study.trials(states=[trimtab.TrialState.COMPLETED])]
 
 
 # --- the final check
@@ -299,9 +302,11 @@ def check(
     # something may have been suggested before it was paused; that is left out
     study = open_study(client, name, options, criteria, space, rounds, total + 4, "random")
     follow(study, "Final check", total, enqueued_only=True)
-    measured: dict[str, list[Mapping[str, float]]] = {}
-    for params, values in completed(study, enqueued_only=True):
-        measured.setdefault(analysis.key(params), []).append(values)
+    measured: dict[str, list[Values]] = {}
+    for trial in study.trials():
+        if trial.origin == "enqueued":
+            values = trial.metrics if trial.state is trimtab.TrialState.COMPLETED else None
+            measured.setdefault(analysis.key(trial.params), []).append(values)
     by_title = {title: measured.get(analysis.key(params), []) for title, params in compared.items()}
     show_measured(by_title, criteria)
     show_gains(by_title, candidates, criteria)
@@ -359,26 +364,26 @@ def show_pareto(
     screen.print(table)
 
 
-def show_measured(by_title: Mapping[str, Sequence[Mapping[str, float]]], criteria: Sequence[Criterion]) -> None:
+def show_measured(by_title: Mapping[str, Sequence[Values]], criteria: Sequence[Criterion]) -> None:
     """Medians of the final check."""
     table = Table(
         "best of", *(f"{criterion.metric}" for criterion in criteria), box=box.SIMPLE_HEAD, title="Final check, medians"
     )
     for title, values in by_title.items():
-        cells = [number(middle(values)[criterion.metric]) if values else "failed" for criterion in criteria]
+        cells = [number(middle(values)[criterion.metric]) if any(values) else "failed" for criterion in criteria]
         table.add_row(f"-{title}" if title in LEVELS else title, *cells)
     screen.print(table)
 
 
 def show_gains(
-    by_title: Mapping[str, Sequence[Mapping[str, float]]],
+    by_title: Mapping[str, Sequence[Values]],
     candidates: Sequence[Candidate],
     criteria: Sequence[Criterion],
 ) -> None:
     """For each criterion: what its best configuration gains."""
     table = Table("criterion", "configuration", "against -O2 (95 %)", "best level", "against it (95 %)", "flags",
                   box=box.SIMPLE_HEAD, title="Gains")  # fmt: skip
-    medians = {level: middle(by_title[level]) for level in LEVELS if by_title[level]}
+    medians = {level: middle(by_title[level]) for level in LEVELS if any(by_title[level])}
     for criterion in criteria:
         for candidate in candidates:
             if criterion.metric not in candidate.titles and BALANCED not in candidate.titles:
@@ -395,17 +400,15 @@ def show_gains(
     screen.print("A gain above 0 is better. * marks those beyond noise: all of the interval is above 0.")
 
 
-def middle(values: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    """The medians over the trials of one configuration."""
-    [found] = analysis.medians([({}, one) for one in values]).values()
+def middle(values: Sequence[Values]) -> Mapping[str, float]:
+    """The medians over the trials of one configuration that worked."""
+    [found] = analysis.medians([({}, one) for one in values if one]).values()
     return found
 
 
-def pairs(
-    own: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]], criterion: Criterion
-) -> list[tuple[float, float]]:
-    """The values of both, round by round; rounds in which a trial failed at the end are lost."""
-    return [(a[criterion.metric], b[criterion.metric]) for a, b in zip(own, other, strict=False)]
+def pairs(own: Sequence[Values], other: Sequence[Values], criterion: Criterion) -> list[tuple[float, float]]:
+    """The values of both, round by round; without rounds in which one of the two failed."""
+    return [(a[criterion.metric], b[criterion.metric]) for a, b in zip(own, other, strict=False) if a and b]
 
 
 def show_effects(

@@ -52,7 +52,7 @@ def module(name: str) -> ModuleType:
     return made
 
 
-analysis, measure, prepare = module("analysis"), module("measure"), module("prepare")
+analysis, build, measure, prepare, tuner = map(module, ("analysis", "build", "measure", "prepare", "tune"))
 
 
 def command(
@@ -192,6 +192,20 @@ def test_a_flag_that_the_compiler_refuses(workload: Path, tmp_path: Path) -> Non
     assert "unrecognized command-line option '-fno-such-flag'" in printed
     assert "ended with exit code 1" in printed
     assert processes_of(tmp_path / "state") == []
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("echo 'fatal error: error writing to /tmp/a.s: No space left on device' >&2; exit 1", build.MachineError),
+        ("echo 'gcc: fatal error: Killed signal terminated program cc1' >&2; exit 1", build.MachineError),
+        ("kill -KILL $$", build.MachineError),
+        ("echo 'gcc: internal compiler error: Segmentation fault' >&2; exit 4", build.CompilerError),
+    ],
+)
+def test_a_compiler_for_whose_failure_the_machine_is_to_blame(tmp_path: Path, script: str, error: type) -> None:
+    with pytest.raises(error, match=r"sh ended with (exit code|signal) \d: a\.c"):
+        build.run(["sh", "-c", script, "a.c"], tmp_path)
 
 
 def test_sources_that_are_gone(workload: Path, tmp_path: Path) -> None:
@@ -356,6 +370,17 @@ def test_ports(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             measure.served(built, threads=2, cpus=cpus),
         ):
             pass
+    assert running(built / "httpd") == []
+
+
+def test_no_counts_of_a_server_that_had_to_be_killed(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure, "STOP_SECONDS", 0.0)
+    measure.write_pages(built)
+    with pytest.raises(measure.MachineError, match="no counts of httpd: it did not come to its end within 0 s"):
+        measure.simulated(built, [measure.PAGES["static-2k"]], 0.0)
     assert running(built / "httpd") == []
 
 
@@ -536,6 +561,14 @@ def test_gains() -> None:
     assert not few.proven
 
 
+def test_rounds_in_which_a_trial_failed_are_left_out() -> None:
+    """And the others stay together."""
+    own = [{"rate": value} for value in (1.0, 2.0, 3.0)]
+    other = [{"rate": 10.0}, None, {"rate": 30.0}]
+    assert tuner.pairs(own, other, FAST) == [(1.0, 10.0), (3.0, 30.0)]
+    assert tuner.middle(other) == {"rate": 20.0}
+
+
 def synthetic(count: int, effect: Callable[[dict[str, object]], float], noise: float) -> list[tuple[object, float]]:
     """Configurations of twenty flags at two levels, and a value for each."""
     import numpy as np
@@ -655,6 +688,28 @@ def test_tune(service: dict[str, str]) -> None:
     # the program is always the same
     assert re.search(r"binary_bytes\s+its best\s+\+0\.0 % \(\+0\.0 to \+0\.0\) ", answer.stdout)
     assert "weak evidence" in answer.stdout
+
+
+def test_a_study_that_was_interrupted_before_it_was_paused(service: dict[str, str]) -> None:
+    """It has none of its first configurations, and its agents have gone on without."""
+    name, criteria = "interrupted", [analysis.Criterion("binary_bytes")]
+    with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
+        space = client.component("apache-gcc").space
+        client.create_study(
+            name,
+            space=space,
+            objectives=[tuner.objective(one) for one in criteria],
+            component="apache-gcc",
+            application="static-2k",
+            algorithm="random",
+            resampling="none",
+            max_trials=20,
+        )
+        first = [tuner.plain(level, space) for level in LEVELS]
+        study = tuner.open_study(client, name, tuner.arguments([]), criteria, space, [first], 20, "random")
+        enqueued = [trial.params for trial in study.trials() if trial.origin == "enqueued"]
+        assert (enqueued, study.state) == (first, "ACTIVE")
+        study.complete("that is all")
 
 
 @pytest.mark.parametrize(
