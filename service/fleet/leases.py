@@ -20,6 +20,7 @@ from service.core.space import Configuration
 from service.fleet import agents
 from service.fleet.models import Agent, Lease
 from service.pipeline import report
+from service.pipeline.apart import apart
 from service.pipeline.quotas import meter
 from service.studies import actions
 from service.studies.change import change
@@ -375,10 +376,10 @@ def overdue() -> list[tuple[int, int, UUID]]:
 
 
 def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
-    """Take overdue leases back. Safe to run twice."""
+    """Take overdue leases back, each for itself. Safe to run twice."""
     for tenant_id, study_id, lease_id in late:
         principal = Principal.system(tenant_id)
-        with access.work(principal):
+        with apart(tenant_id, study_id), access.work(principal):
             try:
                 study = actions.lock_by_id(principal, study_id)
                 lease = _lock(principal, lease_id)
