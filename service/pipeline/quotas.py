@@ -86,7 +86,10 @@ class Meter:
     _guard: Lock = field(default_factory=Lock)
 
     def suggest(self, principal: Principal, count: int) -> None:
-        """Count suggestions that are asked for. Raises ResourceExhausted: `rate_limited`, or as `room_for_trials`."""
+        """Count suggestions that are asked for. Raises ResourceExhausted (`rate_limited`).
+
+        Which of them are new trials the ask itself finds out, and then asks for room.
+        """
         known = self._fresh(principal, count)
         if self._over_rate(known, count):
             known = self._look(principal)
@@ -101,8 +104,8 @@ class Meter:
                     limit=most,
                     retry_after_seconds=seconds,
                 )
-        self.room_for_trials(principal, count)
         with self._guard:
+            known.given += count
             known.own += count
             known.unwritten += count
 
@@ -114,18 +117,17 @@ class Meter:
             over = self._too_many(known, count, active)
             if over:
                 raise _exceeded(over, getattr(known.limits, over), getattr(known, over.removesuffix("_trials")))
-        with self._guard:
-            known.given += count
-            known.stored += count
-            known.active += count if active else 0
+        self._give(known, count, active)
 
-    def has_room(self, principal: Principal, count: int) -> bool:
-        """Whether a study on agents may have so many more trials."""
-        try:
-            self.room_for_trials(principal, count)
-        except ResourceExhausted:
-            return False
-        return True
+    def room(self, principal: Principal, count: int) -> int:
+        """How many of `count` further trials there is room for; these are counted."""
+        known = self._fresh(principal, count)
+        if self._too_many(known, count, True):
+            known = self._look(principal)
+            limits = known.limits
+            count = max(0, min(count, limits.active_trials - known.active, limits.stored_trials - known.stored))
+        self._give(known, count, True)
+        return count
 
     def room_for_study(self, principal: Principal) -> None:
         """Within the transaction that creates one. Raises ResourceExhausted (`quota_exceeded`)."""
@@ -221,6 +223,12 @@ class Meter:
             )
             known.given, known.credit = 0, max(1, int(left) // SHARE)
         return known
+
+    def _give(self, known: _Known, count: int, active: bool) -> None:
+        with self._guard:
+            known.given += count
+            known.stored += count
+            known.active += count if active else 0
 
     def _write(self, principal: Principal, kind: str, period: str, amount: float) -> None:
         tenant_id = principal.tenant_id
