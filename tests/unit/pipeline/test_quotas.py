@@ -105,6 +105,21 @@ def test_stored_trials(principal: Principal, limit: Limit) -> None:
     refused("quota_exceeded", "stored_trials", lambda: report.add_trial(principal, study, **add))
 
 
+def test_what_took_the_last_of_the_room_is_answered_again(principal: Principal, limit: Limit) -> None:
+    limit(stored_trials=3)
+    study = create(principal)
+    params: Any = {"x": 0.5, "n": 2}
+    for _ in range(2):
+        again: Any = {"params": params, "metrics": {"seconds": 1}, "request_id": "added"}
+        assert report.add_trial(principal, study, **again).trial.number == 1
+    for _ in range(2):
+        _, trials = enqueue.enqueue_trials(principal, study, params=params, count=2, request_id="enqueued")
+        assert [trial.number for trial in trials] == [2, 3]
+    assert report.add_trial(principal, study, **again).trial.number == 1
+    new = {**again, "request_id": "another"}
+    refused("quota_exceeded", "stored_trials", lambda: report.add_trial(principal, study, **new))
+
+
 def test_suggestions_per_minute(principal: Principal, limit: Limit) -> None:
     limit(suggestions_per_minute=10)
     study = create(principal)
