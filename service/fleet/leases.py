@@ -285,6 +285,8 @@ def settle(
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
+    # With what the application printed last, which may be anything.
+    reason = _text(reason)
     agent = agents.known(principal, agent_id)
     found = _find(principal, agent, lease)
 
@@ -362,7 +364,7 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
     new = data[stored.size - offset :]
     if new:
         growth = min(len(new), LOG_TAIL_BYTES - len(stored.tail))
-        if meter.room_for_log(principal, growth, LOG_TAIL_BYTES):
+        if meter.room_for_log(principal, growth):
             stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
         stored.size += len(new)
         access.put(principal, stored)
@@ -611,8 +613,8 @@ def _outcome(lease: Lease) -> str:
     return str((lease.settlement or {}).get("outcome", "unknown"))
 
 
-def _text(text: str, longest: int) -> str:
-    """As much of what an agent says as is kept."""
+def _text(text: str, longest: int | None = None) -> str:
+    """As much of what an agent says as is kept; PostgreSQL keeps no NUL."""
     return text.replace("\0", "")[:longest]
 
 

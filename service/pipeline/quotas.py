@@ -30,7 +30,7 @@ WINDOW, MINUTE = "minute", 60
 DAY = 24 * 3600
 
 # The sums are over a tenant's studies, which carry counters, and over what its processes wrote down of this minute and
-# day. `size` counts all that a trial has printed, of which the tail is kept.
+# day.
 _LOOK = f"""
 SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM statement_timestamp())::float8,
     (SELECT coalesce(sum(amount), 0) FROM tenancy_usage WHERE tenant_id = tenant.id AND kind = '{SUGGESTIONS}'
@@ -41,7 +41,7 @@ SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM state
     (SELECT coalesce(sum(next_number - 1), 0) FROM studies_study WHERE tenant_id = tenant.id)
 FROM tenancy_tenant AS tenant WHERE tenant.id = %s
 """  # nosec B608
-_LOGS = "SELECT coalesce(sum(least(size, %s)), 0) FROM studies_triallog WHERE tenant_id = %s"
+_LOGS = "SELECT coalesce(sum(octet_length(tail)), 0) FROM studies_triallog WHERE tenant_id = %s"
 # Minutes are of no use once they are over; days are kept for the tenant to look at.
 _WRITE = f"""
 WITH old AS (
@@ -160,23 +160,23 @@ class Meter:
         if known is not None:
             known.worker_seconds += seconds
 
-    def room_for_log(self, principal: Principal, count: int, kept: int) -> bool:
-        """Whether so many bytes more of logs may be kept; of each trial's at most `kept` are."""
+    def room_for_log(self, principal: Principal, count: int) -> bool:
+        """Whether so many bytes more of logs may be kept."""
         known = self._fresh(principal, 0)
         now = time.monotonic()
         over = known.logs is None or known.logs + count > known.limits.log_bytes
         if (over or now - known.logs_at > LONGEST_SECONDS) and now - known.logs_at > 1:
-            ((found,),) = access.ask(principal, _LOGS, (kept, principal.tenant_id))
+            ((found,),) = access.ask(principal, _LOGS, (principal.tenant_id,))
             known.logs, known.logs_at = int(found), now
         if (known.logs or 0) + count > known.limits.log_bytes:
             return False
         known.logs = (known.logs or 0) + count
         return True
 
-    def usage(self, principal: Principal, kept: int) -> tuple[Limits, dict[str, float]]:
+    def usage(self, principal: Principal) -> tuple[Limits, dict[str, float]]:
         """The tenant's limits and what it uses now."""
         known = self._look(principal)
-        ((logs,),) = access.ask(principal, _LOGS, (kept, principal.tenant_id))
+        ((logs,),) = access.ask(principal, _LOGS, (principal.tenant_id,))
         return known.limits, {
             "studies": access.rows(Study, principal).count(),
             "active_trials": known.active,

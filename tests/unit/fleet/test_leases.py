@@ -467,6 +467,17 @@ def test_one_settlement_counts(principal: Principal, agent: str) -> None:
     assert study(principal, name).finished_count == 1
 
 
+def test_a_reason_with_output_that_is_no_text_is_kept(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    for _ in range(2):
+        settle(principal, grant, "infeasible", reason="ended with exit code 1\nab\0c")
+    assert (trial(principal, name, 1).state, trial(principal, name, 1).reason) == (
+        "INFEASIBLE",
+        "ended with exit code 1\nabc",
+    )
+
+
 def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)

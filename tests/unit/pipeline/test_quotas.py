@@ -179,7 +179,7 @@ def test_what_was_used_is_shown_and_old_counts_go(principal: Principal, limit: L
     suggest.suggest(principal, study, count=2)
     meter.add_worker_seconds(principal, 1.5)
     meter.add_worker_seconds(principal, 1.0)
-    limits, used = meter.usage(principal, 1000)
+    limits, used = meter.usage(principal)
     assert limits.suggestions_per_minute == 16
     assert used == {
         "studies": 1,
@@ -199,7 +199,7 @@ def test_worker_time(principal: Principal, limit: Limit, meter: Meter) -> None:
     costly = create(principal, algorithm={"name": "gp"})
     suggest.suggest(principal, costly, count=2)
     compute.compute_next()
-    used = meter.usage(principal, 0)[1]["worker_seconds_per_day"]
+    used = meter.usage(principal)[1]["worker_seconds_per_day"]
     assert used > 0
     limit(worker_seconds_per_day=0)
     error = refused("quota_exceeded", "worker_seconds_per_day", lambda: suggest.suggest(principal, costly))
@@ -214,7 +214,7 @@ def test_worker_time(principal: Principal, limit: Limit, meter: Meter) -> None:
     assert found.filter(study__name=on_agents).count() == 1
 
 
-def test_log_bytes(principal: Principal, limit: Limit) -> None:
+def test_log_bytes(principal: Principal, limit: Limit, meter: Meter) -> None:
     limit(log_bytes=100)
     create(principal, execution=make_execution())
     agents.register(
@@ -237,6 +237,8 @@ def test_log_bytes(principal: Principal, limit: Limit) -> None:
     assert append(90, b"y" * 20) == 110
     log = access.rows(TrialLog, principal).get()
     assert (bytes(log.tail), log.size) == (b"x" * 90, 110)
+    # Nor does it count: what is kept of others may still take the rest.
+    assert meter.usage(principal)[1]["log_bytes"] == 90
 
 
 def test_a_study_on_agents_waits_for_room(principal: Principal, limit: Limit) -> None:
