@@ -143,12 +143,11 @@ def _set_disabled(slug: str, disabled: bool, data_dir: Path | None) -> None:
 
 
 def _show(tenant: Tenant) -> None:
-    from service.fleet.leases import LOG_TAIL_BYTES
     from service.pipeline.quotas import meter
     from service.tenancy import tenants
     from service.tenancy.principal import Principal
 
-    limits, used = meter.usage(Principal.system(tenant.pk), LOG_TAIL_BYTES)
+    limits, used = meter.usage(Principal.system(tenant.pk))
     shown: dict[str, Any] = {"slug": tenant.slug, **tenants.outline(tenant)}
     shown["limits"] = {
         name: {"limit": getattr(limits, name), "own": getattr(tenant, name) is not None, "used": used[name]}

@@ -20,6 +20,7 @@ from service.core.space import Configuration
 from service.fleet import agents
 from service.fleet.models import Agent, Lease
 from service.pipeline import report
+from service.pipeline.apart import apart
 from service.pipeline.quotas import meter
 from service.studies import actions
 from service.studies.change import change
@@ -284,6 +285,8 @@ def settle(
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
+    # With what the application printed last, which may be anything.
+    reason = _text(reason)
     agent = agents.known(principal, agent_id)
     found = _find(principal, agent, lease)
 
@@ -361,7 +364,7 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
     new = data[stored.size - offset :]
     if new:
         growth = min(len(new), LOG_TAIL_BYTES - len(stored.tail))
-        if meter.room_for_log(principal, growth, LOG_TAIL_BYTES):
+        if meter.room_for_log(principal, growth):
             stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
         stored.size += len(new)
         access.put(principal, stored)
@@ -375,10 +378,10 @@ def overdue() -> list[tuple[int, int, UUID]]:
 
 
 def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
-    """Take overdue leases back. Safe to run twice."""
+    """Take overdue leases back, each for itself. Safe to run twice."""
     for tenant_id, study_id, lease_id in late:
         principal = Principal.system(tenant_id)
-        with access.work(principal):
+        with apart(tenant_id, study_id), access.work(principal):
             try:
                 study = actions.lock_by_id(principal, study_id)
                 lease = _lock(principal, lease_id)
@@ -610,8 +613,8 @@ def _outcome(lease: Lease) -> str:
     return str((lease.settlement or {}).get("outcome", "unknown"))
 
 
-def _text(text: str, longest: int) -> str:
-    """As much of what an agent says as is kept."""
+def _text(text: str, longest: int | None = None) -> str:
+    """As much of what an agent says as is kept; PostgreSQL keeps no NUL."""
     return text.replace("\0", "")[:longest]
 
 

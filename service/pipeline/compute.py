@@ -170,7 +170,7 @@ def _suggest(claim: Claim) -> Computed:
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
     closing = ending.awaits_best(study)
     searching = operation.count > 0 and study.final_check is None
-    wanted = _wanted(study, operation) if searching else 0
+    wanted = _wanted(claim.principal, study, operation) if searching else 0
     if operation.count > 0 and not closing and wanted <= 0:
         # Others filled the gap meanwhile, with a trial that an agent gave back for instance; or the search is over.
         return Computed((), study.cursor, study.exhausted, None)
@@ -192,9 +192,13 @@ def _suggest(claim: Claim) -> Computed:
     return computed
 
 
-def _wanted(study: Study, operation: Operation) -> int:
+def _wanted(principal: Principal, study: Study, operation: Operation) -> int:
     """How many trials an operation is still to give."""
-    return topup.deficit(study) if operation.for_agents else operation.count - len(operation.trial_numbers)
+    if not operation.for_agents:
+        return operation.count - len(operation.trial_numbers)
+    # Trials may have finished since it was made, and the room may have been taken by others.
+    lacking = topup.deficit(study)
+    return meter.room(principal, lacking) if lacking > 0 else 0
 
 
 def _write(claim: Claim, computed: Computed) -> None:
@@ -226,7 +230,7 @@ def _write(claim: Claim, computed: Computed) -> None:
             note_exhausted(study, computed.exhausted, operation.fixed)
             operation.exhausted = computed.exhausted
         elif refusal is None:
-            wanted = _wanted(study, operation)
+            wanted = _wanted(principal, study, operation)
             trials = supply(principal, study, wanted, into=into, client_id=operation.client_id, fixed={}).trials
             refusal = None if trials or operation.for_agents else budget.awaiting(study)
         if refusal is not None:

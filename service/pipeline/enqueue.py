@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.db import IntegrityError
 
-from service.core.errors import Conflict, InvalidInput
+from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import budget
 from service.pipeline.quotas import meter
@@ -25,18 +25,18 @@ def enqueue_trials(
     """Put `count` trials of one configuration behind those that wait already.
 
     They count against the budget. Agents take them as any other trial; asks get them before what is suggested. Raises
-    InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`).
+    InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`), ResourceExhausted (`quota_exceeded`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
     check_identifier("request_id", request_id, 100)
-    meter.room_for_trials(principal, count)
     try:
+        meter.room_for_trials(principal, count)
         with access.work(principal):
             locked = actions.lock(principal, study)
             return locked, _enqueue(principal, locked, params, count, request_id)
-    except (IntegrityError, Conflict):
-        # Sent twice: answered as the first time.
+    except (IntegrityError, Conflict, ResourceExhausted):
+        # Sent twice: answered as the first time, even if the first took the last of the room.
         before = selectors.find_trial(principal, study, request_id)
         if before is None:
             raise

@@ -30,7 +30,7 @@ WINDOW, MINUTE = "minute", 60
 DAY = 24 * 3600
 
 # The sums are over a tenant's studies, which carry counters, and over what its processes wrote down of this minute and
-# day. `size` counts all that a trial has printed, of which the tail is kept.
+# day.
 _LOOK = f"""
 SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM statement_timestamp())::float8,
     (SELECT coalesce(sum(amount), 0) FROM tenancy_usage WHERE tenant_id = tenant.id AND kind = '{SUGGESTIONS}'
@@ -41,7 +41,7 @@ SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM state
     (SELECT coalesce(sum(next_number - 1), 0) FROM studies_study WHERE tenant_id = tenant.id)
 FROM tenancy_tenant AS tenant WHERE tenant.id = %s
 """  # nosec B608
-_LOGS = "SELECT coalesce(sum(least(size, %s)), 0) FROM studies_triallog WHERE tenant_id = %s"
+_LOGS = "SELECT coalesce(sum(octet_length(tail)), 0) FROM studies_triallog WHERE tenant_id = %s"
 # Minutes are of no use once they are over; days are kept for the tenant to look at.
 _WRITE = f"""
 WITH old AS (
@@ -86,7 +86,10 @@ class Meter:
     _guard: Lock = field(default_factory=Lock)
 
     def suggest(self, principal: Principal, count: int) -> None:
-        """Count suggestions that are asked for. Raises ResourceExhausted: `rate_limited`, or as `room_for_trials`."""
+        """Count suggestions that are asked for. Raises ResourceExhausted (`rate_limited`).
+
+        Which of them are new trials the ask itself finds out, and then asks for room.
+        """
         known = self._fresh(principal, count)
         if self._over_rate(known, count):
             known = self._look(principal)
@@ -101,8 +104,8 @@ class Meter:
                     limit=most,
                     retry_after_seconds=seconds,
                 )
-        self.room_for_trials(principal, count)
         with self._guard:
+            known.given += count
             known.own += count
             known.unwritten += count
 
@@ -114,18 +117,17 @@ class Meter:
             over = self._too_many(known, count, active)
             if over:
                 raise _exceeded(over, getattr(known.limits, over), getattr(known, over.removesuffix("_trials")))
-        with self._guard:
-            known.given += count
-            known.stored += count
-            known.active += count if active else 0
+        self._give(known, count, active)
 
-    def has_room(self, principal: Principal, count: int) -> bool:
-        """Whether a study on agents may have so many more trials."""
-        try:
-            self.room_for_trials(principal, count)
-        except ResourceExhausted:
-            return False
-        return True
+    def room(self, principal: Principal, count: int) -> int:
+        """How many of `count` further trials there is room for; these are counted."""
+        known = self._fresh(principal, count)
+        if self._too_many(known, count, True):
+            known = self._look(principal)
+            limits = known.limits
+            count = max(0, min(count, limits.active_trials - known.active, limits.stored_trials - known.stored))
+        self._give(known, count, True)
+        return count
 
     def room_for_study(self, principal: Principal) -> None:
         """Within the transaction that creates one. Raises ResourceExhausted (`quota_exceeded`)."""
@@ -158,23 +160,23 @@ class Meter:
         if known is not None:
             known.worker_seconds += seconds
 
-    def room_for_log(self, principal: Principal, count: int, kept: int) -> bool:
-        """Whether so many bytes more of logs may be kept; of each trial's at most `kept` are."""
+    def room_for_log(self, principal: Principal, count: int) -> bool:
+        """Whether so many bytes more of logs may be kept."""
         known = self._fresh(principal, 0)
         now = time.monotonic()
         over = known.logs is None or known.logs + count > known.limits.log_bytes
         if (over or now - known.logs_at > LONGEST_SECONDS) and now - known.logs_at > 1:
-            ((found,),) = access.ask(principal, _LOGS, (kept, principal.tenant_id))
+            ((found,),) = access.ask(principal, _LOGS, (principal.tenant_id,))
             known.logs, known.logs_at = int(found), now
         if (known.logs or 0) + count > known.limits.log_bytes:
             return False
         known.logs = (known.logs or 0) + count
         return True
 
-    def usage(self, principal: Principal, kept: int) -> tuple[Limits, dict[str, float]]:
+    def usage(self, principal: Principal) -> tuple[Limits, dict[str, float]]:
         """The tenant's limits and what it uses now."""
         known = self._look(principal)
-        ((logs,),) = access.ask(principal, _LOGS, (kept, principal.tenant_id))
+        ((logs,),) = access.ask(principal, _LOGS, (principal.tenant_id,))
         return known.limits, {
             "studies": access.rows(Study, principal).count(),
             "active_trials": known.active,
@@ -221,6 +223,12 @@ class Meter:
             )
             known.given, known.credit = 0, max(1, int(left) // SHARE)
         return known
+
+    def _give(self, known: _Known, count: int, active: bool) -> None:
+        with self._guard:
+            known.given += count
+            known.stored += count
+            known.active += count if active else 0
 
     def _write(self, principal: Principal, kind: str, period: str, amount: float) -> None:
         tenant_id = principal.tenant_id

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError
 
-from service.core.errors import Conflict, InvalidInput
+from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
 from service.pipeline import ending, state
 from service.pipeline.quotas import meter
@@ -46,11 +46,11 @@ def add_trial(
 ) -> Reported:
     """Add a configuration that the user measured. It is not counted against the budget.
 
-    Raises InvalidInput, NotFound, Conflict (`study_not_active`).
+    Raises InvalidInput, NotFound, Conflict (`study_not_active`), ResourceExhausted (`quota_exceeded`).
     """
     check_identifier("request_id", request_id, 100)
-    meter.room_for_trials(principal, 1, active=False)
     try:
+        meter.room_for_trials(principal, 1, active=False)
         with access.work(principal):
             locked = actions.lock(principal, study)
             if locked.state not in (StudyState.ACTIVE, StudyState.PAUSED):
@@ -71,8 +71,8 @@ def add_trial(
             locked.default_done |= space.has_explicit_default and configuration == space.default()
             actions.conclude(principal, locked, "trial.add", f"trial/{trial.number}")
             return Reported(locked, trial)
-    except (IntegrityError, Conflict):
-        # Sent twice: answered as the first time.
+    except (IntegrityError, Conflict, ResourceExhausted):
+        # Sent twice: answered as the first time, even if the first took the last of the room.
         before = selectors.find_trial(principal, study, request_id)
         if before is None:
             raise

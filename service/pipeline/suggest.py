@@ -98,6 +98,11 @@ def _ask(
         refusal = budget.refusal(study)
         assert refusal is not None
         raise refusal
+    # What comes back or was enqueued is counted already, and is given even where there is no room for more.
+    if trials:
+        missing = meter.room(principal, missing)
+    else:
+        meter.room_for_trials(principal, missing)
     operation.count = len(trials) + missing
     _fill(principal, study, operation, trials, missing, values)
     operation.trial_numbers = [trial.number for trial in trials]

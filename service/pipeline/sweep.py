@@ -12,6 +12,7 @@ from django.db.models.functions import Greatest, Least, Now
 from service.core.errors import NotFound
 from service.core.lifecycle import OperationState, check_step
 from service.pipeline import budget, ending, queue, summaries, topup
+from service.pipeline.apart import apart
 from service.pipeline.compute import fail_locked, next_due
 from service.studies import actions
 from service.studies.models import Operation
@@ -57,7 +58,7 @@ def requeue_lost() -> None:
     lost = Q(state=OperationState.STALE, heartbeat_at__lt=Now() - silence)
     for tenant_id, study_id, operation_id in access.across("lost_operations", silence):
         principal = Principal.system(tenant_id)
-        with access.work(principal):
+        with apart(tenant_id, study_id), access.work(principal):
             try:
                 study = actions.lock_by_id(principal, study_id)
             except NotFound:
@@ -95,7 +96,7 @@ def end_late_studies() -> None:
     """End the search of studies whose time budget is over: nothing new starts, what runs may still finish."""
     for tenant_id, study_id in access.across("late_studies"):
         principal = Principal.system(tenant_id)
-        with access.work(principal):
+        with apart(tenant_id, study_id), access.work(principal):
             try:
                 study = actions.lock_by_id(principal, study_id)
             except NotFound:
@@ -111,7 +112,7 @@ def top_up_hungry_studies() -> None:
     """Start suggestions for studies on agents that have too few open trials and no operation under way."""
     for tenant_id, study_id in access.across("hungry_studies"):
         principal = Principal.system(tenant_id)
-        with access.work(principal):
+        with apart(tenant_id, study_id), access.work(principal):
             try:
                 study = actions.lock_by_id(principal, study_id)
             except NotFound:

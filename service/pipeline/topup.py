@@ -17,18 +17,20 @@ from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
+NO_ROOM = "Fewer trials run at once than could: the tenant's limits leave no room for more."
+
 log = logging.getLogger(__name__)
 
 
 def top_up(principal: Principal, study: Study) -> None:
     """Bring a locked study to `parallelism` + 1 open trials, or start the operation that will.
 
-    Ends the search when its space holds no more and every trial is done. Does nothing for ask/tell studies.
+    Where its tenant has room for fewer it gets those, and says so if it could run more; the sweep looks again. Ends
+    the search when its space holds no more and every trial is done. Does nothing for ask/tell studies.
     """
-    count = deficit(study)
-    if count > 0 and not meter.has_room(principal, count):
-        # The sweep looks again.
-        return
+    wanted = deficit(study)
+    count = meter.room(principal, wanted) if wanted > 0 else 0
+    _tell_of_room(study, count < wanted and study.open_count + count < (study.parallelism or 0))
     if count > 0:
         try:
             new = supply(principal, study, count, into=TrialState.REQUESTED, fixed={})
@@ -39,8 +41,8 @@ def top_up(principal: Principal, study: Study) -> None:
             pause_for(study, error)
             return
         # The final check begins when the worker that determines the best configuration tops the study up.
-        wanted = new.missing and study.final_check is None and not _is_computing(principal, study)
-        if wanted and meter.has_worker_time(principal):
+        costly = new.missing and study.final_check is None and not _is_computing(principal, study)
+        if costly and meter.has_worker_time(principal):
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
             queue.enqueue_on_commit(operation.id)
     if _is_exhausted(study):
@@ -65,6 +67,13 @@ def deficit(study: Study) -> int:
     if study.parallelism is None or (study.exhausted and study.final_check is None):
         return 0
     return budget.allowed(study, max(0, study.parallelism + 1 - study.open_count))
+
+
+def _tell_of_room(study: Study, lacking: bool) -> None:
+    """Say on a locked study that its tenant's limits hold it up, or no longer."""
+    if study.state == StudyState.ACTIVE and lacking != (study.state_reason == NO_ROOM):
+        actions.stamp(study)
+        study.state_reason = NO_ROOM if lacking else ""
 
 
 def _is_exhausted(study: Study) -> bool:

@@ -9,7 +9,8 @@ from rest_framework.response import Response
 from service.api import authentication
 from service.api.v1.serializers.session import SessionSerializer, SignInOptionsSerializer, SignInSerializer
 from service.api.views import View
-from service.identity.principals import identify, tenant_name
+from service.core.errors import Forbidden
+from service.identity.principals import administrator, identify, tenant_name
 from service.identity.sign_in import sign_in
 from service.tenancy.permissions import Action, may
 from service.tenancy.principal import Principal
@@ -39,10 +40,20 @@ class Session(View):
 
     @extend_schema(operation_id="signIn", auth=[], request=SignInSerializer, responses=SessionSerializer)
     def post(self, request: Request) -> Response:
-        """Sign in to the console: sets a cookie. With an identity provider's token it holds as long as that."""
+        """Sign in to the console: sets a cookie. With an identity provider's token it holds as long as that.
+
+        API tokens and agents' credentials are refused: they are for programs.
+        """
         authentication.check_same_origin(request._request)
         body = self.body(SignInSerializer)
         principal, proof = identify(body["token"].strip(), body["tenant"])
+        if proof is None and principal != administrator():
+            # A session has neither a token's scopes nor its study, and would outlive it.
+            raise Forbidden(
+                "not_a_persons_token",
+                "An API token or an agent's credential is for programs and opens no session:"
+                " sign in as a person, or with the administrator's token.",
+            )
         response = Response(_describe(principal))
         authentication.start_session(request._request, response, principal, proof)
         return response

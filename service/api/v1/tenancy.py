@@ -24,7 +24,6 @@ from service.api.v1.serializers.tenancy import (
     TenantSerializer,
 )
 from service.api.views import View
-from service.fleet.leases import LOG_TAIL_BYTES
 from service.pipeline.quotas import meter
 from service.tenancy import audit, export, tenants
 from service.tenancy.permissions import Action
@@ -80,7 +79,7 @@ class Quota(View):
     @extend_schema(operation_id="getQuota", responses=QuotaSerializer)
     def get(self, request: Request) -> Response:
         """What the tenant may use, and what it does."""
-        limits, used = meter.usage(self.principal, LOG_TAIL_BYTES)
+        limits, used = meter.usage(self.principal)
         return Response(QuotaSerializer({"limits": limits, "used": used}).data)
 
 

@@ -19,12 +19,12 @@ from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, leases, selectors, tasks, waiting
 from service.fleet.leases import Grant
 from service.fleet.models import Agent, Lease
-from service.pipeline import analysis, enqueue, report, studies, suggest
+from service.pipeline import analysis, ending, enqueue, report, studies, suggest
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from tests.factories.domain import make_component, make_execution, make_spec, study_name
+from tests.factories.domain import make_component, make_execution, make_principal, make_spec, study_name
 
 AGENT = "agent-1"
 
@@ -370,6 +370,36 @@ def test_an_expired_trial_is_tried_again_and_fails_after_three_attempts(principa
     assert study(principal, name).open_count == 2
 
 
+def test_one_study_whose_end_raises_holds_up_no_other_tenants_lease(
+    principal: Principal, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_principal()
+    register(other)
+    for one in (principal, other):
+        create(one)
+        acquire(one)
+    # Its attempts are used up, so that its expiry ends it.
+    access.rows(Trial, principal).filter(state="ACTIVE").update(attempt=report.MOST_ATTEMPTS)
+    broken, after_result = principal.tenant_id, ending.after_result
+
+    def end(caller: Principal, study: Study) -> None:
+        if study.tenant_id == broken:
+            raise RuntimeError("the stored state cannot be loaded")
+        after_result(caller, study)
+
+    monkeypatch.setattr(ending, "after_result", end)
+    for seconds, one in enumerate((other, principal), start=1):
+        access.rows(Lease, one).update(expires_at=Now() - timedelta(seconds=seconds))
+    late = leases.overdue()
+    assert [tenant_id for tenant_id, _, _ in late] == [principal.tenant_id, other.tenant_id]
+    leases.expire(late)
+    assert [access.rows(Lease, one).get().state for one in (principal, other)] == ["HELD", "EXPIRED"]
+    # Once it is mended the next sweep takes it back as well.
+    broken = 0
+    leases.expire(leases.overdue())
+    assert access.rows(Lease, principal).get().state == "EXPIRED"
+
+
 def test_a_failure_is_tried_again_and_an_infeasible_configuration_is_not(principal: Principal, agent: str) -> None:
     name = create(principal)
     for attempt in (1, 2, 3):
@@ -435,6 +465,17 @@ def test_one_settlement_counts(principal: Principal, agent: str) -> None:
     refused("lease_already_settled", lambda: settle(principal, grant, "failed"))
     assert trial(principal, name, 1).metrics == {"seconds": 2.0}
     assert study(principal, name).finished_count == 1
+
+
+def test_a_reason_with_output_that_is_no_text_is_kept(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (grant,) = acquire(principal)
+    for _ in range(2):
+        settle(principal, grant, "infeasible", reason="ended with exit code 1\nab\0c")
+    assert (trial(principal, name, 1).state, trial(principal, name, 1).reason) == (
+        "INFEASIBLE",
+        "ended with exit code 1\nabc",
+    )
 
 
 def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Principal, agent: str) -> None:

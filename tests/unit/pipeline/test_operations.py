@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from service.algorithms import registry
-from service.pipeline import compute, queue, report, state, studies, suggest, sweep
+from service.pipeline import compute, ending, queue, report, state, studies, suggest, sweep, topup
 from service.pipeline.models import DesignerState
 from service.studies import selectors
 from service.studies.models import Operation
@@ -326,3 +326,38 @@ def test_a_time_budget_completes_a_study(principal: Principal) -> None:
     assert selectors.get_study(principal, name).state == "COMPLETED"
     report.complete_trial(principal, name, trial.number, metrics={"seconds": 1.0})
     assert selectors.get_study(principal, name).finished_count == 1
+
+
+def test_one_study_that_cannot_be_swept_holds_up_no_other(
+    principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from service.studies.models import Study
+
+    broken, late = (
+        studies.create_study(principal, study_name(), make_spec(budget={"max_seconds": 60})) for _ in range(2)
+    )
+    broken_hungry, hungry = (
+        studies.create_study(principal, study_name(), make_spec(execution=make_execution(parallelism=1)))
+        for _ in range(2)
+    )
+    for one in (broken, late):
+        suggest.suggest(principal, one.name)
+        access.rows(Study, principal).filter(pk=one.pk).update(deadline=Now() - timedelta(seconds=1))
+    access.rows(Study, principal).filter(pk__in=(broken_hungry.pk, hungry.pk)).update(parallelism=2)
+    end_search, deficit = ending.end_search, topup.deficit
+
+    def end(caller: Principal, study: Study, *reason: Any) -> None:
+        if study.pk == broken.pk:
+            raise RuntimeError("the rule divides by zero")
+        end_search(caller, study, *reason)
+
+    def lacks(study: Study) -> int:
+        if study.pk == broken_hungry.pk:
+            raise RuntimeError("the spec cannot be read")
+        return deficit(study)
+
+    monkeypatch.setattr(ending, "end_search", end)
+    monkeypatch.setattr(topup, "deficit", lacks)
+    sweep.sweep()
+    assert [selectors.get_study(principal, one.name).state for one in (broken, late)] == ["ACTIVE", "COMPLETED"]
+    assert [selectors.get_study(principal, one.name).open_count for one in (broken_hungry, hungry)] == [2, 3]

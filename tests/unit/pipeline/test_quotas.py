@@ -10,7 +10,7 @@ import pytest
 
 from service.core.errors import InvalidInput, ResourceExhausted
 from service.fleet import agents, leases
-from service.pipeline import compute, enqueue, quotas, report, studies, suggest, sweep
+from service.pipeline import compute, enqueue, quotas, report, studies, suggest, sweep, topup
 from service.pipeline.quotas import Meter
 from service.studies import selectors
 from service.studies.models import Operation, TrialLog
@@ -26,11 +26,8 @@ OPERATOR = Principal(0, "operator", Role.OPERATOR)
 def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     """One that knows nothing of other tests, and to which a minute is as long as a day."""
     new = Meter()
-    for user in (suggest, studies, report, enqueue, compute, leases, quotas):
+    for user in (suggest, studies, report, enqueue, compute, leases, quotas, topup):
         monkeypatch.setattr(user, "meter", new)
-    from service.pipeline import topup
-
-    monkeypatch.setattr(topup, "meter", new)
     monkeypatch.setattr(quotas, "WINDOW", "day")
     monkeypatch.setattr(quotas, "MINUTE", quotas.DAY)
     return new
@@ -84,6 +81,19 @@ def test_active_trials(principal: Principal, limit: Limit) -> None:
     report.add_trial(principal, other, params={"x": 0.5, "n": 2}, metrics={"seconds": 1})
 
 
+@pytest.mark.parametrize("quota", ["active_trials", "stored_trials"])
+def test_trials_that_are_there_already_need_no_room(principal: Principal, limit: Limit, quota: str) -> None:
+    study = create(principal)
+    enqueue.enqueue_trials(principal, study, params={"x": 0.5, "n": 2}, count=3)
+    limit(**{quota: 3})
+    # Those in the queue are handed out, and handed out again to a client that has lost them.
+    asked = [suggest.suggest(principal, study, count=3, client_id="c") for _ in range(2)]
+    assert [[trial.number for trial in one.trials] for one in asked] == [[1, 2, 3], [1, 2, 3]]
+    assert len(suggest.suggest(principal, study, count=4, client_id="c").trials) == 3
+    error = refused("quota_exceeded", quota, lambda: suggest.suggest(principal, study, client_id="other"))
+    assert (error.data["limit"], error.data["used"]) == (3, 3)
+
+
 def test_stored_trials(principal: Principal, limit: Limit) -> None:
     limit(stored_trials=2)
     study = create(principal)
@@ -93,6 +103,21 @@ def test_stored_trials(principal: Principal, limit: Limit) -> None:
     refused("quota_exceeded", "stored_trials", lambda: suggest.suggest(principal, study))
     add: Any = {"params": {"x": 0.25, "n": 2}, "metrics": {"seconds": 1}}
     refused("quota_exceeded", "stored_trials", lambda: report.add_trial(principal, study, **add))
+
+
+def test_what_took_the_last_of_the_room_is_answered_again(principal: Principal, limit: Limit) -> None:
+    limit(stored_trials=3)
+    study = create(principal)
+    params: Any = {"x": 0.5, "n": 2}
+    for _ in range(2):
+        again: Any = {"params": params, "metrics": {"seconds": 1}, "request_id": "added"}
+        assert report.add_trial(principal, study, **again).trial.number == 1
+    for _ in range(2):
+        _, trials = enqueue.enqueue_trials(principal, study, params=params, count=2, request_id="enqueued")
+        assert [trial.number for trial in trials] == [2, 3]
+    assert report.add_trial(principal, study, **again).trial.number == 1
+    new = {**again, "request_id": "another"}
+    refused("quota_exceeded", "stored_trials", lambda: report.add_trial(principal, study, **new))
 
 
 def test_suggestions_per_minute(principal: Principal, limit: Limit) -> None:
@@ -154,7 +179,7 @@ def test_what_was_used_is_shown_and_old_counts_go(principal: Principal, limit: L
     suggest.suggest(principal, study, count=2)
     meter.add_worker_seconds(principal, 1.5)
     meter.add_worker_seconds(principal, 1.0)
-    limits, used = meter.usage(principal, 1000)
+    limits, used = meter.usage(principal)
     assert limits.suggestions_per_minute == 16
     assert used == {
         "studies": 1,
@@ -174,7 +199,7 @@ def test_worker_time(principal: Principal, limit: Limit, meter: Meter) -> None:
     costly = create(principal, algorithm={"name": "gp"})
     suggest.suggest(principal, costly, count=2)
     compute.compute_next()
-    used = meter.usage(principal, 0)[1]["worker_seconds_per_day"]
+    used = meter.usage(principal)[1]["worker_seconds_per_day"]
     assert used > 0
     limit(worker_seconds_per_day=0)
     error = refused("quota_exceeded", "worker_seconds_per_day", lambda: suggest.suggest(principal, costly))
@@ -189,7 +214,7 @@ def test_worker_time(principal: Principal, limit: Limit, meter: Meter) -> None:
     assert found.filter(study__name=on_agents).count() == 1
 
 
-def test_log_bytes(principal: Principal, limit: Limit) -> None:
+def test_log_bytes(principal: Principal, limit: Limit, meter: Meter) -> None:
     limit(log_bytes=100)
     create(principal, execution=make_execution())
     agents.register(
@@ -212,6 +237,8 @@ def test_log_bytes(principal: Principal, limit: Limit) -> None:
     assert append(90, b"y" * 20) == 110
     log = access.rows(TrialLog, principal).get()
     assert (bytes(log.tail), log.size) == (b"x" * 90, 110)
+    # Nor does it count: what is kept of others may still take the rest.
+    assert meter.usage(principal)[1]["log_bytes"] == 90
 
 
 def test_a_study_on_agents_waits_for_room(principal: Principal, limit: Limit) -> None:
@@ -221,6 +248,24 @@ def test_a_study_on_agents_waits_for_room(principal: Principal, limit: Limit) ->
     limit(active_trials=None)
     sweep.sweep()
     assert selectors.get_study(principal, name).open_count == 2
+
+
+@pytest.mark.parametrize("algorithm", ["random", "gp"])
+def test_a_study_on_agents_makes_do_with_the_room_there_is(principal: Principal, limit: Limit, algorithm: str) -> None:
+    limit(active_trials=3)
+    name = create(principal, algorithm={"name": algorithm}, execution=make_execution(parallelism=5))
+    while access.rows(Operation, principal).filter(state="PENDING").exists():
+        compute.compute_next()
+    sweep.sweep()
+    found = selectors.get_study(principal, name)
+    assert (found.state, found.open_count, found.state_reason) == ("ACTIVE", 3, topup.NO_ROOM)
+    # With room for as many as may run at once nothing is wanting but the one that would wait.
+    limit(active_trials=5)
+    sweep.sweep()
+    while access.rows(Operation, principal).filter(state="PENDING").exists():
+        compute.compute_next()
+    found = selectors.get_study(principal, name)
+    assert (found.open_count, found.state_reason) == (5, "")
 
 
 @pytest.mark.parametrize(("name", "value"), [("studies", -1), ("studies", True), ("cores", 1), ("log_bytes", 2**63)])
