@@ -180,7 +180,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     page.get_by_label(f"Choose {name}").check()
     page.get_by_role("link", name="New one like it").click()
     expect(file).to_have_value(re.compile("name: made-"), timeout=PATIENCE)
-    expect(file).to_have_value(re.compile("algorithm: grid"))
+    expect(file).to_have_value(re.compile("algorithm: {name: grid"))
 
 
 def test_agents_are_enrolled_drained_and_shown_at_work(page: Page, api: Rest, service: EmbeddedService) -> None:
