@@ -33,7 +33,6 @@ export type ComponentDetail = Schemas["ComponentDetail"];
 export type Plan = Schemas["Plan"];
 export type Methods = Schemas["Methods"];
 export type Method = Schemas["Method"];
-export type Parameter = Schemas["Parameter"];
 export type ApiToken = Schemas["ApiToken"];
 export type Session = Schemas["Session"];
 export type Provider = Schemas["Provider"];
