@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from service.core.errors import NotFound
-from service.pipeline.analysis import Analysis, ObjectiveProgress, analyse
+from service.pipeline.analysis import Analysis, analyse
 from service.studies import actions
 from service.studies.models import Study, StudySummary
 from service.tenancy import access
@@ -65,24 +65,12 @@ def summarise(principal: Principal, study_id: int) -> None:
 
 
 def _objectives(study: Study, analysis: Analysis) -> list[dict[str, Any]]:
-    """How far each has come; the first one's gain as expected, with the interval that holds it with 95 %, where one is
-    known."""
+    """How far each has come; the gain and the interval that holds it with 95 % are the final check's, where there was
+    one."""
     found: list[dict[str, Any]] = []
-    for index, progress in enumerate(analysis.objectives):
-        gain = (_expected_gain(study, analysis, progress) if index == 0 else None) or (progress.gain, None, None)
-        told = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best")}
-        found.append({**told, **dict(zip(("gain", "low", "high"), gain, strict=True))})
+    for progress in analysis.objectives:
+        told = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
+        found.append({**told, "low": progress.gain_low, "high": progress.gain_high})
+    if found and study.verdict is not None:
+        found[0] |= {name: study.verdict[name] for name in ("gain", "low", "high")}
     return found
-
-
-def _expected_gain(study: Study, analysis: Analysis, progress: ObjectiveProgress) -> tuple[float, float, float] | None:
-    """The final check's where there was one; else by what is expected of the best configuration, which takes the
-    default's value for certain."""
-    if study.verdict is not None:
-        return study.verdict["gain"], study.verdict["low"], study.verdict["high"]
-    expected, start = analysis.recommendation, progress.default
-    if expected is None or expected.low is None or expected.high is None or start is None or start == 0:
-        return None
-    sign = 1 if progress.goal == "minimize" else -1
-    gain, one, other = (sign * (start - value) / abs(start) for value in (expected.value, expected.low, expected.high))
-    return (gain, min(one, other), max(one, other)) if one != other else None

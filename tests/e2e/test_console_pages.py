@@ -168,7 +168,8 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(page.get_by_text("trimtab-agent try bowl --dry-run").first).to_be_visible(timeout=PATIENCE)
     page.get_by_role("button", name="Start the study").click()
     expect(page.get_by_text("name is 'no spaces'").first).to_be_visible(timeout=PATIENCE)
-    page.get_by_role("textbox", name="Name").fill(name)
+    file.fill(file.input_value().replace("name: no spaces", f"name: {name}"))
+    expect(page.get_by_text("name is 'no spaces'")).to_have_count(0)
     page.get_by_label("Tags").fill("made")
     page.get_by_role("button", name="Start the study").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
@@ -180,7 +181,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     page.get_by_label(f"Choose {name}").check()
     page.get_by_role("link", name="New one like it").click()
     expect(file).to_have_value(re.compile("name: made-"), timeout=PATIENCE)
-    expect(file).to_have_value(re.compile("algorithm: grid"))
+    expect(file).to_have_value(re.compile("algorithm: {name: grid"))
 
 
 def test_agents_are_enrolled_drained_and_shown_at_work(page: Page, api: Rest, service: EmbeddedService) -> None:

@@ -11,7 +11,7 @@ from service.api.v1.serializers.fields import Input
 from service.pipeline.comparison import MOST_STUDIES, Curve
 
 
-class CurveSerializer(serializers.Serializer[Any]):
+class ComparedStudySerializer(serializers.Serializer[Any]):
     """The best value so far of one study: only the trials that were better than all before."""
 
     study = serializers.CharField()
@@ -38,7 +38,7 @@ class ComparisonSerializer(serializers.Serializer[Any]):
     metric = serializers.CharField()
     goal = serializers.ChoiceField(["minimize", "maximize"])
     metrics = serializers.ListField(child=serializers.CharField(), help_text="Objectives that all of them have.")
-    curves = CurveSerializer(many=True)
+    curves = ComparedStudySerializer(many=True)
 
 
 class ComparisonQuery(Input):

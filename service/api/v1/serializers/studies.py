@@ -140,7 +140,7 @@ class SummarisedObjectiveSerializer(serializers.Serializer[Any]):
     default = serializers.FloatField(allow_null=True, help_text="Of the default configuration; null until measured.")
     best = serializers.FloatField(allow_null=True, help_text="Of the best configuration (of the Pareto set).")
     gain = serializers.FloatField(
-        allow_null=True, help_text="0.25: a quarter better than the default; as expected, where that is known."
+        allow_null=True, help_text="0.25: a quarter better than the default; the final check's, where there was one."
     )
     low = serializers.FloatField(allow_null=True, help_text="The gain lies between low and high with 95 %.")
     high = serializers.FloatField(allow_null=True, help_text="Null where nothing is known of the noise.")

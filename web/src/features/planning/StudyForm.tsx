@@ -43,6 +43,7 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
   const [tags, setTags] = useState("");
   const request = useId();
   const [tries, setTries] = useState(0);
+  const [sent, setSent] = useState("");
   const { file, unreadable } = draft;
   const made = useMemo(() => specOf(draft, space), [draft, space]);
   const spec = useThrottled(made instanceof Error ? null : made, 400);
@@ -51,7 +52,9 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
   const create = useCreateStudy();
 
   const parameters = useMemo(() => tunedOf(draft, space), [draft, space]);
-  const refused = made instanceof Error ? made : (create.error ?? (isWhole(made) ? plan.error : null));
+  // What was refused before it was changed says nothing of what it is now.
+  const rejected = sent === draft.text ? create.error : null;
+  const refused = made instanceof Error ? made : (rejected ?? (isWhole(made) ? plan.error : null));
   const fault: Fault | null = refused === null ? null : faultOf(refused, parameters);
   const shown = made instanceof Error || plan.error !== null ? undefined : plan.data;
   const missing = made instanceof Error ? [] : NOT_ALL.filter((_, index) => [textOf(file.name) === "", parameters.length === 0, made.objectives.length === 0][index]);
@@ -59,6 +62,7 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
 
   function submit() {
     if (made instanceof Error) return;
+    setSent(draft.text);
     create.mutate(
       { name: textOf(file.name), spec: made, tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean), request_id: `${request}${begun}${tries}` },
       {

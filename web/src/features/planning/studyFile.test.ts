@@ -57,7 +57,9 @@ describe("a study file", () => {
 
   it("comes back from a study that is cloned", () => {
     const { spec } = makeStudy();
-    const again = toSpec(read(write(fromSpec("copy", spec))));
+    const text = write(fromSpec("copy", spec));
+    expect(text.split("\n").slice(0, 3)).toEqual(["name: copy", "parameters:", "  x: {type: float, min: 0, max: 1, default: 0.5}"]);
+    const again = toSpec(read(text));
     expect(again.space.parameters).toEqual(spec.space.parameters);
     expect(again.objectives).toEqual(spec.objectives);
     expect(again.budget).toEqual({ max_trials: 20 });

@@ -70,16 +70,12 @@ export function edit(text: string, path: Path, value: unknown): string {
   return document.toString({ lineWidth: 110, flowCollectionPadding: false });
 }
 
-/** A file written anew. */
+/** A file written anew, a line for each value and for each parameter. */
 export function write(file: StudyFile): string {
-  return edit(
-    Object.entries(file).reduce((text, [key, value]) => {
-      if (key !== "parameters" || !isObject(value)) return edit(text, [key], value);
-      return Object.entries(value).reduce((inner, [name, parameter]) => edit(inner, ["parameters", name], parameter), text);
-    }, "{}\n"),
-    ["name"],
-    file.name,
-  ).replace(/^\{\}\n/, "");
+  return Object.entries(file).reduce((text, [key, value]) => {
+    if (key !== "parameters" || !isObject(value)) return edit(text, [key], value);
+    return Object.entries(value).reduce((inner, [name, parameter]) => edit(inner, [key, name], parameter), text);
+  }, "");
 }
 
 /** Values that people write on one line. */
