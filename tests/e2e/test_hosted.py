@@ -186,7 +186,7 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
         with pytest.raises(grpc.RpcError):
             agent_pb2_grpc.AgentServiceStub(channel).Enrol(enrol, timeout=30)
     # The database is away, and its driver says where it looked for it.
-    hosted.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'hosted'")
+    hosted.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'trimtab_service'")
     wait_for(hosted.ready, 60, "the web process is ready again")
 
     for name in hosted.processes:
