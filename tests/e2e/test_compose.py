@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -97,7 +98,8 @@ class Installation:
     ca: str
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        with httpx.Client(base_url=self.origin, verify=self.ca, timeout=60) as client:
+        trusted = ssl.create_default_context(cafile=self.ca)
+        with httpx.Client(base_url=self.origin, verify=trusted, timeout=60) as client:
             return client.request(method, path, **options)
 
     def token(self, user: str) -> str:

@@ -52,6 +52,7 @@ def known(prey: Prey) -> dict[str, Any]:
         "operation_id": prey.operation,
         "agent_id": prey.agent,
         "token_id": "trm_x",
+        "slug": prey.tenant,
     }
 
 
