@@ -96,18 +96,6 @@ def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trim
         assert trial.metrics == {"value": pytest.approx(value(trial.params))}
 
 
-@pytest.mark.timeout(60)
-def test_every_process_stops_when_told(hosted: Hosted) -> None:
-    for name in ("web", "grpc", "worker-2", "beat"):
-        process = hosted.processes[name].process
-        assert process is not None
-        assert process.poll() is None, f"{name} has ended by itself"
-        began = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-        assert time.monotonic() - began < 10, name
-
-
 def lines(hosted: Hosted, process: str, **about: object) -> list[dict[str, Any]]:
     """What a process has written down about this."""
     found = []
@@ -195,3 +183,15 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
         for secret in secrets:
             assert secret not in text, f"{name} has written {secret[:6]}... down"
     assert lines(hosted, "web", level="INFO")
+
+
+@pytest.mark.timeout(60)
+def test_every_process_stops_when_told(hosted: Hosted) -> None:
+    for name in ("web", "grpc", "worker-2", "beat"):
+        process = hosted.processes[name].process
+        assert process is not None
+        assert process.poll() is None, f"{name} has ended by itself"
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        assert time.monotonic() - began < 10, name
