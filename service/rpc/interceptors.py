@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import ip_address
 from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
 
 import grpc
+from django.conf import settings
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from prometheus_client import Counter, Histogram
@@ -34,6 +36,7 @@ logger = logging.getLogger(__name__)
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 TENANT_KEY = "trimtab-tenant"
 REQUEST_KEY = "x-request-id"
+FORWARDED_KEY = "x-forwarded-for"
 # What the log says of a request: the name there, and the request's field.
 LOGGED = (("study", "study"), ("trial", "trial"), ("lease", "lease"), ("agent", "agent_id"))
 # Requests whose `name` is a study's.
@@ -100,23 +103,35 @@ class Authentication:
 
     async def principal(self, context: Context) -> Principal:
         """Who calls. Raises Unauthenticated, and Forbidden for one who is not a member of the tenant."""
-        header = tenant = ""
+        header = tenant = forwarded = ""
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
                 header = str(value)
             elif key == TENANT_KEY:
                 tenant = str(value)
-        address = _address(context.peer())
+            elif key == FORWARDED_KEY:
+                forwarded = str(value)
+        address = address_of(context.peer(), forwarded)
         known = remembered_header(header, tenant, address)
         if known is not None:
             return known
         return await self._threads.run(authenticate_header, header, tenant, address)
 
 
-def _address(peer: str) -> str:
-    """The caller's address without its port, from gRPC's name for it (`ipv4:127.0.0.1:51234`, `ipv6:%5B::1%5D:1`)."""
+def address_of(peer: str, forwarded: str = "") -> str:
+    """The caller's address without its port, from gRPC's name for it (`ipv4:127.0.0.1:51234`, `ipv6:%5B::1%5D:1`).
+
+    Of a proxy that is believed, what it says: the last address in `forwarded` is the one that it has seen itself.
+    """
     kind, _, rest = peer.partition(":")
-    return unquote(rest.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
+    address = unquote(rest.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
+    said = forwarded.rpartition(",")[2].strip()
+    if said and not {"*", address}.isdisjoint(settings.TRIMTAB_BELIEVED_PROXIES):
+        try:
+            return str(ip_address(said))
+        except ValueError:
+            return address
+    return address
 
 
 class Boundary(grpc.aio.ServerInterceptor):

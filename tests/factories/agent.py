@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from service.embedded.processes import Child, stop
@@ -53,12 +54,19 @@ class RealAgent:
     """`trimtab-agent run`, its state kept in `folder` from start to start. `proof`: a token's file, or an enrolment."""
 
     def __init__(
-        self, folder: Path, server: str, proof: Path | str, components: Path, slots: int = 1, name: str = "test-agent"
+        self,
+        folder: Path,
+        server: str,
+        proof: Path | str,
+        components: Path,
+        slots: int = 1,
+        name: str = "test-agent",
+        options: Sequence[str] = (),
     ) -> None:
         self._log = folder / "agent.log"
         argv = [str(Path(sys.executable).parent / "trimtab-agent"), "run", "--server", server]
         argv += ["--token-file" if isinstance(proof, Path) else "--enrol", str(proof), "--components", str(components)]
-        argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", name]
+        argv += ["--state-dir", str(folder / "state"), "--slots", str(slots), "--name", name, *options]
         self._child = Child("agent", argv, dict(os.environ), self._log)
 
     def start(self) -> "RealAgent":

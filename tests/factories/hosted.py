@@ -11,7 +11,9 @@ from pathlib import Path
 
 import psycopg
 
+from service.embedded.postgres import SUPERUSER, Postgres, programs
 from service.embedded.processes import Child, stop
+from tests.factories.compose import DEPLOY, Compose
 from tests.factories.service import free_port, postgres_server, wait_for
 
 TOKEN = "hosted-token"
@@ -30,7 +32,11 @@ class Hosted:
 
     def start(self, name: str, arguments: Sequence[str], log: Path) -> None:
         """Start one more process: `trimtab-service ARGUMENTS`."""
-        child = Child(name, [sys.executable, "-m", "service.main", *arguments], self.environment, log)
+        self.begin(name, [sys.executable, "-m", "service.main", *arguments], log)
+
+    def begin(self, name: str, argv: Sequence[str], log: Path) -> None:
+        """Start one more process."""
+        child = Child(name, list(argv), self.environment, log)
         child.start()
         self.processes[name] = child
 
@@ -62,37 +68,67 @@ def hosted_service(
     environment: Mapping[str, str] | None = None,
     workers: int = 0,
     tenants: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    places: Mapping[str, str] | None = None,
 ) -> Iterator[Hosted]:
-    """Web, gRPC and beat, and so many workers, over a database of their own with these tenants besides `default`."""
+    """Web, gRPC and beat, and so many workers, over a database of their own with these tenants besides `default`.
+
+    Commands and environments are those of deploy/compose.yaml, with `variables` in it and `places` as in Compose.
+    Without `places` there is no Keycloak in them, but an administrator's token.
+    """
     port = str(free_port())
     with postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}) as server:
-        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-            connection.execute("CREATE ROLE owner LOGIN CREATEROLE PASSWORD 'owned'")
-            connection.execute("CREATE DATABASE trimtab OWNER owner")
-        settings = {
-            **os.environ,
-            "DATABASE_URL": f"postgresql://hosted:secret@127.0.0.1:{port}/trimtab",
-            "CELERY_BROKER_URL": redis_url,
-            "TRIMTAB_SECRET_KEY": "hosted-secret",
-            "TRIMTAB_ADMIN_TOKEN": TOKEN,
-            **(environment or {}),
+        here = {name: f"127.0.0.1:{free_port()}" for name in ("web:8470", "grpc:8471")}
+        here |= {
+            "postgres:5432": f"127.0.0.1:{port}",
+            "redis:6379/0": redis_url.removeprefix("redis://"),
+            **(places or {}),
         }
-        settings.pop("DJANGO_SETTINGS_MODULE", None)
-        http, grpc = str(free_port()), str(free_port())
+        compose = Compose(here, variables)
+        initialise(server, compose)
+        alone = {
+            "TRIMTAB_OIDC_ISSUER": "",
+            "TRIMTAB_OIDC_JWKS_URL": "",
+            "TRIMTAB_ADMIN_TOKEN": TOKEN,
+            "TRIMTAB_ALLOWED_HOSTS": "127.0.0.1",
+        }
+        outside = {key: value for key, value in os.environ.items() if key != "DJANGO_SETTINGS_MODULE"}
+        settings = {**outside, **compose.environment("web"), **({} if places else alone), **(environment or {})}
         # Only `migrate` knows the owner, who makes the role that the others connect with.
-        owner_url = f"postgresql://owner:owned@127.0.0.1:{port}/trimtab"
-        migrate = [sys.executable, "-m", "service.main", "migrate"]
-        as_owner = {**settings, "TRIMTAB_OWNER_DATABASE_URL": owner_url}
-        subprocess.run(migrate, env=as_owner, check=True, capture_output=True)
-        hosted = Hosted(f"http://127.0.0.1:{http}", f"127.0.0.1:{grpc}", settings, server.url("trimtab"), owner_url)
+        as_owner = {**settings, **compose.environment("migrate")}
+        done = subprocess.run(compose.process("migrate"), env=as_owner, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        hosted = Hosted(
+            f"http://{here['web:8470']}",
+            here["grpc:8471"],
+            settings,
+            server.url("trimtab"),
+            as_owner["TRIMTAB_OWNER_DATABASE_URL"],
+        )
         for tenant in tenants:
             hosted.execute("INSERT INTO tenancy_tenant (slug, name) VALUES (%s, %s)", (tenant, tenant.title()))
-        arguments = {"web": ["web", "--port", http], "grpc": ["grpc", "--port", grpc], "beat": ["beat"]}
-        arguments |= {f"worker-{number}": ["worker"] for number in range(1, workers + 1)}
+        names = {"web": "web", "grpc": "grpc", "beat": "beat"}
+        names |= {f"worker-{number}": "worker" for number in range(1, workers + 1)}
         try:
-            for name, words in arguments.items():
-                hosted.start(name, words, folder / f"{name}.log")
+            for name, part in names.items():
+                hosted.begin(name, compose.process(part), folder / f"{name}.log")
             wait_for(hosted.ready, 60, "the web process is ready")
             yield hosted
         finally:
             stop(list(hosted.processes.values()))
+
+
+def initialise(server: Postgres, compose: Compose) -> None:
+    """What PostgreSQL's image does in an empty data folder: runs the script that the compose file gives it."""
+    program = DEPLOY / "postgres-init.sh"
+    assert f"./{program.name}:/docker-entrypoint-initdb.d/trimtab.sh:ro" in compose.services["postgres"]["volumes"]
+    environment = {
+        **os.environ,
+        **compose.environment("postgres"),
+        "PATH": f"{programs()}:{os.environ['PATH']}",
+        "POSTGRES_USER": SUPERUSER,
+        "PGHOST": str(server.socket_folder),
+        "PGPORT": server.settings["port"],
+        "PGDATABASE": "postgres",
+    }
+    subprocess.run(["sh", str(program)], env=environment, check=True, capture_output=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import grpc
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -38,13 +39,20 @@ class Prey:
     agents_study: str = ""
     operation: str = ""
     enrolment: str = ""
+    tenant: str = ""
     leases: list[str] = field(default_factory=list)
 
     def renew(self) -> None:
         """Other studies, with a trial that runs and one that is finished, since the last ones may be gone."""
         tuning = tuning_pb2_grpc.TuningServiceStub(self.channel)
         agents = agent_pb2_grpc.AgentServiceStub(self.channel)
-        self.study, self.agents_study = unique(), unique()
+        self.study, self.agents_study, self.tenant = unique(), unique(), unique("t")
+        httpx.post(
+            f"{self.service.http_url}/api/v1/tenants",
+            json={"slug": self.tenant},
+            headers={"Authorization": f"Bearer {self.service.token}"},
+            timeout=PATIENCE,
+        ).raise_for_status()
         tuning.CreateStudy(tuning_pb2.CreateStudyRequest(name=self.study, spec=spec()), timeout=PATIENCE)
         asked = tuning.SuggestTrials(tuning_pb2.SuggestTrialsRequest(study=self.study, count=3), timeout=PATIENCE)
         self.operation = asked.id

@@ -28,6 +28,9 @@ TRIMTAB_OIDC_GROUPS = os.environ.get("TRIMTAB_OIDC_GROUPS", "/tenants")
 TRIMTAB_OIDC_CONSOLE_CLIENT = os.environ.get("TRIMTAB_OIDC_CONSOLE_CLIENT", "trimtab-console")
 TRIMTAB_OIDC_CLI_CLIENT = os.environ.get("TRIMTAB_OIDC_CLI_CLIENT", "trimtab-cli")
 
+# Proxies that are believed about where a call came from, by address; *: whoever it is. uvicorn reads the same variable.
+TRIMTAB_BELIEVED_PROXIES = frozenset(os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1").split(","))
+
 # For so long a process believes a token or a session without another look: what is revoked is out within it.
 TRIMTAB_TRUST_SECONDS = float(os.environ.get("TRIMTAB_TRUST_SECONDS", "2"))
 # An agent renews its credential a day after it got it; it may be away for the rest without having to enrol again.

@@ -1,0 +1,25 @@
+# Every process of the service and its console. Built from the repository's root:
+#   docker build -f deploy/images/service.Dockerfile -t trimtab .
+FROM node:22.21.1-bookworm-slim AS node
+
+FROM python:3.11.14-slim-bookworm AS build
+COPY --from=node /usr/local/bin/node /usr/local/bin/
+COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
+RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && pip install --no-cache-dir uv==0.9.5
+WORKDIR /opt/trimtab
+COPY . .
+# As in any checkout; then the environment is left with what the service itself needs.
+RUN CI=true deploy/checkout/setup.sh && uv sync --locked --no-default-groups --no-editable --python /usr/local/bin/python3.11
+
+FROM python:3.11.14-slim-bookworm
+RUN useradd --system --uid 10001 --no-create-home trimtab
+WORKDIR /opt/trimtab
+COPY --from=build /opt/trimtab/.venv .venv
+COPY --from=build /opt/trimtab/web/dist web/dist
+COPY service service
+COPY --from=build /opt/trimtab/service/_gen service/_gen
+COPY migrations migrations
+ENV PATH=/opt/trimtab/.venv/bin:$PATH PYTHONPATH=/opt/trimtab PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+    TRIMTAB_CONSOLE_DIR=/opt/trimtab/web/dist HOME=/tmp
+USER 10001
+ENTRYPOINT ["trimtab-service"]

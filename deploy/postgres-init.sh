@@ -1,0 +1,11 @@
+#!/bin/sh
+# Run once by PostgreSQL's image, in an empty data folder: the owner of Trimtab's tables, and Keycloak's database. The role
+# that the service connects with is made by `trimtab-service migrate`.
+set -eu
+psql --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" \
+    --set=owner="$TRIMTAB_OWNER_PASSWORD" --set=keycloak="$KEYCLOAK_DATABASE_PASSWORD" <<'SQL'
+CREATE ROLE trimtab_owner LOGIN CREATEROLE PASSWORD :'owner';
+CREATE DATABASE trimtab OWNER trimtab_owner;
+CREATE ROLE keycloak LOGIN PASSWORD :'keycloak';
+CREATE DATABASE keycloak OWNER keycloak;
+SQL

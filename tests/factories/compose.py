@@ -1,0 +1,52 @@
+"""deploy/compose.yaml as plain processes: its commands and environments, with this machine's addresses in them."""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+VARIABLES = {
+    "TRIMTAB_HOST": "localhost",
+    "TRIMTAB_SECRET_KEY": "hosted-secret",
+    "POSTGRES_PASSWORD": "super-user-s",
+    "TRIMTAB_OWNER_PASSWORD": "owner-s",
+    "TRIMTAB_SERVICE_PASSWORD": "service-s",
+    "KEYCLOAK_DATABASE_PASSWORD": "keycloak-s",
+    "KEYCLOAK_ADMIN_PASSWORD": "administrator-s",
+}
+_VARIABLE = re.compile(r"\$\{(\w+):\?\}")
+
+
+class Compose:
+    """The file with these variables filled in. `places` maps HOST:PORT of its network to addresses of this machine."""
+
+    def __init__(self, places: Mapping[str, str], variables: Mapping[str, str] | None = None) -> None:
+        self._places = places
+        self._variables = {**VARIABLES, **(variables or {})}
+        self.services: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+
+    def environment(self, name: str) -> dict[str, str]:
+        """What a service's processes are configured by."""
+        return {key: self._here(str(value)) for key, value in self.services[name].get("environment", {}).items()}
+
+    def command(self, name: str) -> list[str]:
+        """What the service's image is told to do: of Trimtab's own image the words after `trimtab-service`."""
+        return [self._here(str(word)) for word in self.services[name]["command"]]
+
+    def process(self, name: str) -> list[str]:
+        """A process of Trimtab's own, on loopback and with the port that `places` gives it."""
+        words = ["127.0.0.1" if word == "0.0.0.0" else word for word in self.command(name)]
+        port = next((here for place, here in self._places.items() if place.startswith(f"{name}:")), "").rpartition(":")[
+            2
+        ]
+        return [sys.executable, "-m", "service.main", *words, *(["--port", port] if port else [])]
+
+    def _here(self, text: str) -> str:
+        text = _VARIABLE.sub(lambda found: self._variables[found[1]], text)
+        for place, here in self._places.items():
+            text = text.replace(place, here)
+        return text
