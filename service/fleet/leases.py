@@ -359,6 +359,9 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
         if newer.exists():
             raise Conflict("lease_lost", f"The trial of lease {lease.id} runs elsewhere now.")
         stored = TrialLog(trial_id=lease.trial_id, source=lease.id)
+    elif _differs(stored, offset, data):
+        stored.size, stored.tail = 0, b""
+        access.put(principal, stored)
     if offset > stored.size:
         return stored.size
     new = data[stored.size - offset :]
@@ -370,6 +373,14 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
         access.put(principal, stored)
         actions.ring_log(principal, lease.trial_id)
     return stored.size
+
+
+def _differs(stored: TrialLog, offset: int, data: bytes) -> bool:
+    """Whether bytes that are kept of a log are others than those sent for their place."""
+    tail = bytes(stored.tail)
+    start = stored.size - len(tail)
+    first, end = max(offset, start), min(offset + len(data), stored.size)
+    return first < end and data[first - offset : end - offset] != tail[first - start : end - start]
 
 
 def overdue() -> list[tuple[int, int, UUID]]:
