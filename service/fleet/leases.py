@@ -75,7 +75,6 @@ class Grant:
     trial_timeout_seconds: float | None
     placement: Placement
     measured_on: Sequence[str]
-    lease_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +334,9 @@ def settle(
 def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, data: bytes) -> int:
     """Append to what a trial printed, at an offset in bytes; the offset where the next bytes belong.
 
-    Bytes that are there already are ignored; after a gap the answer says from where to send again. Only the tail is
-    kept. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
+    Bytes that are there already are ignored; after a gap the answer says from where to send again. Where others are
+    there already, the trial's job was started anew and the log begins anew. Only the tail is kept. Raises
+    InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
     """
     if not 0 <= offset < 2**63:
         raise InvalidInput("offset", offset, "0 or more")
@@ -359,6 +359,9 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
         if newer.exists():
             raise Conflict("lease_lost", f"The trial of lease {lease.id} runs elsewhere now.")
         stored = TrialLog(trial_id=lease.trial_id, source=lease.id)
+    elif _differs(stored, offset, data):
+        stored.size, stored.tail = 0, b""
+        access.put(principal, stored)
     if offset > stored.size:
         return stored.size
     new = data[stored.size - offset :]
@@ -370,6 +373,14 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
         access.put(principal, stored)
         actions.ring_log(principal, lease.trial_id)
     return stored.size
+
+
+def _differs(stored: TrialLog, offset: int, data: bytes) -> bool:
+    """Whether bytes that are kept of a log are others than those sent for their place."""
+    tail = bytes(stored.tail)
+    start = stored.size - len(tail)
+    first, end = max(offset, start), min(offset + len(data), stored.size)
+    return first < end and data[first - offset : end - offset] != tail[first - start : end - start]
 
 
 def overdue() -> list[tuple[int, int, UUID]]:
@@ -570,7 +581,6 @@ def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
         trial_timeout_seconds=spec.execution.trial_timeout_seconds,
         placement=spec.execution.placement,
         measured_on=measured_on if spec.execution.placement.spread else (),
-        lease_seconds=settings.TRIMTAB_LEASE_SECONDS,
     )
 
 

@@ -24,6 +24,8 @@ from service.tenancy.principal import Principal, Role, Scope
 
 DEFAULT_MINUTES = 60
 LONGEST_MINUTES = 7 * 24 * 60
+# How long beyond its end one is kept, for an agent that asks again because it never had the answer.
+_KEPT = timedelta(days=1)
 # Of one agent: that in use, its successor, and one whose answer was lost.
 _MOST_CREDENTIALS = 3
 _CREDENTIAL = "agent:"
@@ -50,6 +52,7 @@ def create(principal: Principal, *, minutes: int = DEFAULT_MINUTES) -> tuple[Enr
         expires_at=Now() + timedelta(minutes=minutes),
     )
     with access.work(principal):
+        access.rows(Enrolment, principal).filter(expires_at__lt=Now() - _KEPT).delete()
         access.add(principal, enrolment)
         audit.record(principal, "agent.allow", f"enrolment/{enrolment.hint}", {"minutes": minutes})
         return access.rows(Enrolment, principal).get(pk=enrolment.pk), text

@@ -24,6 +24,7 @@ def create_code() -> str:
     code = secrets.token_urlsafe(24)
     principal = administrator()
     with access.work(principal):
+        access.rows(LoginCode, principal).filter(expires_at__lt=Now()).delete()
         access.add(
             principal,
             LoginCode(digest=secret.digest(code), actor=principal.actor, expires_at=Now() + LIFETIME),

@@ -15,7 +15,7 @@ from service.identity import keys
 from service.tenancy.principal import Role
 
 # Those of secrets that both sides share have no place here: whoever can check such a token can make one.
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 MAX_CHARACTERS = 16_384
 # The realm's role of those who run the installation.
 OPERATOR = "operator"

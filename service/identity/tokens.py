@@ -63,6 +63,8 @@ def create(
         expires_at=Now() + timedelta(days=days),
     )
     with access.work(principal):
+        # The audit trail tells of them for longer.
+        access.rows(ApiToken, principal).filter(expires_at__lt=Now()).delete()
         if request_id:
             access.rows(ApiToken, principal).filter(owner=principal.actor, request_id=request_id).delete()
         access.add(principal, token)

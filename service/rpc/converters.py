@@ -68,13 +68,6 @@ def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
         message.text = value
 
 
-def value_message(value: Scalar) -> tuning_pb2.Value:
-    """A plain value as a message."""
-    message = tuning_pb2.Value()
-    set_value(message, value)
-    return message
-
-
 def duration(seconds: float) -> Duration:
     """A length of time as a message."""
     whole = int(seconds)
@@ -470,7 +463,6 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
         application=grant.application,
         metrics=grant.metrics,
         tenant=grant.tenant,
-        lease_time=duration(grant.lease_seconds),
         exclusive=grant.placement.exclusive,
         spread=grant.placement.spread,
         measured_on=grant.measured_on,

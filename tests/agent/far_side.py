@@ -107,7 +107,6 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
                 metrics=metrics,
             )
             lease.trial_timeout.FromNanoseconds(int(timeout * 1e9))
-            lease.lease_time.FromSeconds(30)
             lease.exclusive, lease.spread = placed[:2]
             lease.measured_on.extend(placed[2])
             self.queue.append(lease)

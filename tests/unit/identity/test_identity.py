@@ -76,6 +76,14 @@ def test_a_login_code_opens_one_session() -> None:
     assert not access.rows(LoginCode, principals.administrator()).filter(digest=late).exists()
 
 
+def test_login_codes_that_are_over_are_removed() -> None:
+    codes = access.rows(LoginCode, principals.administrator())
+    login.create_code()
+    codes.update(expires_at=Now() - timedelta(seconds=1))
+    login.create_code()
+    assert codes.count() == 1
+
+
 def test_a_session_ends_with_its_token_and_cannot_be_forged(settings: Any) -> None:
     principal = principals.administrator()
     cookie = sessions.issue(principal)

@@ -156,7 +156,7 @@ def test_only_the_algorithms_of_the_settings_count(issuer: Issuer) -> None:
     assert refused(verifier(issuer, algorithms=("ES256",)), token()) == "invalid_token"
     # a key of the other kind
     assert refused(verifier(issuer, algorithms=("RS256", "ES256")), token(EC, "ES256", "rsa")) == "invalid_token"
-    for algorithm in ("none", "HS256", "", "rs256"):
+    for algorithm in ("none", "HS256", "", "rs256", "EdDSA"):
         with pytest.raises(ImproperlyConfigured, match="RS256"):
             verifier(issuer, algorithms=("RS256", algorithm))
 

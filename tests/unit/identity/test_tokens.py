@@ -186,6 +186,23 @@ def test_an_enrolment_that_is_too_old_or_none_is_refused(admin: Principal) -> No
     assert code_of(enrolment.enrol, another, agent_id="b", credential_digest=mine) == "invalid_argument"
 
 
+def test_what_has_ended_is_removed_when_the_next_is_made(admin: Principal) -> None:
+    made: tuple[tuple[Any, Any], ...] = (
+        (ApiToken, lambda: tokens.create(admin, name="script", scopes=["read"])),
+        (Enrolment, lambda: enrolment.create(admin)),
+    )
+    for model, create in made:
+        for _ in range(3):
+            create()
+        kept, *ended = access.rows(model, admin).values_list("pk", flat=True)
+        access.rows(model, admin).filter(pk__in=ended).update(expires_at=Now() - timedelta(days=1, seconds=1))
+        create()
+        left = set(access.rows(model, admin).values_list("pk", flat=True))
+        assert len(left) == 2
+        assert kept in left
+        assert left.isdisjoint(ended)
+
+
 def test_renewal_leaves_the_old_credential_until_its_end(admin: Principal) -> None:
     _, allowed = enrolment.create(admin)
     old, digest = drawn()

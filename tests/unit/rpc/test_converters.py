@@ -25,8 +25,9 @@ scalars = st.one_of(
 
 @given(scalars)
 def test_a_value_comes_back_with_its_type(value: Scalar) -> None:
-    message = tuning_pb2.Value.FromString(converters.value_message(value).SerializeToString())
-    back = converters.plain_value("x", message)
+    message = tuning_pb2.Value()
+    converters.set_value(message, value)
+    back = converters.plain_value("x", tuning_pb2.Value.FromString(message.SerializeToString()))
     assert (type(back), back) == (type(value), value)
 
 
