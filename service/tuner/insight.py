@@ -206,10 +206,9 @@ class _Look:
         self._best = best
         rows = self._coordinates([estimate.configuration for estimate in found])
         values = np.array([estimate.median[metric] for estimate in found])
-        weights = np.array([float(estimate.n) for estimate in found])
         self._forest = RandomForestRegressor(
             _TREES, max_features=max(1, math.ceil(rows.shape[1] * 0.6)), oob_score=True, random_state=0, n_jobs=1
-        ).fit(rows, values, sample_weight=weights)
+        ).fit(rows, values)
         self.explained = float(self._forest.oob_score_)
         self._trees = [_Tree.of(one.tree_, rows.shape[1]) for one in self._forest.estimators_]
         self._means = [float(tree.value @ tree.volume) for tree in self._trees]

@@ -10,6 +10,8 @@ import pytest
 
 from service.core.lifecycle import TrialState
 from service.studies.models import Study, Trial
+from service.tenancy.cursor import acting
+from service.tenancy.models import Tenant
 from tests.api.conftest import Api
 
 Create = Callable[..., str]
@@ -82,29 +84,31 @@ def test_the_json_has_the_spec_and_all_trials(api: Api, table: str) -> None:
 
 def test_a_sample_keeps_what_a_picture_of_all_would_show(api: Api, study: Create) -> None:
     study()
-    row = Study._default_manager.get(name="s")
     values = [10.0 + number % 7 for number in range(1, 5001)]
     # A single best, a single worst, and a single failure.
     values[1233], values[4321] = 1.0, 500.0
-    Trial._default_manager.bulk_create(
-        [
-            Trial(
-                tenant_id=row.tenant_id,
-                study=row,
-                number=number,
-                state=TrialState.FAILED if number == 2222 else TrialState.COMPLETED,
-                params={"x": 0.5, "n": 4},
-                key="k",
-                metrics=None if number == 2222 else {"seconds": value},
-                origin="suggested",
-                revision=1,
-            )
-            for number, value in enumerate(values, start=1)
-        ],
-        batch_size=1000,
-    )
-    row.next_number = 5001
-    row.save()
+    tenant = Tenant._default_manager.get(slug="default")
+    with acting(tenant.pk):
+        row = Study._default_manager.get(name="s")
+        Trial._default_manager.bulk_create(
+            [
+                Trial(
+                    tenant=tenant,
+                    study=row,
+                    number=number,
+                    state=TrialState.FAILED if number == 2222 else TrialState.COMPLETED,
+                    params={"x": 0.5, "n": 4},
+                    key="k",
+                    metrics=None if number == 2222 else {"seconds": value},
+                    origin="suggested",
+                    revision=1,
+                )
+                for number, value in enumerate(values, start=1)
+            ],
+            batch_size=1000,
+        )
+        row.next_number = 5001
+        row.save()
     found = {trial["number"]: trial for trial in api.ok("GET", "/studies/s/sample?most=400")["trials"]}
     assert 300 < len(found) < 900
     assert {1, 1234, 4322, 2222, *range(4801, 5001)} <= set(found)
