@@ -60,7 +60,7 @@ def signed_in(browser: Browser, service: EmbeddedService) -> Page:
     page = open_page(browser.new_context(base_url=service.http_url))
     page.goto("/sign-in")
     sign_in(page, service)
-    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible(timeout=PATIENCE)
     return page
 
 
