@@ -272,10 +272,11 @@ def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_pa
         study = client.create_study(
             "by-script", space=[trimtab.Float("x", -1, 1)], objectives=[trimtab.Minimize("y")], algorithm="gp", seed=0
         )
-        for _ in range(2):
+        # beyond its first configurations, which need no worker
+        for _ in range(5):
             for trial in study.ask(3, timeout=200):
                 study.tell(trial, float(trial.params["x"]) ** 2)
-        assert len(study.trials()) == 6
+        assert len(study.trials()) == 15
         on_agents = client.create_study(
             "on-agents",
             objectives=[trimtab.Minimize("value")],

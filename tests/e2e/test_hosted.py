@@ -140,11 +140,15 @@ def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimt
     assert "NOT_FOUND" in line["message"]
 
 
+@pytest.mark.timeout(240)
 def test_a_worker_says_what_it_computes_for(hosted: Hosted, client: trimtab.Client) -> None:
     study = client.create_study(
         "costly", space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("y")], algorithm="gp", seed=1
     )
-    study.ask(3, timeout=100)
+    # Its first configurations are drawn where they are asked for; models are for the worker.
+    for _ in range(5):
+        for trial in study.ask(3, timeout=100):
+            study.tell(trial, float(trial.params["x"]))
 
     def told() -> bool:
         found = [line for name in ("worker-1", "worker-2") for line in lines(hosted, name, tenant=1)]
