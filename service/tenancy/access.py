@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from service.tenancy import attempt
-from service.tenancy.cursor import acting
+from service.tenancy.cursor import acting, is_acting
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
@@ -34,6 +34,12 @@ class Rows(QuerySet[Row]):
     def _fetch_all(self) -> None:
         with acting(self._tenant_id):
             super()._fetch_all()
+
+    def iterator(self, chunk_size: int | None = None) -> Iterator[Row]:
+        """Within `work` alone, since rows come while the caller goes on. Raises RuntimeError elsewhere."""
+        if not is_acting(self._tenant_id):
+            raise RuntimeError("rows are iterated over within access.work of their tenant")
+        return super().iterator(chunk_size)
 
     def count(self) -> int:
         with acting(self._tenant_id):

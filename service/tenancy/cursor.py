@@ -38,6 +38,11 @@ def acting(tenant_id: int) -> Iterator[None]:
         _current.tenant_id = outside
 
 
+def is_acting(tenant_id: int) -> bool:
+    """Whether what this thread asks now is asked for this tenant."""
+    return _current.tenant_id == tenant_id
+
+
 class TenantCursor(Cursor[Any]):
     """Every cursor of the service. Statements go out as they are, the tenant before them where it is not known yet."""
 

@@ -92,6 +92,8 @@ def database(url: str) -> dict[str, Any]:
         "HOST": parts.pop("host", ""),
         "PORT": parts.pop("port", ""),
         "CONN_MAX_AGE": 0 if pool else None,
+        # One on the server would not be a TenantCursor, and so see no rows.
+        "DISABLE_SERVER_SIDE_CURSORS": True,
         # One round trip for each request that uses the database; without it a restart of PostgreSQL costs requests.
         "CONN_HEALTH_CHECKS": bool(pool),
     }

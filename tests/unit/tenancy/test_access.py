@@ -54,6 +54,10 @@ def test_rows_are_those_of_the_principals_tenant(principal: Principal) -> None:
     mine = access.add(principal, Agent(agent_id="a", name="a", slots=1))
     theirs = access.add(stranger, Agent(agent_id="a", name="a", slots=1))
     assert [one.pk for one in access.rows(Agent, principal)] == [mine.pk]
+    with access.work(principal):
+        assert [one.pk for one in access.rows(Agent, principal).iterator()] == [mine.pk]
+    with pytest.raises(RuntimeError, match="of their tenant"):
+        access.rows(Agent, principal).iterator()
     mine.name, theirs.name = "changed", "changed"
     access.save(principal, mine, "name")
     access.save(principal, theirs, "name")
