@@ -18,7 +18,7 @@ export function Members({ mayPutOut }: { mayPutOut: boolean }) {
         error === null ? <Loading what="members" /> : null
       ) : data.members.length === 0 ? (
         <Empty title="Nobody has been seen yet">
-          <p>Members and their roles come from the identity provider&rsquo;s groups. Each appears here when he has signed in.</p>
+          <p>Members and their roles come from the identity provider&rsquo;s groups. Each appears here after signing in once.</p>
         </Empty>
       ) : (
         <table className={table.table}>
