@@ -8,13 +8,20 @@ import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.test_console import Api, part, row, see, sign_in
-from tests.factories.browser import NEEDS_BROWSER, PATIENCE, build_console, open_page, started_browser
+from tests.factories.browser import (
+    NEEDS_BROWSER,
+    PATIENCE,
+    accessibility_faults,
+    build_console,
+    open_page,
+    started_browser,
+)
 from tests.factories.service import EmbeddedService
 
 pytestmark = [pytest.mark.timeout(300), *NEEDS_BROWSER]
@@ -178,6 +185,27 @@ def test_a_trial_has_a_page_that_is_live(page: Page, study: str, api: Api) -> No
     see(page, "does not link")
     page.goto(f"/studies/{study}/trials/9999")
     see(page, f"There is no trial 9999 of {study}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault_and_all_fits_a_phone(page: Page, study: str, scheme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.set_viewport_size({"width": 360, "height": 740})
+    faults: list[str] = []
+    for path in (
+        "",
+        *(f"?tab={one}" for one in ("trials", "analysis", "trade-offs", "timeline")),
+        "/trials/61",
+        "/report",
+    ):
+        page.goto(f"/studies/{study}{path}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0, timeout=PATIENCE)
+        faults.extend(f"{path}: {fault}" for fault in accessibility_faults(page))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+    page.emulate_media(color_scheme="null", reduced_motion="null")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    assert not faults, "\n".join(faults)
 
 
 def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Api) -> None:

@@ -1,5 +1,6 @@
 import { useMemo, useState } from "react";
 import { Button } from "@/components/Button";
+import { Wide } from "@/components/Wide";
 import type { Configuration, InsightData, StudySpec } from "@/lib/api/client";
 import { formatMetric, formatValue, unitOf } from "@/lib/format";
 import { effectRows, type Worth } from "./effects";
@@ -15,7 +16,7 @@ export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: I
   const shown = all ? rows : rows.slice(0, FIRST);
   return (
     <>
-      <div className={styles.wide}>
+      <Wide label="Effects">
         <table className={styles.table}>
           <thead>
             <tr>
@@ -42,7 +43,7 @@ export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: I
             ))}
           </tbody>
         </table>
-      </div>
+      </Wide>
       {rows.length > FIRST ? (
         <Button small kind="quiet" onClick={() => showAll(!all)}>
           {all ? "Show fewer" : `Show all ${rows.length}`}

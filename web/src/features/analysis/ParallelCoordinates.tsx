@@ -4,6 +4,7 @@ import { Button } from "@/components/Button";
 import { Chart, type Palette } from "@/components/Chart";
 import { Popover } from "@/components/Popover";
 import { frame, shade } from "@/components/plot";
+import { Wide } from "@/components/Wide";
 import type { Objective, Parameter, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, formatValue, unitOf } from "@/lib/format";
 import { choicesOf, isLogarithmic, isNumeric } from "@/lib/scale";
@@ -63,7 +64,7 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
           {lines.length === MOST_LINES ? ` The latest ${MOST_LINES} are shown.` : ""}
         </span>
       </div>
-      <div className={styles.wide}>
+      <Wide label="Parallel coordinates">
         <div style={{ minWidth: `${Math.max(20, 5.5 * (parameters.length + 1))}rem` }}>
           <Chart
             name={`${study}-parallel-${objective.metric}`}
@@ -72,7 +73,7 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
             option={option}
           />
         </div>
-      </div>
+      </Wide>
     </>
   );
 }

@@ -4,6 +4,7 @@ import { Card } from "@/components/Card";
 import { Chart, type Palette } from "@/components/Chart";
 import { frame, scaleAxis } from "@/components/plot";
 import { Select } from "@/components/Select";
+import { Wide } from "@/components/Wide";
 import type { Dependence, InsightData, Objective } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { frontOf, project } from "./front";
@@ -233,7 +234,7 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
 function Together({ objectives, data }: { objectives: Objective[]; data: InsightData }) {
   return (
     <Card title="How objectives go together">
-      <div className={styles.wide}>
+      <Wide label="Correlations">
         <table className={`${styles.table} ${styles.matrix}`}>
           <caption className="visually-hidden">Correlations of objectives</caption>
           <thead>
@@ -257,7 +258,7 @@ function Together({ objectives, data }: { objectives: Objective[]; data: Insight
             ))}
           </tbody>
         </table>
-      </div>
+      </Wide>
       {relations(data.dependences).map(({ metric, coefficients, constant, explained }) => (
         <p key={metric} className={styles.sentence}>
           {[metric, ...Object.keys(coefficients)].join(", ")} depend on each other: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
