@@ -143,7 +143,7 @@ def test_the_console_works_under_its_policy_and_another_site_may_not_frame_it(
         page.get_by_label("Administrator token").fill(embedded_service.token)
         page.get_by_role("button", name="Sign in", exact=True).click()
         page.get_by_role("heading", name="Home").wait_for()
-        page.get_by_role("link", name="Agents").click()
+        page.get_by_role("link", name="Agents", exact=True).click()
         page.wait_for_url("**/agents")
         refused: list[Any] = [text for text in said if "Content Security Policy" in text]
         assert refused == []

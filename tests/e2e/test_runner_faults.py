@@ -322,10 +322,12 @@ def test_whatever_is_wrong_is_told_on_the_trial_and_the_study_goes_on(
         assert found["silent"].reason == nothing
         assert found["wrong"].reason == "metric 'value': 'none' is not a number\nvalue=none"
         assert (found["missing"].attempt, found["build"].attempt) == (3, 1)
-        log = study.trial(found["loud"].number).log
+        # the end of a log comes after the result
+        loud = found["loud"].number
+        wait_for(lambda: "value=1" in study.trial(loud).log[-600:], 20, "the log's end has come")
+        log = study.trial(loud).log
         assert len(log) < 70_000
         assert "bytes left out" in log
-        assert "value=1" in log[-600:]
     agents.stop()
 
 
