@@ -16,10 +16,11 @@ import logging
 import shutil
 import sys
 import time
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from trimtab_agent.runners.base import (
     RESULT,
@@ -147,6 +148,11 @@ class BatchRunner(Runner):
     """`result.json` in the folder is the truth about a trial that has ended, and is seen within a fraction of a second.
     The scheduler is asked about all jobs at once, and believed where there is no result."""
 
+    # the scheduler's name, for people
+    scheduler: ClassVar[str]
+    # seconds after which `cancel` leaves the rest to `wait`
+    cancel_time: ClassVar[float]
+
     def __init__(self) -> None:
         self._waiting = 0
 
@@ -158,9 +164,27 @@ class BatchRunner(Runner):
             self._waiting -= 1
             self._let_go(folder)
 
+    @abstractmethod
     async def _result(self, folder: Path) -> JobResult:
         """As `wait` has it."""
-        raise NotImplementedError
+
+    async def cancel(self, folder: Path) -> None:
+        if (folder / RESULT).exists() or not self._was_submitted(folder):
+            return
+        (folder / CANCEL).touch()
+        try:
+            async with asyncio.timeout(self.cancel_time):
+                await self._cancel(folder)
+        except TimeoutError:
+            logger.warning("%s is not ended yet, since %s does not answer; it will be", folder, self.scheduler)
+
+    @abstractmethod
+    def _was_submitted(self, folder: Path) -> bool:
+        """Whether the folder tells of a job, be it over."""
+
+    @abstractmethod
+    async def _cancel(self, folder: Path) -> None:
+        """Ends the job, whose folder says so already; may take until it is over."""
 
     def _let_go(self, folder: Path) -> None:
         """The job is not followed any more."""

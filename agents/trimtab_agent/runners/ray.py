@@ -45,8 +45,6 @@ NAME = "job"
 SUBMIT_PAUSE = 2.0
 # seconds for which an answer about nodes holds
 NODES_TIME = 30.0
-# seconds after which `cancel` leaves the rest to `wait`
-CANCEL_TIME = 6.0
 # seconds that a supervisor whose job Ray has forgotten has to see that its trial is ended
 FORGOTTEN_TIME = 3.0
 
@@ -65,6 +63,9 @@ def check_options(options: Sequence[str]) -> None:
 
 class RayRunner(BatchRunner):
     """Jobs as Ray's jobs, each with a name of its own, under which it is submitted once at most."""
+
+    scheduler = "Ray"
+    cancel_time = 6.0
 
     def __init__(self, address: str, options: Sequence[str] = ()) -> None:
         """`address`: the dashboard's; `options`: for every job, a trial's own override them."""
@@ -252,15 +253,8 @@ class RayRunner(BatchRunner):
 
     # -- cancelling
 
-    async def cancel(self, folder: Path) -> None:
-        if (folder / RESULT).exists() or not _name(folder):
-            return
-        (folder / CANCEL).touch()
-        try:
-            async with asyncio.timeout(CANCEL_TIME):
-                await self._cancel(folder)
-        except TimeoutError:
-            logger.warning("%s is not ended yet, since Ray does not answer; it will be", folder)
+    def _was_submitted(self, folder: Path) -> bool:
+        return bool(_name(folder))
 
     async def _cancel(self, folder: Path) -> None:
         name = _name(folder)

@@ -49,9 +49,8 @@ logger = logging.getLogger(__name__)
 
 # seconds for which a pending job must have no hope
 HOPELESS_TIME = 10.0
-# seconds after which a cancelled job is killed, and after which `cancel` leaves the rest to `wait`
+# seconds after which a cancelled job is killed
 KILL_AFTER = 1.0
-CANCEL_TIME = 4.0
 
 
 def check_options(options: Sequence[str]) -> None:
@@ -70,6 +69,9 @@ def check_options(options: Sequence[str]) -> None:
 class SlurmRunner(BatchRunner):
     """Jobs as batch jobs. One is found by its working directory, which is the folder; a task of a job array by the
     array's name and its index."""
+
+    scheduler = "Slurm"
+    cancel_time = 4.0
 
     def __init__(self, options: Sequence[str] = ()) -> None:
         """`options`: for every job; a trial's own override them."""
@@ -189,15 +191,8 @@ class SlurmRunner(BatchRunner):
 
     # -- cancelling
 
-    async def cancel(self, folder: Path) -> None:
-        if (folder / RESULT).exists() or not (folder / SCRIPT).exists():
-            return
-        (folder / CANCEL).touch()
-        try:
-            async with asyncio.timeout(CANCEL_TIME):
-                await self._cancel(folder)
-        except TimeoutError:
-            logger.warning("%s is not ended yet, since Slurm does not answer; it will be", folder)
+    def _was_submitted(self, folder: Path) -> bool:
+        return (folder / SCRIPT).exists()
 
     async def _cancel(self, folder: Path) -> None:
         began = time.monotonic()
@@ -208,10 +203,8 @@ class SlurmRunner(BatchRunner):
             while True:
                 self._queue.hurry()
                 look = self._queue.next()
-                while not look.done():
-                    if (folder / RESULT).exists():
-                        return
-                    await asyncio.wait([look], timeout=self._result_interval())
+                if await self._result_or(folder, look):
+                    return
                 await first
                 found = active(look.result(), folder)
                 if not found:
