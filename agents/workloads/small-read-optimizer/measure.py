@@ -6,13 +6,9 @@ write the same file at three rates of arrival; what they recommend is measured a
 """
 
 import argparse
-import csv
 import itertools
 import json
 import os
-import random
-import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,22 +19,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import yaml
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 import trimtab
 from trimtab.cli import study_file
 from trimtab.cli.submission import create
 from trimtab.errors import InvalidInput
-from trimtab.space import Scalar
 from trimtab.study import Study
 
 WORKLOAD = Path(__file__).resolve().parent
+sys.path.append(str(WORKLOAD.parent))
+
+import measuring  # noqa: E402  # lies beside the workloads
+from measuring import (  # noqa: E402
+    BenchError,
+    Values,
+    best_of,
+    check_numbers,
+    check_patterns,
+    ends,
+    program,
+    screen,
+    values_of,
+    write,
+)
+
 COMPONENT = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
 PARAMETERS = tuple(COMPONENT["parameters"])
 PATTERNS = ("columns", "sro-1", "sro-2", "sro-3", "hotspots")
@@ -52,7 +60,6 @@ POLICIES: Mapping[str, trimtab.Policy] = {
     "thesis": trimtab.Policy("thesis"),
     "adaptive": trimtab.Policy("adaptive"),
 }
-START_SECONDS = 120.0
 EXAMPLE = """\
 examples:
   python agents/workloads/small-read-optimizer/measure.py patterns
@@ -61,29 +68,17 @@ examples:
 The same command again goes on where it was interrupted, with what is in --folder. Tables are written there, too.
 """
 
-Values = tuple[Scalar, ...]
-"""A configuration: values in the order of PARAMETERS."""
-
-screen = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
-remarks = Console(stderr=True, highlight=False)
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; 1 where something is wrong with it or with what it needs."""
     options = arguments(argv)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in its background without the first
-        signal.signal(number, signal.default_int_handler)
-    try:
-        check_numbers(options)
-        with Bench(options.folder.absolute()) as bench:
+
+    def work() -> None:
+        check(options)
+        with Bench(WORKLOAD, options.folder) as bench:
             (patterns if options.what == "patterns" else noise)(bench, options)
-    except KeyboardInterrupt:
-        remarks.print("Stopped; the same command goes on.")
-        return 130
-    except (trimtab.TrimtabError, BenchError) as error:
-        remarks.print(f"error: {error}", markup=False, soft_wrap=True)
-        return 1
-    return 0
+
+    return ends(work)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -108,15 +103,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def check_numbers(options: argparse.Namespace) -> None:
-    """Raises InvalidInput for a number that makes no sense."""
-    least = {"replicates": 1, "trials": 1, "check": 8, "rounds": 1, "repetitions": 1}
-    for name, smallest in least.items():
-        if getattr(options, name, smallest) < smallest:
-            raise InvalidInput.of(f"--{name}", getattr(options, name), f"{smallest} or more")
-    for name in getattr(options, "patterns", PATTERNS[0]).split(","):
-        if name not in PATTERNS:
-            raise InvalidInput.of("--patterns", name, ", ".join(PATTERNS))
+def check(options: argparse.Namespace) -> None:
+    """Raises InvalidInput for what makes no sense."""
+    check_numbers(options, replicates=1, trials=1, check=8, rounds=1, repetitions=1)
+    check_patterns(getattr(options, "patterns", PATTERNS[0]), PATTERNS)
     for text in getattr(options, "runs", "1").split(","):
         try:
             fine = float(text) > 0
@@ -129,37 +119,8 @@ def check_numbers(options: argparse.Namespace) -> None:
 # --- what everything runs on
 
 
-class BenchError(Exception):
-    """A part did not start, or a run went wrong."""
-
-
-class Bench:
-    """A service and an agent with this workload, in a folder, for the length of a `with`; and runs without them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._running: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> "Bench":
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            command = ["trimtab-service", "up", "--data-dir", str(self.folder / "data"), "--port", "0"]
-            self.server = self._start("service", [*command, "--grpc-port", "0"], r"^ready console=\S+ grpc=(\S+)")
-            token = self.folder / "data" / "admin-token"
-            command = ["trimtab-agent", "run", "--server", self.server, "--token-file", str(token)]
-            command += ["--components", str(WORKLOAD), "--state-dir", str(self.folder / "agent"), "--name", "bench"]
-            self._start("agent", command, r"^(ready) agent=")
-            os.environ["TRIMTAB_URL"], os.environ["TRIMTAB_TOKEN"] = self.server, token.read_text().strip()
-            self.client = trimtab.Client()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in reversed(self._running):
-            process.terminate()
-            process.wait()
+class Bench(measuring.Bench):
+    """Also runs applications without them, as the agent would."""
 
     def build(self) -> Path:
         """The agent's build, which all its trials use; the file that they read is in it."""
@@ -194,44 +155,6 @@ class Bench:
             raise BenchError(f"{application} ended with status {done.returncode}: {done.stderr}")
         return float(json.loads(done.stdout)["seconds"])
 
-    def in_turns(
-        self, application: str, contenders: Sequence[Values | None], rounds: int
-    ) -> dict[Values | None, float]:
-        """Median seconds of each configuration, all measured in each round, in another order."""
-        measured = defaultdict(list)
-        order = list(dict.fromkeys(contenders))
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
-            task = bar.add_task(f"{application}: {len(order)} configurations in turns", total=rounds * len(order))
-            for number in range(rounds):
-                random.Random(number).shuffle(order)
-                for values in order:
-                    measured[values].append(self.run(application, values))
-                    bar.advance(task)
-        return {values: statistics.median(seconds) for values, seconds in measured.items()}
-
-    def _start(self, name: str, command: list[str], ready: str) -> str:
-        log = self.folder / f"{name}.log"
-        with log.open("wb") as to:
-            process = subprocess.Popen([program(command[0]), *command[1:]], stdout=to, stderr=to)
-        self._running.append(process)
-        end = time.monotonic() + START_SECONDS
-        while not (found := re.search(ready, log.read_text(errors="replace"), re.MULTILINE)):
-            if process.poll() is not None or time.monotonic() > end:
-                raise BenchError(f"the {name} did not start: see {log}")
-            time.sleep(0.1)
-        return found[1]
-
-
-def program(name: str) -> str:
-    """A command that is installed beside this Python."""
-    return str(Path(sys.executable).parent / name)
-
-
-def values_of(params: Mapping[str, object]) -> Values:
-    """A configuration from what a study or a table says."""
-    return tuple(int(str(params[name])) for name in PARAMETERS)
-
 
 def default() -> Values:
     """The untuned configuration."""
@@ -252,17 +175,6 @@ def size(number: int) -> str:
     return f"{number / (1 << 20):.0f} MiB"
 
 
-def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Shows a table, and writes it as one of Markdown."""
-    table = Table(*header, box=box.SIMPLE_HEAD)
-    lines = [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
-    for row in rows:
-        table.add_row(*map(str, row))
-        lines.append(f"| {' | '.join(map(str, row))} |")
-    screen.print(table)
-    path.write_text("\n".join([*lines, ""]))
-
-
 # --- patterns
 
 
@@ -271,42 +183,22 @@ def patterns(bench: Bench, options: argparse.Namespace) -> None:
     described = yaml.safe_load((WORKLOAD / "study.yml").read_text())
     rows = []
     for pattern in options.patterns.split(","):
-        file = bench.folder / f"{pattern}.yml"
-        described |= {"application": pattern, "budget": {"max_trials": options.trials}}
-        described |= {"final_check": {"max_trials": options.check}}
-        file.write_text(yaml.safe_dump(described))
-        grid = bench.folder / f"{pattern}-grid.csv"
-        if not grid.exists():
-            command = ["measure-grid", str(file), "--replicates", str(options.replicates), "--out", str(grid)]
-            subprocess.run([program("trimtab"), *command, "--name", f"{pattern}-grid"], check=True)
-        study = create(bench.client, study_file.load(file), name=pattern, load_if_exists=True)
-        study.wait()
-        rows.append(compared(bench, pattern, study, grid, options.rounds))
+        study, grid = bench.explore(pattern, described, options)
+        rows.append(compared(bench, pattern, study, best_of(grid, PARAMETERS), options.rounds))
         header = ["pattern", "off", "default", "best found", "best of the grid", "less than default", "final check"]
         write(bench.folder / "patterns.md", [*header, "found", "of the grid"], rows)
 
 
-def compared(bench: Bench, pattern: str, study: Study, grid: Path, rounds: int) -> list[str]:
+def compared(bench: Bench, pattern: str, study: Study, best: Values, rounds: int) -> list[str]:
     """A pattern's row of the table: everything in turns."""
-    best = best_of(grid)
-    recommended = study.recommendation
-    if recommended is None:
-        raise BenchError(f"study {study.name} has found nothing: {study.status.reason}")
-    found = values_of(recommended.params)
-    seconds = bench.in_turns(pattern, [None, default(), found, best], rounds)
+    assert study.recommendation is not None
+    found = values_of(study.recommendation.params, PARAMETERS)
+    contenders = [None, default(), found, best]
+    seconds = bench.in_turns(pattern, contenders, rounds, lambda values: bench.run(pattern, values))
     gain = 1 - seconds[found] / seconds[default()]
-    times = [f"{seconds[values]:.2f} s" for values in (None, default(), found, best)]
+    times = [f"{seconds[values]:.2f} s" for values in contenders]
     verdict = study.verdict.text if study.verdict else "none"
     return [pattern, *times, f"{100 * gain:.0f} %", verdict, shown(found), shown(best)]
-
-
-def best_of(grid: Path) -> Values:
-    """The configuration with the lowest median in a table."""
-    measured: dict[Values, list[float]] = defaultdict(list)
-    with grid.open() as file:
-        for row in csv.DictReader(file):
-            measured[values_of(row)].append(float(row["seconds"]))
-    return min(measured, key=lambda values: statistics.median(measured[values]))
 
 
 # --- noise
@@ -330,29 +222,47 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
                     study.wait()
                     studies[space, policy].append(study)
     found = {study.name: study.recommendation for group in studies.values() for study in group}
-    recommended = {name: values_of(one.params) for name, one in found.items() if one is not None}
-    seconds = bench.in_turns(NOISY, [default(), *recommended.values()], options.rounds)
-    least = min(seconds.values())
+    recommended = {name: values_of(one.params, PARAMETERS) for name, one in found.items() if one is not None}
+    run = partial(bench.run, NOISY)
+    quiet = bench.in_turns("noise", [default(), *recommended.values()], options.rounds, run)
+    best = min(quiet, key=lambda values: quiet[values])
+    # What is best without noise need not be where there is always some.
+    noisy = {}
+    for space in spaces:
+        names = [study.name for policy in POLICIES for study in studies[space, policy]]
+        own = [recommended[name] for name in names if name in recommended]
+        with disturbed(bench, space * run_seconds):
+            noisy[space] = bench.in_turns(f"noise-{space:g}", [default(), best, *own], options.rounds, run)
     rows = []
     for (space, policy), group in studies.items():
-        times = [seconds[recommended.get(study.name, default())] for study in group]
-        counts = [Counter(values_of(trial.params) for trial in study.trials()) for study in group]
+        taken = [recommended.get(study.name, default()) for study in group]
+        counts = [Counter(values_of(trial.params, PARAMETERS) for trial in study.trials()) for study in group]
         durations = [sum(trial.seconds or 0.0 for trial in study.trials()) for study in group]
         rows.append(
             [
                 f"{space:g} ({space * run_seconds:.1f} s)",
                 policy,
-                f"{100 * (statistics.fmean(times) / least - 1):.1f} %",
-                f"{100 * (max(times) / least - 1):.1f} %",
-                f"{100 * (1 - statistics.fmean(times) / seconds[default()]):.1f} %",
+                *judged(quiet, taken),
+                *judged(noisy[space], taken),
                 f"{statistics.fmean(durations):.0f} s",
                 f"{statistics.fmean(map(len, counts)):.1f}",
-                f"{statistics.fmean(sum(n > 2 for n in count.values()) for count in counts):.1f}",
             ]
         )
     rows.sort(key=lambda row: spaces.index(float(row[0].split()[0])))
     header = ["runs between arrivals", "policy", "from the best", "worst of them", "less than default"]
-    write(bench.folder / "noise.md", [*header, "duration", "configurations", "measured 3 times or more"], rows)
+    header += ["from the best, in the noise", "worst of them", "less than default", "duration", "configurations"]
+    write(bench.folder / "noise.md", header, rows)
+
+
+def judged(seconds: Mapping[Values | None, float], taken: Sequence[Values]) -> list[str]:
+    """Mean and worst distance from the lowest of these times, and the mean gain over the default, as texts."""
+    times, least = [seconds[values] for values in taken], min(seconds.values())
+    ratios = (
+        statistics.fmean(times) / least - 1,
+        max(times) / least - 1,
+        1 - statistics.fmean(times) / seconds[default()],
+    )
+    return [f"{100 * ratio:.1f} %" for ratio in ratios]
 
 
 @contextmanager

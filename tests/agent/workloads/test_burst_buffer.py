@@ -8,21 +8,26 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
 from service.core.parameters import OrdinalParameter
 from service.core.space import Space
 from tests.agent.conftest import processes_of, run_agent_command
-from tests.factories.service import require_program, wait_for
+from tests.factories.service import lack, require_program, wait_for
 from tests.factories.slurm import Slurm
 
 WORKLOAD = Path(__file__).parents[3] / "agents" / "workloads" / "burst-buffer"
 SOURCES = WORKLOAD / "src"
-DAEMON = [SOURCES / name for name in ("main.c", "serve.c", "store.c", "backend.c", "recover.c")]
+DAEMON = [
+    SOURCES / name for name in ("main.c", "options.c", "serve.c", "store.c", "backend.c", "recover.c", "common.c")
+]
 LIBRARY = SOURCES / "preload.c"
 HELPERS = Path(__file__).parent / "burst_buffer"
 STRICT = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
@@ -255,6 +260,118 @@ def test_the_usual_tools_leave_the_same_tree(place: Place, tmp_path: Path) -> No
     assert place.counted()["written_bytes"] > MIB
 
 
+HOLES = """
+set -e
+cd "$1"; outside=$2; order=$3
+head -c 3000000 /dev/urandom > "$outside/written"
+"$4" -ISc 'import sys; open("file", "wb", 0).write(open(sys.argv[1], "rb").read())' "$outside/written"
+head -c 100000 "$outside/written" > "$outside/ends"; truncate -s 2000000 "$outside/ends"
+archive() {
+    for how in seek raw; do
+        tar --sparse --hole-detection=$how -cf "$outside/archive" file
+        tar -xOf "$outside/archive" | cmp - "$outside/written"
+    done
+}
+copy() {
+    cp --sparse=always "$outside/ends" ends && cmp ends "$outside/ends"
+    for how in auto always never; do
+        cp --sparse=$how file "$outside/copy" && cmp "$outside/copy" "$outside/written"
+    done
+}
+stat -c "%s %b" file
+case $order in tar) archive; copy;; cp) copy; archive;; esac
+tar --sparse -cf - file ends | tar -xf - -C "$outside" && cmp "$outside/ends" ends && cmp "$outside/file" file
+"""
+
+
+@pytest.mark.parametrize("order", ["tar", "cp"])
+def test_what_is_not_in_the_directory_yet_is_archived_and_copied(place: Place, order: str) -> None:
+    """Though its file there is one hole."""
+    outside = place.folder / "outside"
+    outside.mkdir()
+    command = ["bash", "-c", HOLES, "bash", place.target, outside, order, sys.executable]
+    done = place.run(*command, options=["--latency", 300000])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["3000000", "5860"]
+    for name in ("written", "ends"):
+        copied = place.target / {"written": "file"}.get(name, name)
+        assert copied.read_bytes() == (outside / name).read_bytes()
+
+
+STATED = """
+import ctypes, os, sys
+folder, outside = sys.argv[1:]
+for path in (folder + "/file", outside + "/file"):
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.truncate(file, 1_000_001)
+os.symlink("file", folder + "/link")
+libc, found = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+def blocks(path):
+    return [os.stat(path).st_blocks, os.lstat(path).st_blocks, os.fstat(os.open(path, os.O_RDONLY)).st_blocks]
+assert blocks(folder + "/file") == [1954] * 3
+assert os.stat("file", dir_fd=os.open(folder, os.O_RDONLY)).st_blocks == 1954
+assert libc.statx(-100, (folder + "/file").encode(), 0, 0x7ff, found) == 0
+assert int.from_bytes(found[48:56], sys.byteorder) == 1954
+assert os.stat(folder + "/link").st_blocks == 1954 and os.lstat(folder + "/link").st_blocks < 1954
+assert blocks(outside + "/file") == [0] * 3
+"""
+
+
+def test_only_files_of_the_directory_seem_to_have_no_holes(place: Place) -> None:
+    outside = place.folder / "outside"
+    outside.mkdir()
+    place.python(STATED, outside)
+
+
+CLONED = """
+import fcntl, os, struct, subprocess, sys
+folder, way = sys.argv[1:]
+one, other = (os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT) for name in ("one", "other"))
+for file in (one, other): os.write(file, b"%d" % (file == one) * 65536)
+try:
+    if way == "FICLONE": fcntl.ioctl(other, 0x40049409, one)
+    if way == "FICLONERANGE": fcntl.ioctl(other, 0x4020940D, struct.pack("qQQQ", one, 0, 65536, 0))
+    if way == "FIEMAP":
+        for file in (one, other): fcntl.ioctl(file, 0xC020660B, struct.pack("QQIIII", 0, 1 << 40, 0, 0, 0, 0))
+    cloned = way != "FIEMAP"
+except OSError:
+    cloned = False  # the file system has no such thing
+for name, letter in (("one", b"1"), ("other", b"1" if cloned else b"0")):
+    content = subprocess.run(["cat", f"{folder}/{name}"], env={}, capture_output=True).stdout
+    assert content == letter * 65536, (name, content[:9])
+"""
+
+
+@pytest.mark.parametrize("way", ["FICLONE", "FICLONERANGE", "FIEMAP"])
+def test_files_are_in_the_directory_before_they_are_cloned_there(place: Place, way: str) -> None:
+    """Or their holes are asked for."""
+    place.python(CLONED, way, options=["--latency", 300000])
+
+
+MOVED = """
+import os, subprocess, sys
+folder, outside = sys.argv[1:]
+os.mkdir(folder + "/sub")
+names = ["moved", "renamed", "linked", "sub/within"]
+files = {name: os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT) for name in names}
+for name, file in files.items(): os.write(file, name.encode() * 10_000)
+assert subprocess.run(["mv", "moved", "sub", outside], cwd=folder).returncode == 0
+os.chdir(outside)
+os.rename(folder + "/renamed", "renamed")
+os.link(folder + "/linked", outside + "/linked")
+for name in names:
+    found = subprocess.run(["cat", name], env={}, capture_output=True).stdout
+    assert found == name.encode() * 10_000, name
+"""
+
+
+def test_what_is_moved_out_of_the_directory_is_whole(place: Place) -> None:
+    """By names there, nobody asks the daemon for it."""
+    outside = place.folder / "outside"
+    outside.mkdir()
+    place.python(MOVED, outside, options=["--latency", 300000])
+
+
 MAPPED = """
 import mmap, os, sys
 path = sys.argv[1] + "/file"
@@ -301,6 +418,59 @@ def test_more_files_than_there_are_descriptors_for(place: Place) -> None:
     assert all((place.target / str(n)).read_bytes() == b"%d" % n * 1000 for n in range(400))
 
 
+RENUMBERED = """
+import ctypes, fcntl, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.popen.restype = ctypes.c_void_p
+for copies in (lambda file, number: fcntl.fcntl(file, fcntl.F_DUPFD, number), os.dup2):
+    pipe = ctypes.c_void_p(libc.popen(b"echo read", b"r"))
+    number = libc.fileno(pipe)
+    assert os.read(number, 9) == b"read\\n"
+    libc.pclose(pipe)
+    file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    copy = copies(file, number) if file != number else copies(file, number + 20)
+    os.write(file, b"written")
+    assert os.pread(copy, 9, 0) == b"written"
+"""
+
+
+def test_a_number_that_was_a_pipe_may_be_a_file_later(place: Place) -> None:
+    """pclose closes by a call that is not seen."""
+    place.python(RENUMBERED, options=["--latency", 300000])
+
+
+DELETED = """
+import os, sys
+kept = os.open(sys.argv[1] + "/kept", os.O_RDWR | os.O_CREAT)
+for number in range(5):
+    path = f"{sys.argv[1]}/{number}"
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.write(file, bytes(1 << 20))
+    os.fsync(file)
+    os.close(file)
+    os.unlink(path)
+os.write(kept, b"kept")
+os.fsync(kept)
+os.unlink(sys.argv[1] + "/kept")
+os.close(os.open(sys.argv[1] + "/other", os.O_RDWR | os.O_CREAT))
+assert os.pread(kept, 9, 0) == b"kept"
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_the_room_of_deleted_files_is_given_back(place: Place) -> None:
+    """When the next file is opened; one that is open still is read and written as before."""
+    process = place.start(DELETED)
+    assert ready(process)
+    held = [str(path.readlink()) for path in Path(f"/proc/{daemon_of(process.pid)}/fd").iterdir()]
+    assert [name for name in held if name.endswith("(deleted)") and str(place.target) in name] == [
+        f"{place.target}/kept (deleted)"
+    ]
+    _, told = process.communicate("go on\n", timeout=60)
+    assert (process.returncode, told) == (0, "")
+
+
 CLOSING = """
 import os, sys
 file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
@@ -322,20 +492,48 @@ def test_an_application_that_closes_everything_keeps_its_connection(place: Place
     assert (place.target / "file").read_bytes() == b"one"
 
 
-EXHAUSTED = """
+# Another process has written the file; there are few descriptors.
+FEW_DESCRIPTORS = """
 import errno, os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
-file, others = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT), []
+path = sys.argv[1] + "/file"
+if os.fork() == 0:
+    os.write(os.open(path, os.O_WRONLY | os.O_CREAT), b"written")
+    os._exit(0)
+os.wait()
+"""
+
+EXHAUSTED = f"""{FEW_DESCRIPTORS}
+file, others = os.open(path, os.O_RDONLY), []
 try:
     while True: others.append(os.open("/dev/null", os.O_RDONLY))
 except OSError: pass
 for left in range(2):
-    try: os.write(file, b"never")
+    try: os.read(file, 7)
     except OSError as error: assert error.errno == errno.EMFILE
     else: raise AssertionError
     os.close(others.pop())
-os.write(file, b"written")
+assert os.read(file, 7) == b"written"
 """
+
+
+TRUNCATED = f"""{FEW_DESCRIPTORS}
+others = []
+try:
+    while True: others.append(os.open("/dev/null", os.O_RDONLY))
+except OSError: os.close(others.pop())
+try: os.open(path, os.O_WRONLY | os.O_TRUNC)
+except OSError as error: assert error.errno == errno.EMFILE
+else: raise AssertionError
+for _ in range(5): os.close(others.pop())
+os.write(os.open(path, os.O_WRONLY | os.O_TRUNC), b"new")
+"""
+
+
+def test_a_file_that_the_daemon_could_not_be_told_to_truncate_is_not_opened(place: Place) -> None:
+    """What was buffered of it would come back."""
+    place.python(TRUNCATED)
+    assert (place.target / "file").read_bytes() == b"new"
 
 
 def test_without_a_descriptor_for_a_connection_the_error_says_so(place: Place) -> None:
@@ -388,6 +586,66 @@ def test_a_batch_script_starts_and_stops_it(place: Place) -> None:
     assert len(set(contents.values())) == 3
 
 
+SYNCED = """
+import ctypes, os, subprocess, sys
+folder, way = sys.argv[1:]
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    os.write(os.open(folder + "/other", os.O_RDWR | os.O_CREAT), b"other" * 100_000)
+    os._exit(0)
+os.wait()
+file = os.open(folder + "/file", os.O_RDWR | os.O_CREAT)
+os.write(file, b"file" * 100_000)
+if way == "sync": assert subprocess.run(["sync"]).returncode == 0
+if way == "syncfs": assert libc.syncfs(os.open(folder, os.O_RDONLY)) == 0
+if way == "sync_file_range": assert libc.sync_file_range(file, ctypes.c_long(0), ctypes.c_long(0), 7) == 0
+for name in ["file"] if way == "sync_file_range" else ["file", "other"]:
+    found = subprocess.run(["cat", f"{folder}/{name}"], env={}, capture_output=True).stdout
+    assert found == name.encode() * 100_000, name
+"""
+
+
+@pytest.mark.parametrize("way", ["sync", "syncfs", "sync_file_range"])
+def test_all_kinds_of_sync_bring_files_to_the_directory(place: Place, way: str) -> None:
+    """sync and syncfs those of all processes."""
+    place.python(SYNCED, way, options=["--latency", 300000])
+
+
+FAILING = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int fsync(int descriptor)
+{
+    static atomic_int calls;
+    errno = EIO;
+    return calls++ == 0 ? -1 : (int)syscall(SYS_fsync, descriptor);
+}
+"""
+EVICTED = """
+import os, sys
+kept = os.open(sys.argv[1] + "/kept", os.O_RDWR | os.O_CREAT)
+os.write(kept, b"kept")
+for number in range(300): os.close(os.open(f"{sys.argv[1]}/{number}", os.O_RDWR | os.O_CREAT))
+try: os.fsync(kept)
+except OSError as error: assert error.errno == 5
+else: raise AssertionError
+os.fsync(kept)
+"""
+
+
+def test_a_disk_that_fails_while_nobody_asks_is_told_by_the_next_fsync(place: Place) -> None:
+    """Its first fsync comes when a file makes room for others. The system tells it only once."""
+    (place.folder / "failing.c").write_text(FAILING)
+    failing = compile_(place.folder / "failing.so", "-fPIC", "-shared", place.folder / "failing.c")
+    command = place.line(sys.executable, "-ISc", EVICTED, place.target)
+    line = f'ulimit -n 500 && LD_PRELOAD={failing} exec "$@"'
+    done = run(["bash", "-c", line, "bash", *command])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # --- what is killed
 
 UNFINISHED = """
@@ -412,7 +670,8 @@ assert os.read(os.open(sys.argv[1] + "/file", os.O_RDONLY), 500_000) == b"kept" 
 
 
 ORPHANED = """
-import errno, os, sys
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
 folder, flags = sys.argv[1], os.O_RDWR | os.O_CREAT
 synced, closed, open_one = (os.open(f"{folder}/{name}", flags) for name in ("synced", "closed", "open"))
 os.write(synced, b"synced" * 50_000)
@@ -429,6 +688,9 @@ def fails(call):
 fails(lambda: os.write(open_one, b"more"))
 fails(lambda: os.fsync(open_one))
 fails(lambda: os.pread(open_one, 5, 0))
+def syncfs():
+    if libc.syncfs(open_one): raise OSError(ctypes.get_errno(), "syncfs")
+fails(syncfs)
 if len(sys.argv) > 2:
     fails(lambda: os.open(f"{folder}/new", flags) and os.write(os.open(f"{folder}/new", flags), b"new"))
     sys.exit()
@@ -438,7 +700,8 @@ os.pwrite(synced, b"SYNCED", 6)
 fails(lambda: os.close(open_one))
 again = os.open(f"{folder}/open", flags | os.O_TRUNC)
 assert os.write(again, b"again") == 5 and os.pread(again, 9, 0) == b"again"
-os.fsync(again); os.close(again)
+os.fsync(again); os.close(again); os.close(synced)
+assert libc.syncfs(os.open(folder, os.O_RDONLY)) == 0
 """
 
 
@@ -473,11 +736,98 @@ def test_what_was_closed_is_recovered_when_all_of_it_was_killed(place: Place) ->
     _, told = process.communicate("go on\n", timeout=60)
     assert process.returncode == 0, told
     assert "cannot be used until burst recover has been run" in told
+    away = place.target.rename(place.folder / "away")  # as where it is not mounted
+    done = run([place.built / "burst", "recover", "--buffer", place.buffer])
+    assert (done.returncode, done.stderr[:6]) == (3, "burst:")
+    away.rename(place.target)
     done = run([place.built / "burst", "recover", "--buffer", place.buffer])
     assert (done.returncode, done.stderr) == (0, "")
     assert (place.target / "synced").read_bytes() == b"synced" * 50_000
     assert (place.target / "closed").read_bytes() == b"closed" * 50_000
     assert sorted(path.name for path in place.buffer.iterdir()) == ["lock"]
+
+
+def test_what_a_program_has_left_open_is_on_the_file_level_when_it_has_ended(place: Place) -> None:
+    """So nothing is lost with what the daemon has in memory."""
+    names = place.start_for_a_job("--latency", 300000, "--flash-latency", 300000)
+    script = "import os, sys; os.write(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), b'kept' * 50_000)"
+    assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
+    for pid in (daemon_of(place.guardian), place.guardian):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: run([place.built / "burst", "recover", "--buffer", place.buffer]).returncode == 0, 30, "recovered")
+    assert (place.target / "file").read_bytes() == b"kept" * 50_000
+
+
+EXECUTES = """
+import ctypes, os, sys
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.write(file, b"kept" * 50_000)
+os.set_inheritable(file, True)
+arguments = [b"sh", b"-c", b"echo ready; read line"]
+libc, no_more = ctypes.CDLL(None), ctypes.c_void_p()
+if sys.argv[2] == "execv": os.execv(b"/bin/sh", arguments)
+if sys.argv[2] == "execl": libc.execl(b"/bin/sh", *arguments, no_more)
+if sys.argv[2] == "execlp": libc.execlp(b"sh", *arguments, no_more)
+if sys.argv[2] == "execle": libc.execle(b"/bin/sh", *arguments, no_more, (ctypes.c_char_p * 2)(b"A=1", None))
+"""
+
+
+@pytest.mark.parametrize("call", ["execv", "execl", "execlp", "execle"])
+def test_what_an_executed_program_inherits_is_on_the_file_level(place: Place, call: str) -> None:
+    """Since it cannot know that something was lost."""
+    names = place.start_for_a_job("--latency", 300000, "--flash-latency", 300000)
+    command = [sys.executable, "-ISc", EXECUTES, str(place.target / "file"), call]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env={**os.environ, **names}, stdin=pipe, stdout=pipe, text=True)
+    assert ready(process)
+    for pid in (daemon_of(place.guardian), place.guardian):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate("end\n", timeout=60)
+    wait_for(lambda: run([place.built / "burst", "recover", "--buffer", place.buffer]).returncode == 0, 30, "recovered")
+    assert (place.target / "file").read_bytes() == b"kept" * 50_000
+
+
+SPAWNS = """
+import os, shutil, subprocess, sys, threading
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+program = os.open(sys.argv[1] + "/program", os.O_RDWR | os.O_CREAT, 0o755)
+os.write(program, b"#!/bin/sh\\nexit 7\\n")
+os.close(program)
+os.write(file, b"written")
+def spawn():
+    assert subprocess.run([sys.argv[1] + "/program"], close_fds=False, cwd="/").returncode == 7
+    assert os.pread(file, 9, 0) == b"written"
+    os.fsync(file)
+    done.append(True)
+done = []
+thread = threading.Thread(target=spawn)
+thread.start(); thread.join()
+assert done
+"""
+
+
+def test_a_thread_without_a_connection_may_start_a_program(place: Place) -> None:
+    """By vfork: the child shares its parent's memory, but not its descriptors."""
+    place.python(SPAWNS)
+
+
+def test_stop_does_not_take_another_process_for_a_killed_guardian(place: Place) -> None:
+    """The guardian's number may have been given away when the daemon, which outlives it, is still at work."""
+    names = place.start_for_a_job()
+    script = "import os, sys; os.write(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), b'kept')"
+    assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
+    daemon, guardian = psutil.Process(daemon_of(place.guardian)), place.guardian
+    daemon.suspend()
+    os.kill(guardian, signal.SIGKILL)
+    with subprocess.Popen(["sleep", "600"]) as another:
+        (place.buffer / "lock").write_text(f"process {another.pid}")
+        command = list(map(str, [place.built / "burst", "stop", "--buffer", place.buffer]))
+        with subprocess.Popen(command) as stopping:
+            daemon.resume()
+            assert stopping.wait(60) == 0
+        assert another.poll() is None
+        another.kill()
+    assert (place.target / "file").read_bytes() == b"kept"
 
 
 def test_a_daemon_without_its_guardian_brings_all_to_the_directory(place: Place) -> None:
@@ -486,7 +836,125 @@ def test_a_daemon_without_its_guardian_brings_all_to_the_directory(place: Place)
     assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
     os.kill(place.guardian, signal.SIGKILL)
     wait_for(lambda: not (place.buffer / "journal").exists(), 30, "the daemon ends")
-    assert (place.target / "file").read_bytes() == bytes(5 * MIB)
+    assert not any((place.target / "file").read_bytes())
+    assert (place.target / "file").stat().st_size == 5 * MIB
+
+
+SHARED_FILE = """
+import os, subprocess, sys
+path, way = sys.argv[1] + "/file", sys.argv[2]
+file = writes = os.open(path, os.O_RDWR | os.O_CREAT)
+if way == "dup": writes = os.dup(file)
+if way == "open": writes = os.open(path, os.O_RDWR)
+writer = os.fork() if way == "child" else 0
+if writer == 0:
+    for part in range(20): os.pwrite(writes, b"lost" * (1 << 18), part << 20)
+    if way == "child": os._exit(0)
+if way == "child": os.wait()
+reader = os.fork() if way == "parent" else 0
+if reader:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+if way != "parent": os.pread(file, 1, 0)
+for again in range(2):
+    try: os.fsync(file)
+    except OSError as error: assert error.errno == 5
+    else: raise AssertionError
+    assert subprocess.run(["true"]).returncode == 0  # whose process closes its own, in our memory
+new = os.open(path, os.O_RDWR | os.O_TRUNC)
+os.write(new, b"again")
+os.fsync(new)
+"""
+
+
+@pytest.mark.parametrize("way", ["dup", "open", "child", "parent"])
+def test_an_fsync_does_not_acknowledge_what_others_have_lost(place: Place, way: str) -> None:
+    """Who writes and who calls fsync share a file: by dup, by two opens, or as parent and child."""
+    slow = ["--latency", 200000, "--flash-latency", 100000, "--flash-bandwidth", 5]
+    process = place.start(SHARED_FILE, way, options=slow)
+    assert ready(process)
+    os.kill(daemon_of(process.pid), signal.SIGKILL)
+    _, told = process.communicate("go on\n", timeout=60)
+    assert process.returncode == 3, told
+    assert "Traceback" not in told
+    assert (place.target / "file").read_bytes() == b"again"
+
+
+CLEAN = """
+import os, sys
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+os.write(file, b"synced")
+os.fsync(file)
+print("ready", flush=True)
+sys.stdin.readline()
+assert os.write(file, b" and more") == 9
+"""
+
+
+def test_a_file_that_lost_nothing_is_written_on(place: Place) -> None:
+    process = place.start(CLEAN)
+    assert ready(process)
+    daemon = daemon_of(process.pid)
+    os.kill(daemon, signal.SIGKILL)
+    wait_for(lambda: daemon not in children(process.pid), 30, "the daemon is gone")
+    _, told = process.communicate("go on\n", timeout=60)
+    assert "Traceback" not in told
+    assert (place.target / "file").read_bytes() == b"synced and more"
+
+
+SECOND = """
+import os, sys
+file = os.open(sys.argv[1] + "/second", os.O_RDWR | os.O_CREAT)
+os.write(file, b"second")
+"""
+
+
+def test_an_application_goes_on_with_a_daemon_that_is_started_later(place: Place) -> None:
+    """What it holds open is not taken for another's file, and it waits for nobody."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-ISc", CLEAN, str(place.target)]
+    names = place.start_for_a_job()
+    process = subprocess.Popen(command, env={**os.environ, **names}, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert ready(process)
+    first = place.guardian
+    os.kill(daemon_of(first), signal.SIGKILL)
+    wait_for(lambda: not (place.buffer / "journal").exists(), 30, "what was there is recovered")
+    wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), 30, "the guardian ends")
+    place.start_for_a_job()
+    assert run([sys.executable, "-ISc", SECOND, place.target], **names).returncode == 0
+    _, told = process.communicate("go on\n", timeout=60)
+    assert (process.returncode, told) == (0, "")
+    assert run([place.built / "burst", "stop", "--buffer", place.buffer]).returncode == 0
+    assert (place.target / "file").read_bytes() == b"synced and more"
+    assert (place.target / "second").read_bytes() == b"second"
+
+
+STRANGER = """
+import os, sys
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+os.fchmod(file, 0o666)
+os.write(file, b"written" * 1000)
+if os.fork() == 0:
+    os.setuid(65534)
+    for use in (lambda other: os.read(other, 7), lambda other: os.write(other, b"other"), os.fsync):
+        try: use(os.open(sys.argv[1] + "/file", os.O_RDWR))
+        except OSError as error: assert error.errno == 5
+        else: raise AssertionError
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_is_not_taken_past_the_buffer(built: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to others
+        Path(folder).chmod(0o755)
+        place = Place(built, Path(folder))
+        done = place.run(sys.executable, "-ISc", STRANGER, place.target, options=["--latency", 300000])
+        assert done.returncode == 0, done.stderr
+        assert "cannot be used by this user" in done.stderr
+        assert (place.target / "file").read_bytes() == b"written" * 1000
 
 
 SYNCING = """
@@ -533,6 +1001,7 @@ def test_no_acknowledged_fsync_is_lost(place: Place, moment: int) -> None:
         (["--polling-threads", ""], 2, "--polling-threads is ''; allowed: 1 to 16"),
         (["--no-such-option"], 2, "usage: burst run"),
         (["--library", "/no-library"], 3, "cannot find the library /no-library: No such file"),
+        (["--report", "/no-folder/report"], 3, "cannot write /no-folder/report: No such file"),
         (["--flash-cache-size", "1048576"], 3, "reserve --flash-cache-size, 1048576 MiB, in "),
     ],
 )
@@ -542,6 +1011,69 @@ def test_what_it_refuses(place: Place, options: list[str], status: int, message:
     assert message in done.stderr
     assert not (place.target / "touched").exists()
     assert not (place.buffer / "flash").exists()
+
+
+@contextmanager
+def limited_group() -> Iterator[Path]:
+    """A control group of 200 MiB, in whose own groups processes may be."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        number, name, path = line.split(":", 2)
+        first = name == "memory"
+        outer = Path(f"/sys/fs/cgroup{'/memory' if first else ''}{path}") / f"burst-{os.getpid()}"
+        limit = outer / ("memory.limit_in_bytes" if first else "memory.max")
+        if not (first or number == "0") or not os.access(outer.parent, os.W_OK):
+            continue
+        with ExitStack() as groups:
+            for group in (outer, outer / "inner"):
+                group.mkdir()
+                groups.callback(group.rmdir)
+            if limit.exists():
+                limit.write_text(str(200 * MIB))
+                yield outer / "inner"
+                return
+    lack("no control group with a limit of memory can be made here")
+
+
+TOO_MUCH = "--ram-cache-size is '201'; allowed: 16 to 200\n"
+
+
+def test_a_control_groups_memory_bounds_the_ram_cache(place: Place) -> None:
+    """Also that of a group above the process' own."""
+    with limited_group() as group:
+        entering = ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+        done = run([*entering, *place.line("true", options=["--ram-cache-size", 201])])
+        assert (done.returncode, done.stderr) == (2, f"burst: {TOO_MUCH}")
+        assert run([*entering, *place.line("true", options=["--ram-cache-size", 200])]).returncode == 0
+
+
+def test_a_limit_of_the_second_version_bounds_it_too(place: Place) -> None:
+    """As its files say it, where the machine's own groups are of the first."""
+    script = """
+        group=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)
+        mount -t tmpfs none /sys/fs/cgroup && mkdir -p "$group" && echo 209715200 >/sys/fs/cgroup/memory.max || exit 99
+        [ "$group" = /sys/fs/cgroup/ ] || echo max >"$group/memory.max"
+        exec "$@"
+    """
+    line = ["unshare", "-m", "bash", "-c", script, "bash", *place.line("true", options=["--ram-cache-size", 201])]
+    done = run(line)
+    if done.returncode == 99 or "unshare" in done.stderr:
+        lack(f"no file system can be mounted here: {done.stderr}")
+    assert (done.returncode, done.stderr) == (2, f"burst: {TOO_MUCH}")
+
+
+def test_paths_with_quotes_and_spaces(built: Path, tmp_path: Path) -> None:
+    """The variables are what a shell reads them as, and other preloaded libraries stay; spaces in the library's own
+    path the loader does not allow."""
+    folder = tmp_path / "it's a"
+    folder.mkdir()
+    line = f"""set -e; eval "$(LD_PRELOAD=/no/such.so {built}/burst start --buffer "$0/buffer" "$0")"
+        echo "$BURST_DIRECTORY $BURST_BUFFER $LD_PRELOAD"; unset LD_PRELOAD; {built}/burst stop --buffer "$0/buffer\""""
+    done = run(["bash", "-c", line, folder])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"{folder} {folder}/buffer {built}/libburst.so:/no/such.so"
+    shutil.copy(built / "libburst.so", folder)
+    done = run([built / "burst", "run", "--library", folder / "libburst.so", "--buffer", folder / "b", folder, "true"])
+    assert (done.returncode, "LD_PRELOAD allows no space and no colon" in done.stderr) == (3, True)
 
 
 def test_a_directory_that_is_not_there(place: Place) -> None:
@@ -556,6 +1088,62 @@ def test_a_directory_that_is_not_there(place: Place) -> None:
     assert (done.returncode, done.stderr) == (3, f"burst: nothing runs on the buffer {place.buffer}\n")
 
 
+def in_the_way(place: Place, directory: Path) -> str | None:
+    """Who keeps another buffer from a directory."""
+    done = run([place.built / "burst", "run", "--buffer", place.folder / "other", directory, "true"])
+    if done.returncode == 0:
+        return None
+    assert done.returncode == 3
+    assert "; a directory has one buffer, for all that is below it" in done.stderr
+    assert not (place.folder / "other" / "flash").exists()
+    return done.stderr.removeprefix("burst: ").split(";")[0]
+
+
+HELD = """
+import fcntl, os, sys
+fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)  # which is the application's to do
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_two_buffers_of_one_directory(place: Place) -> None:
+    """Or of one above or below it: as long as an application may use it, also without the daemon."""
+    below, beside = place.target / "a" / "b", place.folder / "beside"
+    below.mkdir(parents=True)
+    beside.mkdir()
+    process = place.start(HELD)
+    assert ready(process)
+    who = f"{place.target} is buffered by process {process.pid}"
+    assert in_the_way(place, place.target) == in_the_way(place, below) == who
+    assert in_the_way(place, place.folder) == f"a directory below {place.folder} is buffered by process {process.pid}"
+    assert in_the_way(place, beside) is None
+    os.kill(daemon_of(process.pid), signal.SIGKILL)
+    wait_for(lambda: not (place.buffer / "journal").exists(), 30, "the guardian has recovered all")
+    assert in_the_way(place, below) == who
+    process.communicate("end\n", timeout=60)
+    assert process.returncode == 3
+    assert in_the_way(place, place.target) is None
+
+
+def test_what_another_buffer_is_in_front_of_is_not_recovered(place: Place) -> None:
+    """But when that has ended: it would not see it."""
+    names = place.start_for_a_job("--latency", 300000)
+    script = "import os, sys; os.write(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), b'kept' * 50_000)"
+    assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
+    daemon = daemon_of(place.guardian)
+    for pid, number in ((daemon, signal.SIGSTOP), (place.guardian, signal.SIGKILL), (daemon, signal.SIGKILL)):
+        os.kill(pid, number)
+    recovery = [str(place.built / "burst"), "recover", "--buffer", str(place.buffer)]
+    other = [place.built / "burst", "run", "--buffer", place.folder / "other", place.target]
+    wait_for(lambda: run([*other, "true"]).returncode == 0, 30, "the daemon is gone")
+    done = run([*other, *recovery])
+    assert (done.returncode, " is buffered by process " in done.stderr) == (3, True)
+    assert (place.buffer / "journal").exists()
+    assert run(recovery).returncode == 0
+    assert (place.target / "file").read_bytes() == b"kept" * 50_000
+
+
 def test_two_jobs_on_one_buffer(place: Place) -> None:
     inner = place.line("true")
     done = place.run(*inner)
@@ -566,21 +1154,22 @@ def test_two_jobs_on_one_buffer(place: Place) -> None:
 
 FULL = """
 import errno, os, sys
-file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
-told = None
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+told, written = None, 0
 try:
     for number in range(48):
-        os.write(file, bytes([number + 1]) * (1 << 20))
+        written += os.write(file, bytes([number + 1]) * (1 << 20))
     os.fsync(file)
 except OSError as error:
     told = error.errno
 assert told == errno.ENOSPC, told
+assert os.fstat(file).st_size == written
 """
 
 
 def test_a_full_directory_is_told_and_nothing_is_lost(place: Place) -> None:
-    """More than fits into the directory, with what the levels hold: the error comes by write or fsync. When there is
-    room again, recover writes the rest."""
+    """More than fits into the directory, with what the levels hold: the error comes by write or fsync, and what could
+    not be appended leaves no gap. When there is room again, recover writes the rest."""
     script = """
         mount -t tmpfs -o size=4m none "$T" || exit 99
         "$@"; status=$?
@@ -603,7 +1192,7 @@ def test_a_full_directory_is_told_and_nothing_is_lost(place: Place) -> None:
     assert all(written[number] == bytes([number + 1]) * MIB for number in range(16))
 
 
-# --- the slow directory
+# --- the slow directory and the file level
 
 
 def test_the_directory_is_as_slow_as_it_is_told_to_be(place: Place) -> None:
@@ -623,6 +1212,71 @@ begun = time.monotonic()
     (place.target / "other").write_bytes(b"o" * 2_000_000)
     place.python(script, options=["--bandwidth", 20, "--latency", 10000])
     assert place.counted()["backend_reads"] == 16
+
+
+RANDOM_READS = """
+import os, random, sys
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+blocks = [bytes([number]) * (1 << 18) for number in range(1, 161)]
+for block in blocks: os.write(file, block)
+os.fsync(file)
+places = random.Random(1)
+for _ in range(2000):
+    page = places.randrange(160 * 64)
+    assert os.pread(file, 4096, page * 4096) == blocks[page // 64][:4096]
+"""
+
+
+def test_a_larger_cache_and_a_higher_threshold_are_hit_more_often(place: Place) -> None:
+    """40 MiB read at random: of what the RAM cache does not hold, all comes from the file level; hits are as many as
+    the part of the blocks that it keeps."""
+    for size, threshold in ((16, 50), (16, 100), (40, 80), (40, 100)):
+        options = ["--ram-cache-size", size, "--ram-cache-threshold", threshold, "--flash-cache-size", 48]
+        place.python(RANDOM_READS, options=[*options, "--flash-cache-threshold", 100])
+        counted = place.counted()
+        assert counted["ram_hits"] + counted["flash_hits"] == 2000
+        assert counted["backend_reads"] == 0
+        kept = min(1.0, size * threshold / 100 / 40)
+        assert kept - 0.1 <= counted["ram_hits"] / 2000 <= kept + 0.1
+
+
+RESTART = """
+import os, sys
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+for number in range(160): os.write(file, bytes([number]) * (1 << 18))
+os.fsync(file)
+for number in range(160): assert os.pread(file, 4096, number << 18) == bytes([number]) * 4096
+"""
+
+
+def test_what_is_clean_goes_from_the_file_level_above_its_threshold(place: Place) -> None:
+    """40 MiB are read again, the oldest first, from a level of 48 MiB that keeps half of them or all."""
+    read = {}
+    for threshold in (42, 100):
+        options = ["--ram-cache-size", 16, "--ram-cache-threshold", 1, "--flash-cache-size", 48]
+        place.python(RESTART, options=[*options, "--flash-cache-threshold", threshold])
+        read[threshold] = place.counted()["backend_reads"]
+    assert read[100] == 0
+    assert 70 <= read[42] <= 90
+
+
+def test_the_file_level_is_as_slow_as_it_is_told_to_be(place: Place) -> None:
+    """40 blocks of 256 KiB are read again from the file level, 5 ms each; 20 MiB pass it at 100 MB/s."""
+    script = """
+import os, sys, time
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+begun = time.monotonic()
+for number in range(80): os.write(file, bytes([number]) * (1 << 18))
+os.close(file)
+assert time.monotonic() - begun >= 0.2
+file = os.open(sys.argv[1] + "/file", os.O_RDONLY)
+begun = time.monotonic()
+for number in range(40): assert os.pread(file, 1, number << 18) == bytes([number])
+assert time.monotonic() - begun >= 40 * 0.005
+"""
+    sizes = ["--ram-cache-size", 16, "--ram-cache-threshold", 50, "--flash-cache-size", 32]
+    place.python(script, options=[*sizes, "--flash-latency", 5000, "--flash-bandwidth", 100])
+    assert place.counted()["flash_hits"] == 40
 
 
 # --- checkpoint
@@ -664,6 +1318,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workload with less to write and a grid of two points, so that its trials are short."""
     workload = tmp_path_factory.mktemp("small") / "burst-buffer"
     shutil.copytree(WORKLOAD, workload)
+    shutil.copy(WORKLOAD.parent / "measuring.py", workload.parent)
     component = yaml.safe_load((workload / "component.yaml").read_text())
     less = {"--size=50M": "--size=1M", "--bs=10M": "--bs=256k", "--io_size=1280k": "--io_size=16k"}
     for application in component["applications"].values():
@@ -673,11 +1328,10 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 command[command.index(option) + 1] = value
         application["command"] = command
     (workload / "component.yaml").write_text(yaml.safe_dump(component))
-    study = yaml.safe_load((workload / "study.yml").read_text())
-    for name, values in {"polling-threads": [2], "worker-threads": [10], "ram-destagers": [10]}.items():
-        study["parameters"][name]["values"] = values
-    study["parameters"]["flash-destagers"]["values"] = [2, 10]
-    (workload / "study.yml").write_text(yaml.safe_dump(study))
+    study = yaml.safe_load((workload / "studies" / "checkpoint.yml").read_text())
+    for name, one in study["parameters"].items():
+        one["values"] = [2, 10] if name == "flash-destagers" else [one["default"]]
+    (workload / "studies" / "checkpoint.yml").write_text(yaml.safe_dump(study))
     return workload
 
 
@@ -727,15 +1381,23 @@ def test_a_cache_that_the_memory_does_not_hold_is_infeasible(small: Path, tmp_pa
     assert f"--ram-cache-size is '{1 << 39}'; allowed: 16 to " in printed
 
 
-def test_the_study_searches_the_grid() -> None:
-    study = yaml.safe_load((WORKLOAD / "study.yml").read_text())
-    own = yaml.safe_load((WORKLOAD / "component.yaml").read_text())["parameters"]
-    assert list(study["parameters"]) == study["only"]
-    everything = Space.build(
-        [OrdinalParameter(name, tuple(one["values"])) for name, one in study["parameters"].items()]
-    ).enumerate(1000)
-    assert everything is not None
-    assert {name: own[name]["default"] for name in study["only"]} in everything
+def test_the_studies_tune_all_eight_parameters_within_a_jobs_memory() -> None:
+    component = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
+    tuned = set()
+    for pattern in component["applications"]:
+        study = yaml.safe_load((WORKLOAD / "studies" / f"{pattern}.yml").read_text())
+        assert study["application"] == pattern
+        assert list(study["parameters"]) == study["only"]
+        tuned |= set(study["only"])
+        parameters = [OrdinalParameter(name, tuple(one["values"])) for name, one in study["parameters"].items()]
+        everything = Space.build(parameters, study["constraints"]).enumerate(1000)
+        assert everything is not None
+        sizes = {(int(one["ram-cache-size"]), int(one["flash-cache-size"])) for one in everything}
+        assert sizes == {(16, 100), (16, 150), (40, 100), (40, 150), (80, 100)}
+        default = {name: component["parameters"][name]["default"] for name in study["only"]}
+        assert default in everything
+        assert default == {name: one["default"] for name, one in study["parameters"].items()}
+    assert tuned == set(component["parameters"])
 
 
 # --- measure.py
@@ -745,7 +1407,6 @@ def measure(workload: Path, *arguments: object) -> subprocess.CompletedProcess[s
     return run([sys.executable, workload / "measure.py", *arguments])
 
 
-@pytest.mark.timeout(200)
 def test_measuring(small: Path, tmp_path: Path) -> None:
     asked = ["--patterns", "checkpoint", "--trials", "2", "--check", "8", "--rounds", "1", "--folder", tmp_path]
     answer = measure(small, *asked)
@@ -756,6 +1417,12 @@ def test_measuring(small: Path, tmp_path: Path) -> None:
     assert all(cells[f" {name} "].endswith(" s ") for name in ("default", "best found", "best of the grid"))
     assert len((tmp_path / "checkpoint-grid.csv").read_text().splitlines()) >= 3
     assert processes_of(tmp_path / "agent") == []
+    # the same command again measures nothing anew
+    turns = (tmp_path / "checkpoint-turns.csv").read_text()
+    before = (tmp_path / "checkpoint-grid.csv").stat().st_mtime_ns
+    assert measure(small, *asked).returncode == 0
+    assert (tmp_path / "checkpoint-turns.csv").read_text() == turns != ""
+    assert (tmp_path / "checkpoint-grid.csv").stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,6 @@ def service(
         agent.clear_away()
 
 
-@pytest.mark.timeout(300)
 def test_tune(service: dict[str, str], benchmark: Path, tmp_path: Path) -> None:
     file = tmp_path / "rules.conf"
     asked = ["--collectives", "bcast", "--sizes", "8192,4096", "--ranks", "2", "--trials", "4", "--check", "8"]
@@ -405,7 +404,6 @@ def test_tune_refuses(service: dict[str, str], arguments: list[str], message: st
     assert answer.stdout == ""
 
 
-@pytest.mark.timeout(300)
 def test_tune_where_trials_run_through_slurm(
     open_mpi: None, slurm: Slurm, own_service: EmbeddedService, tmp_path: Path
 ) -> None:

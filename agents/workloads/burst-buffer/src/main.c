@@ -6,13 +6,12 @@
 
 #define _GNU_SOURCE
 #include "daemon.h"
+#include "options.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,172 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-struct settings settings = {
-    .polling_threads = 2,
-    .worker_threads = 10,
-    .ram_destagers = 10,
-    .flash_destagers = 10,
-    .ram_cache_size = 64,
-    .flash_cache_size = 256,
-    .ram_cache_threshold = 80,
-    .flash_cache_threshold = 80,
-};
-struct counters *counters;
-
-static const char usage[] =
-    "usage: burst run OPTIONS --buffer FOLDER DIRECTORY COMMAND [ARGUMENT]...\n"
-    "       burst start OPTIONS --buffer FOLDER DIRECTORY      prints the variables that applications need:\n"
-    "                                                          eval \"$(burst start ...)\"\n"
-    "       burst stop --buffer FOLDER\n"
-    "       burst recover --buffer FOLDER                      after all of it was killed\n"
-    "\n"
-    "Buffers what a command, or a job, writes below DIRECTORY: in memory, then in files in FOLDER.\n"
-    "\n"
-    "  --polling-threads N        threads that receive requests (default 2)\n"
-    "  --worker-threads N         threads that carry them out (10)\n"
-    "  --ram-destagers N          threads that write from memory to FOLDER (10)\n"
-    "  --flash-destagers N        threads that write from FOLDER to DIRECTORY (10)\n"
-    "  --ram-cache-size MIB       memory for data (64)\n"
-    "  --flash-cache-size MIB     size of the file in FOLDER (256)\n"
-    "  --ram-cache-threshold P    percent of the memory used, from which on clean data is removed (80)\n"
-    "  --flash-cache-threshold P  the same of the file (80)\n"
-    "  --latency US, --bandwidth MB/S, --contention US\n"
-    "                             makes DIRECTORY slow: each access waits so long; all share so much; each that is\n"
-    "                             under way already costs another one so much (as it comes)\n"
-    "  --report FILE              where run writes seconds and counters as JSON\n"
-    "  --library FILE             the preload library (libburst.so beside this program)\n";
-
-static struct {
-    const char *name;
-    uint64_t *value, least, most;
-} numbers[] = {
-    {"polling-threads", &settings.polling_threads, 1, 16},
-    {"worker-threads", &settings.worker_threads, 1, 24},
-    {"ram-destagers", &settings.ram_destagers, 1, 24},
-    {"flash-destagers", &settings.flash_destagers, 1, 24},
-    /* more blocks than threads, so that one can always be had */
-    {"ram-cache-size", &settings.ram_cache_size, 16, 0},
-    {"flash-cache-size", &settings.flash_cache_size, 16, 1 << 20},
-    {"ram-cache-threshold", &settings.ram_cache_threshold, 1, 100},
-    {"flash-cache-threshold", &settings.flash_cache_threshold, 1, 100},
-    {"latency", &settings.latency, 0, 10000000},
-    {"contention", &settings.contention, 0, 10000000},
-    {"bandwidth", &settings.bandwidth, 0, 1000000},
-};
-enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY };
-
-static const char *report, *library;
-static int buffer = -1, lock = -1;
-
-void die(const char *format, ...)
-{
-    int error = errno;
-    char what[PATH_MAX + 200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "burst: cannot %s: %s\n", what, strerror(error));
-    exit(MACHINE);
-}
+static int lock = -1;
+static struct claim own_directory;
 
 static double seconds_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-/* --- the command line */
-
-static void take_number(int option, const char *text)
-{
-    uint64_t most = numbers[option].most;
-    if (!most) /* memory, in MiB */
-        most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
-    char *end;
-    errno = 0;
-    uint64_t found = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || found < numbers[option].least || found > most) {
-        fprintf(stderr, "burst: --%s is '%s'; allowed: %" PRIu64 " to %" PRIu64 "\n", numbers[option].name, text,
-                numbers[option].least, most);
-        exit(BAD_ARGUMENTS);
-    }
-    *numbers[option].value = found;
-}
-
-static _Noreturn void misused(void)
-{
-    fputs(usage, stderr);
-    exit(BAD_ARGUMENTS);
-}
-
-/* Reads the options; what comes behind them. */
-static char **take_options(int count, char **given)
-{
-    struct option options[LIBRARY + 3] = {
-        [BUFFER] = {"buffer", required_argument, NULL, BUFFER},
-        [REPORT] = {"report", required_argument, NULL, REPORT},
-        [LIBRARY] = {"library", required_argument, NULL, LIBRARY},
-        [LIBRARY + 1] = {"help", no_argument, NULL, 'h'},
-    };
-    for (int i = 0; i < NUMBERS; i++)
-        options[i] = (struct option){numbers[i].name, required_argument, NULL, i};
-    const char *folder = NULL;
-    for (int option; (option = getopt_long(count, given, "+", options, NULL)) != -1;) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (option == '?')
-            misused();
-        else if (option < NUMBERS)
-            take_number(option, optarg);
-        else if (option == BUFFER)
-            folder = optarg;
-        else if (option == REPORT)
-            report = optarg;
-        else
-            library = optarg;
-    }
-    if (!folder)
-        misused();
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        die("make %s", folder);
-    if (!realpath(folder, settings.buffer))
-        die("open %s", folder);
-    buffer = open(settings.buffer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (buffer < 0)
-        die("open %s", folder);
-    return given + optind;
-}
-
-static void take_directory(const char *name)
-{
-    struct stat found;
-    if (!realpath(name, settings.directory) || stat(settings.directory, &found) != 0)
-        die("use the directory %s", name);
-    if (!S_ISDIR(found.st_mode)) {
-        errno = ENOTDIR;
-        die("use the directory %s", name);
-    }
-}
-
-static void take_library(void)
-{
-    static char path[PATH_MAX + 16];
-    if (!library) {
-        ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
-        if (length < 0)
-            die("find itself");
-        path[length] = 0;
-        strcpy(strrchr(path, '/') + 1, "libburst.so");
-        library = path;
-    }
-    static char absolute[PATH_MAX];
-    if (!realpath(library, absolute))
-        die("find the library %s", library);
-    library = absolute;
 }
 
 /* --- one user of a buffer */
@@ -213,11 +54,15 @@ static void take_lock(void)
     exit(MACHINE);
 }
 
+/* Says whose the lock is: to people by the file's text, and to `stop` by a lock that the system takes back with the
+ * process, as its number may be another's then. */
 static void sign_lock(void)
 {
     char text[32];
+    struct flock own = {.l_type = F_WRLCK};
     int length = snprintf(text, sizeof text, "process %d", getpid());
-    if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)length, 0) != length)
+    if (ftruncate(lock, 0) != 0 || pwrite(lock, text, (size_t)length, 0) != length ||
+        fcntl(lock, F_SETLK, &own) != 0)
         die("write the lock");
 }
 
@@ -257,6 +102,16 @@ static pid_t start_daemon(void)
         exit(MACHINE); /* it has said why */
     close(pipes[0]);
     return daemon;
+}
+
+/* Before anything runs: hours later it would be too late to learn that nothing can be written there. */
+static void try_report(void)
+{
+    FILE *file = report ? fopen(report, "a") : NULL;
+    if (report && !file)
+        die("write %s", report);
+    if (file)
+        fclose(file);
 }
 
 static void write_report(double seconds, double drain, bool survived)
@@ -370,17 +225,26 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
 
 /* --- what it is asked for */
 
+/* NAME='value:more', as a shell reads it. */
+static void print_variable(const char *name, const char *value, const char *more)
+{
+    printf("%s='", name);
+    for (const char *parts[] = {value, *more ? ":" : "", more}, **part = parts; part < parts + 3; part++)
+        for (const char *letter = *part; *letter; letter++)
+            if (*letter == '\'')
+                fputs("'\\''", stdout);
+            else
+                putchar(*letter);
+    putchar('\'');
+}
+
 static int run_or_start(char **left, bool run)
 {
     if (!left[0] || run != (left[1] != NULL))
         misused();
     take_directory(left[0]);
     take_library();
-    take_lock();
-    if (!recover(buffer)) {
-        fprintf(stderr, "burst: %s holds data that cannot be written to its directory\n", settings.buffer);
-        return MACHINE;
-    }
+    try_report();
     int pipes[2];
     if (!run) { /* the guardian goes into the background; we wait until it is ready */
         char byte;
@@ -393,14 +257,24 @@ static int run_or_start(char **left, bool run)
             close(pipes[1]);
             if (read(pipes[0], &byte, 1) != 1)
                 return MACHINE;
-            printf("export BURST_BUFFER='%s' BURST_DIRECTORY='%s' LD_PRELOAD='%s'\n", settings.buffer,
-                   settings.directory, library);
+            const char *others = getenv("LD_PRELOAD");
+            print_variable("export BURST_BUFFER", settings.buffer, "");
+            print_variable(" BURST_DIRECTORY", settings.directory, "");
+            print_variable(" LD_PRELOAD", library, others ? others : "");
+            putchar('\n');
             return 0;
         }
+        close(pipes[0]);
         setsid();
         int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); /* whoever reads our output is not kept waiting */
         dup2(nothing, STDIN_FILENO);
         dup2(nothing, STDOUT_FILENO);
+    }
+    take_lock();
+    claim(&own_directory, settings.directory);
+    if (!recover(buffer)) {
+        fprintf(stderr, "burst: %s holds data that cannot be written to its directory\n", settings.buffer);
+        return MACHINE;
     }
     sigset_t watched, before;
     sigemptyset(&watched);
@@ -423,10 +297,10 @@ static int stop(void)
         fprintf(stderr, "burst: nothing runs on the buffer %s\n", settings.buffer);
         return MACHINE;
     }
-    char text[32] = "";
-    int guardian = 0;
-    if (pread(lock, text, sizeof text - 1, 0) < 0 || sscanf(text, "process %d", &guardian) != 1 ||
-        kill(guardian, SIGTERM) != 0)
+    struct flock guardian = {.l_type = F_WRLCK};
+    /* a daemon without its guardian ends by itself */
+    if (fcntl(lock, F_GETLK, &guardian) != 0 ||
+        (guardian.l_type != F_UNLCK && kill(guardian.l_pid, SIGTERM) != 0 && errno != ESRCH))
         die("stop what runs on %s", settings.buffer);
     while (flock(lock, LOCK_SH) != 0)
         if (errno != EINTR)

@@ -18,6 +18,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -28,13 +30,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -45,13 +50,17 @@ enum { DESCRIPTORS = 1 << 16, OUR_DESCRIPTORS = 600, MOST = 0x7ffff000 };
 /* What a descriptor stands for: nothing known, not ours to watch, our own socket, or the handle of a file. */
 enum { UNKNOWN, PLAIN, OURS, FIRST_HANDLE };
 static _Atomic uint64_t descriptors[DESCRIPTORS];
-/* Whether it was written to since the last flush: what may be lost with the daemon. */
-static atomic_bool unflushed[DESCRIPTORS];
+/* How often it was written to since the last flush: what may be lost with the daemon. */
+static _Atomic uint32_t unflushed[DESCRIPTORS];
+/* Whether its file was buffered when the daemon was killed: others may have written what was lost. */
+static atomic_bool doubted[DESCRIPTORS];
 
 static char directory[PATH_MAX], buffer[PATH_MAX];
 static size_t directory_length;
+static dev_t directory_device;
 static atomic_bool active;
 static pthread_key_t connection_key;
+static pid_t process; /* whose memory this is */
 
 struct connection {
     int socket;
@@ -62,6 +71,7 @@ static __thread struct connection *mine __attribute__((tls_model("initial-exec")
 
 /* The functions behind ours; null until they are looked for. */
 static struct {
+    int (*fcntl)(int, int, ...);
     FILE *(*fopen)(const char *, const char *);
     FILE *(*freopen)(const char *, const char *, FILE *);
     FILE *(*fdopen)(int, const char *);
@@ -162,8 +172,46 @@ static struct connection *connect_to_daemon(void)
     return made;
 }
 
-/* Sends the byte, for ATTACH with a descriptor, and waits for the answer. */
-static bool exchange(struct connection *connection, int descriptor)
+/* Whether this is a child that uses its parent's memory, as after vfork: it has descriptors of its own, so nothing may be
+ * noted of them. */
+static bool is_borrowed(void)
+{
+    return syscall(SYS_getpid) != process;
+}
+
+/* Blocks signals, and gives such a child a connection of its own. */
+struct hook {
+    sigset_t signals;
+    bool child;
+    struct connection *parents;
+};
+
+static void enter(struct hook *hook)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &hook->signals);
+    hook->child = is_borrowed();
+    hook->parents = mine;
+    if (hook->child)
+        mine = NULL;
+}
+
+static void leave(struct hook *hook)
+{
+    if (hook->child) {
+        if (mine)
+            disconnect(mine);
+        mine = hook->parents;
+        pthread_setspecific(connection_key, mine);
+    }
+    pthread_sigmask(SIG_SETMASK, &hook->signals, NULL);
+}
+
+enum { NO_DAEMON = -6000, NO_ANSWER = -6001 };
+
+/* Sends the byte, for ATTACH with a descriptor, and waits for the answer. 0, NO_DAEMON or NO_ANSWER. */
+static int64_t exchange(struct connection *connection, int descriptor)
 {
     char byte = 0;
     union {
@@ -181,28 +229,26 @@ static bool exchange(struct connection *connection, int descriptor)
     while ((sent = syscall(SYS_sendmsg, connection->socket, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
         ;
     if (sent != 1)
-        return false;
+        return NO_DAEMON;
     while ((got = syscall(SYS_recvfrom, connection->socket, &byte, 1, 0, NULL, NULL)) < 0 && errno == EINTR)
         ;
-    return got == 1;
+    return got == 1 ? 0 : NO_ANSWER;
 }
 
-enum { NO_DAEMON = -6000 };
-
-/* One request; its result. `data` is sent with WRITE and APPEND, and filled by READ. NO_DAEMON: it is, or was just,
- * gone. */
+/* One request; its result. `data` is sent with WRITE and APPEND, and filled by READ. NO_DAEMON: it is gone, and has
+ * done nothing of it; NO_ANSWER: it went when it had been asked. */
 static int64_t request(struct message *message, void *data, int descriptor)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    struct hook hook;
+    enter(&hook);
     int64_t result = NO_DAEMON;
     struct connection *connection = connect_to_daemon();
     if (connection) {
         connection->area->message = *message;
         if (message->operation == WRITE || message->operation == APPEND)
             memcpy(connection->area->data, data, message->length);
-        if (exchange(connection, message->operation == ATTACH ? descriptor : -1)) {
+        result = exchange(connection, message->operation == ATTACH ? descriptor : -1);
+        if (!result) {
             message->offset = connection->area->message.offset;
             result = connection->area->message.result;
             if (message->operation == READ && result > 0)
@@ -213,12 +259,24 @@ static int64_t request(struct message *message, void *data, int descriptor)
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
         result = -errno; /* nothing is wrong with the daemon */
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    leave(&hook);
     return result;
 }
 
+/* Whether this thread is connected to a daemon now. */
+static bool is_daemon(void)
+{
+    struct hook hook;
+    enter(&hook);
+    bool found = connect_to_daemon() != NULL;
+    leave(&hook);
+    return found;
+}
+
 /* Without a daemon: waits until what the file level held is in the directory. 0: files may be used themselves;
- * -EIO: that has not happened, so that they are not what they should be. */
+ * -EIO: that has not happened, or cannot be seen, so that they are not what they should be; ANOTHER: another daemon was
+ * started on the buffer since. */
+enum { ANOTHER = 1 };
 static int64_t wait_for_recovery(void)
 {
     static atomic_bool told;
@@ -226,16 +284,23 @@ static int64_t wait_for_recovery(void)
     snprintf(path, sizeof path, "%s/lock", buffer);
     int lock = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (lock >= 0) {
-        while (syscall(SYS_flock, lock, LOCK_SH) != 0 && errno == EINTR)
-            ;
+        bool another = false;
+        while (syscall(SYS_flock, lock, LOCK_SH | LOCK_NB) != 0 && !(another = is_daemon()))
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         syscall(SYS_close, lock);
+        if (another)
+            return ANOTHER;
     }
     snprintf(path, sizeof path, "%s/journal", buffer);
-    bool left = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0;
+    int why = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? 0 : errno;
+    bool left = why != ENOENT;
     if (!atomic_exchange(&told, true) && !getenv("BURST_TOLD")) {
         setenv("BURST_TOLD", "1", 1); /* processes that are started by this one need not tell it again */
-        dprintf(STDERR_FILENO, "burst: no daemon at %s; files below %s %s\n", buffer, directory,
-                left ? "cannot be used until burst recover has been run" : "are used without a buffer");
+        dprintf(STDERR_FILENO, "burst: no daemon %s %s; files below %s %s\n",
+                !why || why == ENOENT ? "at" : "can be reached at", buffer, directory,
+                why == ENOENT ? "are used without a buffer"
+                : why         ? "cannot be used by this user"
+                              : "cannot be used until burst recover has been run");
     }
     return left ? -EIO : 0;
 }
@@ -245,10 +310,17 @@ static int64_t wait_for_recovery(void)
 static void forget(int descriptor)
 {
     if (descriptor >= 0 && descriptor < DESCRIPTORS &&
-        atomic_load_explicit(&descriptors[descriptor], memory_order_relaxed) != OURS) {
+        atomic_load_explicit(&descriptors[descriptor], memory_order_relaxed) != OURS && !is_borrowed()) {
         atomic_store(&descriptors[descriptor], UNKNOWN);
-        atomic_store(&unflushed[descriptor], false);
+        atomic_store(&unflushed[descriptor], 0);
+        atomic_store(&doubted[descriptor], false);
     }
+}
+
+static void note(int descriptor, uint64_t meaning)
+{
+    if (descriptor < DESCRIPTORS && !is_borrowed())
+        atomic_store_explicit(&descriptors[descriptor], meaning, memory_order_release);
 }
 
 static bool is_ours(int descriptor)
@@ -257,7 +329,20 @@ static bool is_ours(int descriptor)
            atomic_load_explicit(&descriptors[descriptor], memory_order_relaxed) == OURS;
 }
 
-static bool below(int descriptor)
+/* After a descriptor was made from another one: the same is known of both. */
+static int copied(int from, int made)
+{
+    forget(made);
+    if (made >= 0 && made < DESCRIPTORS && from < DESCRIPTORS && !is_ours(from) && !is_ours(made) && !is_borrowed()) {
+        atomic_store(&unflushed[made], atomic_load(&unflushed[from]));
+        atomic_store(&doubted[made], atomic_load(&doubted[from]));
+        atomic_store(&descriptors[made], atomic_load(&descriptors[from]));
+    }
+    return made;
+}
+
+/* Whether it is the directory or below it. */
+static bool within(int descriptor)
 {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
@@ -265,10 +350,39 @@ static bool below(int descriptor)
     if (length < 0)
         return false;
     path[length] = 0;
-    return strncmp(path, directory, directory_length) == 0 && (path[directory_length] == '/' || directory_length == 1);
+    return strncmp(path, directory, directory_length) == 0 &&
+           (path[directory_length] == '/' || !path[directory_length] || directory_length == 1);
 }
 
-/* The handle of a descriptor's file. Otherwise PLAIN, or below 0 an error. `again`: whatever is known of it. */
+/* The handle of a descriptor's file, whatever is known of it. Otherwise PLAIN, or below 0 an error. */
+static int64_t look_up(int descriptor)
+{
+    int before = errno;
+    struct stat found = {.st_mode = 0};
+    int64_t result = PLAIN, waited = 0;
+    if (syscall(SYS_fstat, descriptor, &found) == 0 && S_ISREG(found.st_mode) && within(descriptor)) {
+        do {
+            struct message message = {.operation = ATTACH};
+            result = request(&message, NULL, descriptor);
+            waited = result == NO_DAEMON || result == NO_ANSWER ? wait_for_recovery() : 0;
+        } while (waited == ANOTHER);
+        if (result == NO_DAEMON || result == NO_ANSWER) {
+            result = waited ? waited : NOT_BUFFERED;
+        } else if (result >= 0) {
+            note(descriptor, (uint64_t)result);
+        }
+        if (result == NOT_BUFFERED) {
+            result = PLAIN;
+            note(descriptor, PLAIN);
+        }
+    } else if (S_ISREG(found.st_mode)) { /* pipes, sockets and folders may be closed by calls that are not seen */
+        note(descriptor, PLAIN);
+    }
+    errno = before;
+    return result;
+}
+
+/* The same; what is known counts, unless it is a handle and `again`. */
 static int64_t meaning(int descriptor, bool again)
 {
     if (!atomic_load_explicit(&active, memory_order_relaxed) || descriptor < 0 || descriptor >= DESCRIPTORS)
@@ -278,27 +392,7 @@ static int64_t meaning(int descriptor, bool again)
         return -EBADF;
     if (known == PLAIN || (known != UNKNOWN && !again))
         return (int64_t)known;
-    int before = errno;
-    struct stat found;
-    int64_t result = PLAIN;
-    if (fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && below(descriptor)) {
-        struct message message = {.operation = ATTACH};
-        result = request(&message, NULL, descriptor);
-        if (result == NO_DAEMON) {
-            result = wait_for_recovery();
-            result = result ? result : NOT_BUFFERED;
-        } else if (result >= 0) {
-            atomic_store_explicit(&descriptors[descriptor], (uint64_t)result, memory_order_release);
-        }
-        if (result == NOT_BUFFERED) {
-            result = PLAIN;
-            atomic_store_explicit(&descriptors[descriptor], PLAIN, memory_order_release);
-        }
-    } else {
-        atomic_store_explicit(&descriptors[descriptor], PLAIN, memory_order_release);
-    }
-    errno = before;
-    return result;
+    return look_up(descriptor);
 }
 
 /* One request about a descriptor's file. NOT_BUFFERED: it is to be done with the file itself. */
@@ -310,6 +404,18 @@ static int64_t ask(int descriptor, struct message *message, void *data)
         *message = asked;
         message->handle = (uint64_t)meant;
         result = request(message, data, -1);
+        int64_t waited = result == NO_DAEMON || result == NO_ANSWER ? wait_for_recovery() : 0;
+        bool lost = result == NO_ANSWER && message->operation != READ;
+        if (lost)
+            atomic_fetch_add(&unflushed[descriptor], 1);
+        /* What was written and not flushed may be lost: this descriptor tells it until it is closed. What others have
+         * written to the file may be lost, too: an fsync must not say that it is not. */
+        if (result == FORMER_HANDLE || result == NO_DAEMON || result == NO_ANSWER) {
+            atomic_store(&doubted[descriptor], true);
+            if (waited < 0 || message->operation == SYNC || atomic_load(&unflushed[descriptor]))
+                return -EIO;
+            result = waited == 0 && result != FORMER_HANDLE ? NOT_BUFFERED : UNKNOWN_HANDLE;
+        }
         if (result != UNKNOWN_HANDLE)
             break;
         meant = meaning(descriptor, true);
@@ -317,20 +423,10 @@ static int64_t ask(int descriptor, struct message *message, void *data)
     }
     if (meant < 0)
         return meant;
-    if (result == NO_DAEMON) {
-        /* what was written and not flushed may be lost: this descriptor tells it until it is closed */
-        int64_t waited = wait_for_recovery();
-        bool lost = atomic_load(&unflushed[descriptor]) || message->operation == WRITE || message->operation == APPEND;
-        if (waited || lost) {
-            atomic_store(&unflushed[descriptor], atomic_load(&unflushed[descriptor]) || lost);
-            return -EIO;
-        }
-        result = NOT_BUFFERED;
-    }
     if (result == NOT_BUFFERED && meant >= FIRST_HANDLE) {
         if (atomic_load(&unflushed[descriptor])) /* it was given up by the daemon, which has written all */
-            atomic_store(&unflushed[descriptor], false);
-        atomic_store(&descriptors[descriptor], PLAIN);
+            atomic_store(&unflushed[descriptor], 0);
+        note(descriptor, PLAIN);
     }
     return result;
 }
@@ -371,7 +467,7 @@ static int64_t move(int descriptor, uint32_t operation, uint8_t *data, size_t by
         if (result > 0) {
             done += (size_t)result;
             if (operation != READ)
-                atomic_store(&unflushed[descriptor], true);
+                atomic_fetch_add(&unflushed[descriptor], 1);
         }
         if (result != (int64_t)part)
             break;
@@ -384,9 +480,12 @@ static int64_t move(int descriptor, uint32_t operation, uint8_t *data, size_t by
 static int64_t flush_descriptor(int descriptor, uint32_t operation)
 {
     struct message message = {.operation = operation};
+    uint32_t flushed = 0;
+    if (descriptor >= 0 && descriptor < DESCRIPTORS)
+        flushed = atomic_load(&unflushed[descriptor]);
     int64_t result = ask(descriptor, &message, NULL);
-    if (result == 0)
-        atomic_store(&unflushed[descriptor], false);
+    if (result == 0 && !is_borrowed()) /* unless another thread has written meanwhile */
+        atomic_compare_exchange_strong(&unflushed[descriptor], &flushed, 0);
     return result;
 }
 
@@ -398,9 +497,19 @@ static int64_t bypass(int descriptor)
     int before = errno;
     int64_t result = flush_descriptor(descriptor, BYPASS);
     if (result == 0)
-        atomic_store(&descriptors[descriptor], PLAIN);
+        note(descriptor, PLAIN);
     errno = before;
     return result == NOT_BUFFERED ? 0 : result;
+}
+
+/* The same of a descriptor that was just opened, whatever its number stood for. */
+static int64_t bypass_anew(int descriptor)
+{
+    int64_t result = atomic_load(&active) ? look_up(descriptor) : 0;
+    struct message message = {.operation = BYPASS, .handle = (uint64_t)result};
+    if (result >= FIRST_HANDLE)
+        result = request(&message, NULL, -1);
+    return result < 0 && result > UNKNOWN_HANDLE ? result : 0;
 }
 
 /* At a place (`offset` 0 or more), or at the file position, which is moved. -1 with errno; NOT_BUFFERED. */
@@ -574,15 +683,78 @@ EXPORTED ssize_t __pread64_chk(int, void *, size_t, off_t, size_t) __attribute__
 
 /* --- to the disk, sizes, positions */
 
+/* 0, -errno, or NOT_BUFFERED. */
+static int64_t sync_descriptor(int descriptor)
+{
+    if (descriptor >= 0 && descriptor < DESCRIPTORS && atomic_load(&doubted[descriptor]))
+        return -EIO;
+    return watched(descriptor) ? flush_descriptor(descriptor, SYNC) : NOT_BUFFERED;
+}
+
 EXPORTED int fsync(int descriptor)
 {
-    int64_t result = watched(descriptor) ? flush_descriptor(descriptor, SYNC) : NOT_BUFFERED;
+    int64_t result = sync_descriptor(descriptor);
     if (result == NOT_BUFFERED)
         return (int)syscall(SYS_fsync, descriptor);
     return result < 0 ? (int)failed(result) : 0;
 }
 
 EXPORTED int fdatasync(int) __attribute__((alias("fsync")));
+
+EXPORTED int sync_file_range(int descriptor, off_t offset, off_t bytes, unsigned flags)
+{
+    int64_t result = sync_descriptor(descriptor);
+    if (result < 0 && result != NOT_BUFFERED)
+        return (int)failed(result);
+    return (int)syscall(SYS_sync_file_range, descriptor, offset, bytes, flags);
+}
+
+/* All files of the daemon, whoever has written them. 0, or -errno. */
+static int64_t sync_daemon(void)
+{
+    for (;;) {
+        struct message message = {.operation = SYNC_ALL};
+        int64_t result = request(&message, NULL, -1);
+        if (result != NO_DAEMON && result != NO_ANSWER)
+            return result;
+        result = wait_for_recovery();
+        if (result != ANOTHER)
+            return result;
+    }
+}
+
+/* The same; and an error where a file that is open here is no longer what was written to it. */
+static int64_t sync_all(void)
+{
+    if (!atomic_load(&active))
+        return 0;
+    int64_t result = sync_daemon();
+    for (int i = 0; i < DESCRIPTORS; i++) {
+        uint64_t known = atomic_load_explicit(&descriptors[i], memory_order_relaxed);
+        int64_t own = known >= FIRST_HANDLE || atomic_load_explicit(&doubted[i], memory_order_relaxed) ? sync_descriptor(i) : 0;
+        if (own < 0 && own != NOT_BUFFERED)
+            result = own;
+    }
+    return result;
+}
+
+EXPORTED void sync(void)
+{
+    int before = errno;
+    sync_all();
+    syscall(SYS_sync);
+    errno = before;
+}
+
+EXPORTED int syncfs(int descriptor)
+{
+    struct stat found;
+    int64_t result = 0;
+    if (syscall(SYS_fstat, descriptor, &found) == 0 && found.st_dev == directory_device)
+        result = sync_all();
+    int done = (int)syscall(SYS_syncfs, descriptor);
+    return done == 0 && result < 0 ? (int)failed(result) : done;
+}
 
 EXPORTED int ftruncate(int descriptor, off_t size)
 {
@@ -601,14 +773,14 @@ EXPORTED int ftruncate(int descriptor, off_t size)
 
 EXPORTED int ftruncate64(int, off_t) __attribute__((alias("ftruncate")));
 
-/* After a file was opened with O_TRUNC: what is buffered of it goes, too. */
-static void truncated(int descriptor)
+/* After a file was opened with O_TRUNC: what is buffered of it goes, too. 0, or -errno: it would come back. */
+static int64_t truncated(int descriptor)
 {
     int before = errno;
     struct message message = {.operation = TRUNCATE};
-    if (watched(descriptor))
-        ask(descriptor, &message, NULL);
+    int64_t result = watched(descriptor) ? ask(descriptor, &message, NULL) : 0;
     errno = before;
+    return result == NOT_BUFFERED ? 0 : result;
 }
 
 EXPORTED int truncate(const char *path, off_t size)
@@ -654,7 +826,8 @@ EXPORTED off_t lseek(int descriptor, off_t offset, int whence)
 {
     struct stat found;
     /* holes of the directory's file may have content here: all of it is data */
-    if ((whence == SEEK_DATA || whence == SEEK_HOLE) && watched(descriptor) && fstat(descriptor, &found) == 0) {
+    if ((whence == SEEK_DATA || whence == SEEK_HOLE) && watched(descriptor) &&
+        syscall(SYS_fstat, descriptor, &found) == 0) {
         if (offset < 0 || offset >= found.st_size)
             return failed(-ENXIO);
         offset = whence == SEEK_DATA ? offset : found.st_size;
@@ -665,15 +838,113 @@ EXPORTED off_t lseek(int descriptor, off_t offset, int whence)
 
 EXPORTED off_t lseek64(int, off_t, int) __attribute__((alias("lseek")));
 
+/* --- how much room files take */
+
+/* Whether a file that seems to have holes is below the directory: what is not there yet has no blocks there, and whoever
+ * copies files leaves out what has none. `path` and `flags` as in fstatat. */
+static bool may_be_buffered(int folder, const char *path, int flags)
+{
+    if (!*path)
+        return within(folder);
+    int before = errno, how = O_PATH | O_CLOEXEC | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
+    int descriptor = (int)syscall(SYS_openat, folder, path, how);
+    bool found = descriptor < 0 || within(descriptor); /* better too many than lost */
+    if (descriptor >= 0)
+        syscall(SYS_close, descriptor);
+    errno = before;
+    return found;
+}
+
+static int looked(int result, int folder, const char *path, struct stat *found, int flags)
+{
+    if (result == 0 && atomic_load_explicit(&active, memory_order_relaxed) && found->st_dev == directory_device &&
+        S_ISREG(found->st_mode) && found->st_blocks < (found->st_size + 511) / 512 && may_be_buffered(folder, path, flags))
+        found->st_blocks = (found->st_size + 511) / 512;
+    return result;
+}
+
+EXPORTED int fstatat(int folder, const char *path, struct stat *found, int flags)
+{
+    return looked((int)syscall(SYS_newfstatat, folder, path, found, flags), folder, path, found, flags);
+}
+
+EXPORTED int stat(const char *path, struct stat *found)
+{
+    return fstatat(AT_FDCWD, path, found, 0);
+}
+
+EXPORTED int lstat(const char *path, struct stat *found)
+{
+    return fstatat(AT_FDCWD, path, found, AT_SYMLINK_NOFOLLOW);
+}
+
+EXPORTED int fstat(int descriptor, struct stat *found)
+{
+    return looked((int)syscall(SYS_fstat, descriptor, found), descriptor, "", found, 0);
+}
+
+EXPORTED int statx(int folder, const char *path, int flags, unsigned mask, struct statx *found)
+{
+    int result = (int)syscall(SYS_statx, folder, path, flags, mask, found);
+    if (result == 0 && atomic_load_explicit(&active, memory_order_relaxed) && found->stx_mask & STATX_BLOCKS &&
+        makedev(found->stx_dev_major, found->stx_dev_minor) == directory_device && S_ISREG(found->stx_mode) &&
+        found->stx_blocks < (found->stx_size + 511) / 512 && may_be_buffered(folder, path, flags))
+        found->stx_blocks = (found->stx_size + 511) / 512;
+    return result;
+}
+
+/* How programs call them that were built with a glibc before 2.33. */
+EXPORTED int __xstat(int version, const char *path, struct stat *found)
+{
+    (void)version;
+    return stat(path, found);
+}
+
+EXPORTED int __lxstat(int version, const char *path, struct stat *found)
+{
+    (void)version;
+    return lstat(path, found);
+}
+
+EXPORTED int __fxstat(int version, int descriptor, struct stat *found)
+{
+    (void)version;
+    return fstat(descriptor, found);
+}
+
+EXPORTED int __fxstatat(int version, int folder, const char *path, struct stat *found, int flags)
+{
+    (void)version;
+    return fstatat(folder, path, found, flags);
+}
+
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64), "they are taken for their 64-bit twins");
+EXPORTED int fstatat64(int, const char *, struct stat64 *, int) __attribute__((alias("fstatat")));
+EXPORTED int stat64(const char *, struct stat64 *) __attribute__((alias("stat")));
+EXPORTED int lstat64(const char *, struct stat64 *) __attribute__((alias("lstat")));
+EXPORTED int fstat64(int, struct stat64 *) __attribute__((alias("fstat")));
+EXPORTED int __xstat64(int, const char *, struct stat64 *) __attribute__((alias("__xstat")));
+EXPORTED int __lxstat64(int, const char *, struct stat64 *) __attribute__((alias("__lxstat")));
+EXPORTED int __fxstat64(int, int, struct stat64 *) __attribute__((alias("__fxstat")));
+EXPORTED int __fxstatat64(int, int, const char *, struct stat64 *, int) __attribute__((alias("__fxstatat")));
+
 /* --- opening and closing */
 
 static int opened(int descriptor, int flags)
 {
     forget(descriptor);
-    if (descriptor >= 0 && flags & O_TRUNC && atomic_load_explicit(&active, memory_order_relaxed))
-        truncated(descriptor);
+    if (descriptor >= 0 && flags & O_TRUNC && atomic_load_explicit(&active, memory_order_relaxed)) {
+        int64_t result = truncated(descriptor);
+        if (result < 0) {
+            forget(descriptor);
+            syscall(SYS_close, descriptor);
+            return (int)failed(result);
+        }
+    } else if (descriptor >= 0 && (flags & O_ACCMODE) != O_RDONLY) {
+        meaning(descriptor, false); /* a child may be the one who writes, before a kill, and we who fsync after it */
+    }
     if (descriptor >= 0 && descriptor <= STDERR_FILENO)
-        bypass(descriptor);
+        bypass_anew(descriptor);
     return descriptor;
 }
 
@@ -773,8 +1044,9 @@ EXPORTED int dup3(int from, int to, int flags)
     if (from != to)
         closing(to);
     int result = (int)syscall(SYS_dup3, from, to, flags);
+    copied(from, result);
     if (result >= 0 && to <= STDERR_FILENO)
-        bypass(to);
+        bypass_anew(to);
     return result;
 }
 
@@ -787,10 +1059,22 @@ EXPORTED int dup2(int from, int to)
 
 EXPORTED int dup(int from)
 {
-    int made = (int)syscall(SYS_dup, from);
-    forget(made);
-    return made;
+    return copied(from, (int)syscall(SYS_dup, from));
 }
+
+EXPORTED int fcntl(int descriptor, int command, ...)
+{
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (!real.fcntl)
+        start();
+    int result = real.fcntl(descriptor, command, argument);
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(descriptor, result) : result;
+}
+
+EXPORTED int fcntl64(int, int, ...) __attribute__((alias("fcntl")));
 
 /* --- by means that are not followed */
 
@@ -800,9 +1084,8 @@ static FILE *streamed(FILE *stream, bool empty)
         return stream;
     int descriptor = fileno(stream);
     forget(descriptor);
-    if (empty)
-        truncated(descriptor);
-    int64_t result = bypass(descriptor);
+    int64_t result = empty ? truncated(descriptor) : 0;
+    result = result ? result : bypass(descriptor);
     if (result) {
         real.fclose(stream);
         failed(result);
@@ -889,15 +1172,105 @@ EXPORTED ssize_t splice(int from, off_t *at, int to, off_t *there, size_t bytes,
     return result ? failed(result) : syscall(SYS_splice, from, at, to, there, bytes, flags);
 }
 
-/* Programs are read by the system, and not while somebody may write to them. */
+EXPORTED int ioctl(int descriptor, unsigned long request, ...)
+{
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    int64_t result = 0;
+    if (request == FICLONE)
+        result = bypass_both(descriptor, (int)(intptr_t)argument);
+    else if (request == FICLONERANGE && argument)
+        result = bypass_both(descriptor, (int)((struct file_clone_range *)argument)->src_fd);
+    else if (request == FS_IOC_FIEMAP) /* tells where there are holes */
+        result = bypass(descriptor);
+    return result ? (int)failed(result) : (int)syscall(SYS_ioctl, descriptor, request, argument);
+}
+
+/* Before something gets a name elsewhere: if that is outside of the directory, nothing of it is asked for here any more.
+ * 0, or -errno. */
+static int64_t leaving(int from, const char *old, int to, const char *new)
+{
+    if (!atomic_load(&active) || strlen(new) >= PATH_MAX)
+        return 0;
+    int before = errno, file = (int)syscall(SYS_openat, from, old, O_PATH | O_NOFOLLOW | O_CLOEXEC), folder = -1;
+    if (file >= 0 && within(file)) {
+        char path[PATH_MAX];
+        size_t length = strlen(strcpy(path, new));
+        while (length > 1 && path[length - 1] == '/')
+            path[--length] = 0;
+        char *last = strrchr(path, '/');
+        strcpy(last ? last + 1 : path, ".");
+        folder = (int)syscall(SYS_openat, to, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    int64_t result = 0;
+    if (folder >= 0 && !within(folder)) {
+        struct stat found;
+        if (syscall(SYS_fstat, file, &found) == 0 && S_ISDIR(found.st_mode))
+            result = sync_daemon();
+        else
+            result = bypass_anew(file);
+    }
+    if (file >= 0) {
+        forget(file);
+        syscall(SYS_close, file);
+    }
+    if (folder >= 0)
+        syscall(SYS_close, folder);
+    errno = before;
+    return result;
+}
+
+EXPORTED int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
+{
+    int64_t result = leaving(from, old, to, new);
+    return result ? (int)failed(result) : (int)syscall(SYS_renameat2, from, old, to, new, flags);
+}
+
+EXPORTED int renameat(int from, const char *old, int to, const char *new)
+{
+    return renameat2(from, old, to, new, 0);
+}
+
+EXPORTED int rename(const char *old, const char *new)
+{
+    return renameat2(AT_FDCWD, old, AT_FDCWD, new, 0);
+}
+
+EXPORTED int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    int64_t result = leaving(from, old, to, new);
+    return result ? (int)failed(result) : (int)syscall(SYS_linkat, from, old, to, new, flags);
+}
+
+EXPORTED int link(const char *old, const char *new)
+{
+    return linkat(AT_FDCWD, old, AT_FDCWD, new, 0);
+}
+
+/* As close, of all that is open here, but nobody can be told an error. */
+static void flush_all(void)
+{
+    int before = errno;
+    for (int i = 0; i < DESCRIPTORS; i++)
+        if (atomic_load_explicit(&unflushed[i], memory_order_relaxed))
+            flush_descriptor(i, FLUSH);
+    errno = before;
+}
+
+/* Before a program is executed. What was written to descriptors that it inherits is on the file level: it cannot know
+ * what is lost otherwise. Programs are read by the system, and not while somebody may write to them. */
 static void executed(const char *path)
 {
-    if (!atomic_load(&active) || !path || !strchr(path, '/')) /* a folder of PATH is hardly below the directory */
+    if (!atomic_load(&active))
+        return;
+    flush_all();
+    if (!path || !strchr(path, '/')) /* a folder of PATH is hardly below the directory */
         return;
     int before = errno, descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor >= 0) {
-        forget(descriptor);
-        bypass(descriptor);
+        bypass_anew(descriptor);
         forget(descriptor);
         syscall(SYS_close, descriptor);
     }
@@ -926,6 +1299,48 @@ EXPORTED int execvp(const char *path, char *const given[])
     return execvpe(path, given, environ);
 }
 
+/* The arguments from `first` to the null pointer, into an array where there is one; their number with it. */
+static size_t gather(const char *first, va_list *others, const char **into)
+{
+    for (size_t count = 0;; first = va_arg(*others, const char *)) {
+        if (into)
+            into[count] = first;
+        count++;
+        if (!first)
+            return count;
+    }
+}
+
+#define GATHER(first) \
+    va_list counted, others; \
+    va_start(counted, first); \
+    va_copy(others, counted); \
+    const char *given[gather(first, &counted, NULL)]; \
+    gather(first, &others, given); \
+    va_end(counted)
+
+EXPORTED int execl(const char *path, const char *first, ...)
+{
+    GATHER(first);
+    va_end(others);
+    return execve(path, (char *const *)given, environ);
+}
+
+EXPORTED int execlp(const char *path, const char *first, ...)
+{
+    GATHER(first);
+    va_end(others);
+    return execvpe(path, (char *const *)given, environ);
+}
+
+EXPORTED int execle(const char *path, const char *first, ...)
+{
+    GATHER(first);
+    char *const *environment = va_arg(others, char *const *);
+    va_end(others);
+    return execve(path, (char *const *)given, environment);
+}
+
 EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                          const posix_spawnattr_t *attributes, char *const given[], char *const environment[])
 {
@@ -942,18 +1357,17 @@ EXPORTED int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_a
 
 /* --- the process */
 
-/* In a process that was forked: the connections are its parent's. */
+/* In a process that was forked: the connections are its parent's. What is known of files holds for both. */
 static void start_forked(void)
 {
     for (int i = 0; i < DESCRIPTORS; i++) {
         uint64_t known = atomic_load_explicit(&descriptors[i], memory_order_relaxed);
-        if (known == OURS)
+        if (known == OURS) {
             syscall(SYS_close, i);
-        if (known != UNKNOWN)
             atomic_store_explicit(&descriptors[i], UNKNOWN, memory_order_relaxed);
-        if (atomic_load_explicit(&unflushed[i], memory_order_relaxed))
-            atomic_store_explicit(&unflushed[i], false, memory_order_relaxed);
+        }
     }
+    process = getpid();
     if (mine) {
         munmap(mine->area, sizeof *mine->area);
         munmap(mine, sizeof *mine);
@@ -967,6 +1381,9 @@ static void start(void)
     static atomic_bool begun;
     if (atomic_exchange(&begun, true))
         return;
+    real.fcntl = dlsym(RTLD_NEXT, "fcntl64");
+    if (!real.fcntl)
+        real.fcntl = dlsym(RTLD_NEXT, "fcntl");
     real.fopen = dlsym(RTLD_NEXT, "fopen");
     real.freopen = dlsym(RTLD_NEXT, "freopen");
     real.fdopen = dlsym(RTLD_NEXT, "fdopen");
@@ -984,10 +1401,20 @@ static void start(void)
     }
     strcpy(buffer, given_buffer);
     directory_length = strlen(directory);
+    struct stat found;
+    directory_device = syscall(SYS_newfstatat, AT_FDCWD, directory, &found, 0) == 0 ? found.st_dev : 0;
     if (pthread_key_create(&connection_key, disconnect) != 0)
         return;
+    process = getpid();
     pthread_atfork(NULL, NULL, start_forked);
     atomic_store(&active, true);
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) /* streams use them by calls that cannot be seen */
         bypass(i);
+}
+
+/* At the end by exit, where the system closes what the program has left open. */
+__attribute__((destructor(101))) static void finish(void)
+{
+    if (atomic_load(&active))
+        flush_all();
 }

@@ -20,12 +20,14 @@ enum operation {
     FLUSH,      /* result: 0 when all of the file is on the file level at least */
     SYNC,       /* result: 0 when all of the file is in the directory, and the directory's disk has it */
     BYPASS,     /* as SYNC; from now on this file is not buffered */
+    SYNC_ALL,   /* as SYNC, of all files; needs no handle. An error is told by the file's next SYNC or FLUSH, too */
 };
 
 /* Results below -4096 are no errno. */
 enum {
     UNKNOWN_HANDLE = -5000, /* attach again */
     NOT_BUFFERED = -5001,   /* use the file itself */
+    FORMER_HANDLE = -5002,  /* of a daemon before this one */
 };
 
 struct message {

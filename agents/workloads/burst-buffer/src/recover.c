@@ -12,16 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-void boot_id(char into[40])
-{
-    memset(into, 0, 40);
-    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (file >= 0 && read(file, into, 36) < 0)
-        into[0] = 0;
-    if (file >= 0)
-        close(file);
-}
-
 static int by_file(const void *one, const void *other)
 {
     const struct record *a = *(struct record *const *)one, *b = *(struct record *const *)other;
@@ -53,13 +43,33 @@ static bool restore(const struct record *record, size_t slot, int flash, int fil
     return true;
 }
 
-/* All blocks of the files that are found; false where one could not be written. Files that are gone need none. */
-static bool restore_all(char *directory, struct record *records, struct record **found, size_t count, int flash)
+/* Whether files that are buffered may be behind what cannot be read. Not so where it has been deleted meanwhile, or is a
+ * folder that others keep to themselves. */
+static bool may_hide(const FTSENT *entry)
 {
-    char *roots[] = {directory, NULL};
+    if (entry->fts_info != FTS_DNR && entry->fts_info != FTS_NS && entry->fts_info != FTS_ERR)
+        return false;
+    if (entry->fts_level == FTS_ROOTLEVEL)
+        return true;
+    bool others = entry->fts_info == FTS_DNR && entry->fts_errno == EACCES && entry->fts_statp->st_uid != geteuid();
+    return entry->fts_errno != ENOENT && !others;
+}
+
+/* All blocks of the files that are found; false where one could not be written. Files that are gone need none: but a
+ * directory that is gone, cannot be read or is another file system now may come back. */
+static bool restore_all(struct journal_header *header, struct record *records, struct record **found, size_t count, int flash)
+{
+    char *roots[] = {header->directory, NULL};
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    bool fine = tree != NULL;
+    bool fine = tree != NULL, hidden = false;
+    size_t seen = 0;
     for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+        bool root = entry->fts_level == FTS_ROOTLEVEL;
+        if (may_hide(entry)) {
+            fprintf(stderr, "burst: %s cannot be read: %s\n", entry->fts_path, strerror(entry->fts_errno));
+            hidden = true;
+        }
+        hidden |= root && entry->fts_info == FTS_D && entry->fts_statp->st_dev != header->device;
         if (entry->fts_info != FTS_F)
             continue;
         struct record wanted = {.inode = entry->fts_statp->st_ino}, *key = &wanted;
@@ -76,7 +86,7 @@ static bool restore_all(char *directory, struct record *records, struct record *
         int file = open(entry->fts_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         bool written = file >= 0;
         if (written && born(file) == found[first]->born) {
-            for (; first < count && found[first]->inode == wanted.inode; first++)
+            for (; first < count && found[first]->inode == wanted.inode; first++, seen++)
                 written &= restore(found[first], (size_t)(found[first] - records), flash, file);
             written &= fsync(file) == 0;
         }
@@ -88,7 +98,9 @@ static bool restore_all(char *directory, struct record *records, struct record *
     }
     if (tree)
         fts_close(tree);
-    return fine;
+    if (hidden && seen < count)
+        fprintf(stderr, "burst: files are missing in %s; what is buffered of them is kept\n", header->directory);
+    return fine && !(hidden && seen < count);
 }
 
 bool recover(int buffer)
@@ -124,7 +136,11 @@ bool recover(int buffer)
             if (atomic_load(&records[i].mask))
                 used[count++] = &records[i];
         qsort(used, count, sizeof(struct record *), by_file);
-        fine = restore_all(header->directory, records, used, count, flash);
+        struct claim others = {.count = 0};
+        if (strcmp(header->directory, settings.directory) != 0)
+            claim(&others, header->directory);
+        fine = restore_all(header, records, used, count, flash);
+        give_up(&others);
         free(used);
     }
     munmap(journal, (size_t)found.st_size);

@@ -69,8 +69,9 @@ static void serve_one(struct connection *connection)
     /* what is in shared memory may change under our hands: the copy counts */
     bool fits = asked.length <= AREA_BYTES && asked.offset >= 0 && asked.offset <= INT64_MAX - AREA_BYTES;
     int64_t result = -EINVAL;
+    bool former = asked.operation != ATTACH && asked.operation != SYNC_ALL && !store_gave(asked.handle);
     atomic_fetch_add(&counters->requests, 1);
-    switch (fits ? asked.operation : 0) {
+    switch (fits && !former ? asked.operation : 0) {
     case ATTACH: result = attach(connection); break;
     case READ: result = store_read(asked.handle, (uint64_t)asked.offset, data, asked.length); break;
     case WRITE: result = store_write(asked.handle, (uint64_t)asked.offset, data, asked.length); break;
@@ -79,7 +80,8 @@ static void serve_one(struct connection *connection)
     case FLUSH: result = store_flush(asked.handle); break;
     case SYNC: result = store_sync(asked.handle); break;
     case BYPASS: result = store_bypass(asked.handle); break;
-    default: break;
+    case SYNC_ALL: result = store_sync_all(); break;
+    default: result = former ? FORMER_HANDLE : result;
     }
     shared->result = result;
     send(connection->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);

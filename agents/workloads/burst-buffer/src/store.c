@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FILES = 4096, FREE_DESCRIPTORS = 256 };
@@ -34,9 +35,10 @@ struct file {
     int descriptor, place;
     uint64_t handle, device, inode, born;
     pthread_rwlock_t lock;     /* shared: for whoever looks into its blocks; exclusive: truncation */
-    pthread_mutex_t size_lock; /* guards the next three */
+    pthread_mutex_t size_lock; /* guards the next four */
     uint64_t size, stored;     /* the file's; the directory has nothing but zeros from `stored` on */
-    int error;                 /* of a destager, to be told at the next fsync or close */
+    int error;                 /* to be told at the next fsync or close */
+    bool lost;                 /* by an fsync that failed; otherwise a destager has met it, and tries again */
     _Atomic enum mode mode;
     /* guarded by files_lock */
     int users;
@@ -67,7 +69,7 @@ TAILQ_HEAD(queue, block);
 static struct file *files[FILES];
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;  /* guards `files` */
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER; /* before all others: one file comes or goes at a time */
-static uint64_t files_clock, last_handle, directory_device;
+static uint64_t files_clock, last_handle, first_handle, directory_device;
 static size_t files_most;
 
 /* One of the two levels, both counted in blocks. */
@@ -206,7 +208,11 @@ static void place_in_flash(struct block *block, enum place place)
     block->flash_place = place;
 }
 
-/* Puts a locked block where it belongs after what was done to it, unlocks and unpins it. */
+static bool evict_from_ram(void);
+static bool evict_from_flash(void);
+
+/* Puts a locked block where it belongs after what was done to it, unlocks and unpins it. Clean data above the thresholds
+ * goes. */
 static void release(struct block *block)
 {
     pthread_mutex_lock(&cache.lock);
@@ -232,6 +238,10 @@ static void release(struct block *block)
             pthread_cond_signal(&cache.flash.is_room);
         }
     }
+    while (cache.ram.used > cache.ram.keep && evict_from_ram())
+        ;
+    while (cache.flash.used > cache.flash.keep && evict_from_flash())
+        ;
     pthread_mutex_unlock(&cache.lock);
 }
 
@@ -317,6 +327,7 @@ static void note_error(struct file *file, int error)
 
 static int read_flash(int slot, unsigned page, uint8_t *to, size_t bytes)
 {
+    device_wait(&file_level, bytes);
     ssize_t got = pread(flash, to, bytes, (off_t)slot * BLOCK + (off_t)page * PAGE);
     return got == (ssize_t)bytes ? 0 : -EIO;
 }
@@ -344,6 +355,7 @@ static int stage(struct block *block)
         for (; (length = run(block->ram_dirty, &first)) > 0 && !error; first += length) {
             size_t bytes = (size_t)length * PAGE;
             off_t at = (off_t)block->slot * BLOCK + (off_t)first * PAGE;
+            device_wait(&file_level, bytes);
             if (pwrite(flash, block->ram + (size_t)first * PAGE, bytes, at) != (ssize_t)bytes)
                 error = -EIO;
             staged += bytes;
@@ -560,20 +572,22 @@ static void let_go(struct block *block)
     pthread_rwlock_unlock(&file->lock);
 }
 
-/* Brings pages into the memory of a block that is held. */
+/* Brings pages into the memory of a block that is held; from the file level all that it has of the block, since memory
+ * is given by the block: otherwise a cache that is read at random would be full of blocks with a page in each. */
 static int load(struct block *block, uint64_t wanted)
 {
     struct file *file = block->file;
     atomic_fetch_add(&counters->ram_hits, (uint64_t)__builtin_popcountll(wanted & block->ram_valid));
-    uint64_t missing = wanted & ~block->ram_valid, below = missing & block->flash_valid;
+    uint64_t missing = wanted & ~block->ram_valid, hits = missing & block->flash_valid;
+    uint64_t below = hits ? block->flash_valid & ~block->ram_valid : 0;
     unsigned first = 0, length;
+    atomic_fetch_add(&counters->flash_hits, (uint64_t)__builtin_popcountll(hits));
     for (; (length = run(below, &first)) > 0; first += length) {
         if (read_flash(block->slot, first, block->ram + (size_t)first * PAGE, (size_t)length * PAGE) != 0)
             return -EIO;
         block->ram_valid |= pages(first, first + length - 1);
-        atomic_fetch_add(&counters->flash_hits, length);
     }
-    missing &= ~below;
+    missing &= ~hits;
     for (first = 0; (length = run(missing, &first)) > 0; first += length) {
         uint8_t *to = block->ram + (size_t)first * PAGE;
         uint64_t begin = block->number * BLOCK + (uint64_t)first * PAGE;
@@ -639,6 +653,11 @@ static int reopen(int descriptor, int flags)
     return open(path, flags | O_CLOEXEC);
 }
 
+bool store_gave(uint64_t handle)
+{
+    return handle >= first_handle;
+}
+
 static struct file *use(uint64_t handle)
 {
     struct file *file = NULL;
@@ -680,12 +699,13 @@ static size_t pin_all(struct file *file, struct block ***found)
     return count;
 }
 
-/* What a destager has met since it was asked last. */
+/* What has gone wrong since it was asked last. */
 static int take_error(struct file *file)
 {
     pthread_mutex_lock(&file->size_lock);
     int error = file->error;
     file->error = 0;
+    file->lost = false;
     pthread_mutex_unlock(&file->size_lock);
     return -error;
 }
@@ -721,15 +741,30 @@ static int bring_down(struct file *file, bool through)
     return error;
 }
 
+/* Brings all of a file to the directory, and that to its disk. Who does not tell the error leaves it to the next who
+ * asks: the system tells that an fsync has failed only once. */
 static int sync_file(struct file *file)
 {
     if (atomic_load(&file->mode) == BYPASSED)
         return 0;
     int error = bring_down(file, true);
-    if (!error && fsync(file->descriptor) != 0)
+    /* EBADF: another thread has bypassed it meanwhile, when all was there */
+    if (!error && fsync(file->descriptor) != 0 && errno != EBADF) {
         error = -errno;
-    int before = take_error(file);
-    return error ? error : before;
+        pthread_mutex_lock(&file->size_lock);
+        file->error = -error;
+        file->lost = true;
+        pthread_mutex_unlock(&file->size_lock);
+    }
+    return error;
+}
+
+static bool has_lost(struct file *file)
+{
+    pthread_mutex_lock(&file->size_lock);
+    bool lost = file->lost;
+    pthread_mutex_unlock(&file->size_lock);
+    return lost;
 }
 
 /* Forgets all content from `size` on. The file is locked exclusively. */
@@ -798,7 +833,7 @@ static int free_place(void)
         if (oldest) {
             files[oldest->place] = NULL; /* out of reach; who attaches it again waits for us */
             pthread_mutex_unlock(&files_lock);
-            if (sync_file(oldest) == 0) {
+            if (sync_file(oldest) == 0 && !has_lost(oldest)) {
                 int place = oldest->place;
                 forget_file(oldest);
                 return place;
@@ -814,12 +849,40 @@ static int free_place(void)
     return -1;
 }
 
-uint64_t born(int descriptor)
+/* Whether a file has no name any more, is used by nobody now and has nothing to be written. One that is bypassed has to
+ * stay known: it may be mapped. With files_lock. */
+static bool is_given_up(struct file *file)
 {
-    struct statx found;
-    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &found) != 0 || !(found.stx_mask & STATX_BTIME))
-        return 0;
-    return (uint64_t)found.stx_btime.tv_sec * 1000000000 + found.stx_btime.tv_nsec;
+    struct stat found;
+    if (file->users || atomic_load(&file->mode) != BUFFERED || fstat(file->descriptor, &found) != 0 || found.st_nlink)
+        return false;
+    bool clean = true;
+    struct block *block;
+    pthread_mutex_lock(&cache.lock);
+    TAILQ_FOREACH(block, &file->blocks, of_file)
+        clean &= !block->pins && block->ram_place != DIRTY && block->flash_place != DIRTY;
+    pthread_mutex_unlock(&cache.lock);
+    return clean;
+}
+
+/* Forgets files that were deleted, whose room the directory has back only when we close them. Who has one open still
+ * attaches it again. With attach_lock. */
+static void forget_deleted(void)
+{
+    for (size_t i = 0; i < files_most; i++) {
+        pthread_mutex_lock(&files_lock);
+        struct file *file = files[i] && is_given_up(files[i]) ? files[i] : NULL;
+        if (file)
+            files[i] = NULL;
+        pthread_mutex_unlock(&files_lock);
+        if (file && sync_file(file) == 0 && !has_lost(file)) {
+            forget_file(file);
+        } else if (file) {
+            pthread_mutex_lock(&files_lock);
+            files[i] = file;
+            pthread_mutex_unlock(&files_lock);
+        }
+    }
 }
 
 static struct file *find_file(const struct stat *found)
@@ -885,9 +948,10 @@ int64_t store_attach(int descriptor)
     int64_t result = 0;
     pthread_mutex_lock(&attach_lock);
     struct file *file = find_file(&found);
-    if (!file)
+    if (!file) {
+        forget_deleted();
         file = make_file(descriptor, &found, &result);
-    else { /* it may have been lengthened by posix_fallocate */
+    } else { /* it may have been lengthened by posix_fallocate */
         pthread_mutex_lock(&file->size_lock);
         if (fstat(descriptor, &found) == 0 && (uint64_t)found.st_size > file->size)
             file->size = (uint64_t)found.st_size;
@@ -956,6 +1020,20 @@ int64_t store_write(uint64_t handle, uint64_t offset, const uint8_t *from, size_
     return result;
 }
 
+/* After the end of what was to be appended could not be written: the next one follows what could, unless it has come
+ * already. */
+static void take_back(struct file *file, uint64_t from, uint64_t end)
+{
+    pthread_rwlock_wrlock(&file->lock); /* nobody is about to bring the rest of the last page to the directory */
+    pthread_mutex_lock(&file->size_lock);
+    if (file->size == end && atomic_load(&file->mode) == BUFFERED && ftruncate(file->descriptor, (off_t)from) == 0) {
+        file->size = from;
+        file->stored = from < file->stored ? from : file->stored;
+    }
+    pthread_mutex_unlock(&file->size_lock);
+    pthread_rwlock_unlock(&file->lock);
+}
+
 int64_t store_append(uint64_t handle, int64_t *offset, const uint8_t *from, size_t bytes)
 {
     struct file *file = use(handle);
@@ -963,8 +1041,11 @@ int64_t store_append(uint64_t handle, int64_t *offset, const uint8_t *from, size
         return UNKNOWN_HANDLE;
     uint64_t at = 0;
     int64_t result = is_buffered(file) ? lengthen(file, &at, bytes, true) : NOT_BUFFERED;
-    if (!result)
+    if (!result) {
         result = write_file(file, at, from, bytes);
+        if (result < (int64_t)bytes)
+            take_back(file, at + (result > 0 ? (uint64_t)result : 0), at + bytes);
+    }
     *offset = (int64_t)at;
     done_with(file);
     return result;
@@ -1038,7 +1119,35 @@ int64_t store_sync(uint64_t handle)
     if (!file)
         return UNKNOWN_HANDLE;
     int64_t error = is_buffered(file) ? sync_file(file) : NOT_BUFFERED;
+    int before = error == NOT_BUFFERED ? 0 : take_error(file);
     done_with(file);
+    return error ? error : before;
+}
+
+int64_t store_sync_all(void)
+{
+    uint64_t handles[FILES];
+    size_t count = 0;
+    int64_t error = 0;
+    pthread_mutex_lock(&attach_lock); /* or one that makes room just now would be passed over */
+    pthread_mutex_lock(&files_lock);
+    for (size_t i = 0; i < files_most; i++)
+        if (files[i])
+            handles[count++] = files[i]->handle;
+    pthread_mutex_unlock(&files_lock);
+    pthread_mutex_unlock(&attach_lock);
+    for (size_t i = 0; i < count; i++) {
+        struct file *file = use(handles[i]);
+        if (!file) { /* it makes room, or has: then all of it is there */
+            pthread_mutex_lock(&attach_lock);
+            file = use(handles[i]);
+            pthread_mutex_unlock(&attach_lock);
+        }
+        int failed = file && is_buffered(file) ? sync_file(file) : 0;
+        error = error ? error : failed;
+        if (file)
+            done_with(file);
+    }
     return error;
 }
 
@@ -1054,6 +1163,8 @@ int64_t store_bypass(uint64_t handle)
         atomic_store(&file->mode, LEAVING);
         pthread_rwlock_unlock(&file->lock);
         error = sync_file(file);
+        int before = take_error(file);
+        error = error ? error : before;
         if (!error) {
             pthread_rwlock_wrlock(&file->lock);
             cut(file, 0);
@@ -1132,6 +1243,12 @@ void store_start(int buffer)
     if (stat(settings.directory, &found) != 0)
         die("see %s", settings.directory);
     directory_device = found.st_dev;
+    /* Above all that a daemon before this one gave: that was no more than one in FILES nanoseconds. Nobody sets this
+     * clock, and who outlives a daemon does not outlive the machine's start. */
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    last_handle = ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) / FILES * FILES;
+    first_handle = last_handle;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
@@ -1162,8 +1279,8 @@ bool store_end(void)
     for (size_t i = 0; i < files_most; i++) {
         if (!files[i])
             continue;
-        take_error(files[i]);
         int error = sync_file(files[i]);
+        error = !error && has_lost(files[i]) ? take_error(files[i]) : error;
         if (error) {
             fprintf(stderr, "burst: a file of %s could not be written: %s\n", settings.directory, strerror(-error));
             all = false;

@@ -4,8 +4,8 @@
  *     fakeapp [OPTIONS] FILE              read it (or write it, -x), print seconds and counts as JSON
  *
  * The file is cut into L chunks; in the middle of each lies its lead. Leads take turns: `r` operations of w to W bytes
- * are made around the lead, each within half the scatter S before or after it, then the lead moves on by `l`, within
- * its chunk, and the next one has its turn, until there were N operations.
+ * are made around the lead, each within half the scatter S before or after it and within the file, then the lead moves
+ * on by `l`, within its chunk, and the next one has its turn, until there were N operations.
  *
  * Every byte of the file follows from its offset, so whatever is read is checked, and whatever is written changes
  * nothing: readers and writers may run on one file at once. Status 0: done; 1: wrong data was read; 2: wrong arguments;
@@ -231,15 +231,14 @@ static void write_whole(struct worker *of, uint64_t offset, size_t bytes)
 static void operate(struct worker *of, const struct lead *lead)
 {
     uint64_t bytes = drawn(&of->random, pattern.least, pattern.greatest);
-    int64_t offset = (int64_t)lead->position;
-    if (lead->scatter > 0)
-        offset += (int64_t)drawn(&of->random, 0, lead->scatter) - (int64_t)(lead->scatter / 2);
-    int64_t last = (int64_t)(size - bytes);
-    offset = offset < 0 ? 0 : offset > last ? last : offset;
+    /* of a zone that goes beyond the file's ends, what is within it: they are no hot spots */
+    uint64_t last = size - bytes, half = lead->scatter / 2, far = lead->position + lead->scatter - half;
+    uint64_t low = lead->position > half ? lead->position - half : 0, high = far < last ? far : last;
+    uint64_t offset = lead->scatter == 0 || low >= high ? (low < last ? low : last) : drawn(&of->random, low, high);
     if (writing)
-        write_whole(of, (uint64_t)offset, bytes);
+        write_whole(of, offset, bytes);
     else
-        read_whole(of, (uint64_t)offset, bytes);
+        read_whole(of, offset, bytes);
     of->done++;
     of->bytes += bytes;
 }
@@ -384,13 +383,14 @@ static bool interval(const char *option, const char *text, uint64_t *low, uint64
 
 static void read_arguments(int count, char **given)
 {
-    static const struct option longer[] = {{"create", required_argument, NULL, 'c'}, {0}};
+    static const struct option longer[] = {{"create", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
     bool creating = false;
     int letter;
     while ((letter = getopt_long(count, given, "N:w:W:S:L:l:r:g:G:xt:a:s:k", longer, NULL)) != -1) {
         const char option[] = {'-', (char)letter, 0};
         switch (letter) {
         case 'c': creating = true, size = whole("--create", optarg, 1); break;
+        case 'h': fputs(usage_text, stdout); exit(0);
         case 'N': pattern.operations = whole(option, optarg, 0); break;
         case 'w': pattern.least = whole(option, optarg, 1); break;
         case 'W': pattern.greatest = whole(option, optarg, 1); break;

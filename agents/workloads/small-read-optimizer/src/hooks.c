@@ -64,8 +64,10 @@ static void resolve(void)
 
 __attribute__((constructor(101))) static void start(void)
 {
+    int before = errno;
     resolve();
     sro_read_settings();
+    errno = before;
     if (!sro_settings.active)
         return;
     sro_start();

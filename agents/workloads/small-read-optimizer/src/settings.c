@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char warned[] = "SRO_WARNED";
@@ -32,16 +34,20 @@ static const struct {
     {"SRO_PREFETCH_SIZE", &sro_settings.prefetch_size, INT64_MAX},
 };
 
-/* Once: processes that are started by this one inherit that it was said. */
-static void warn(const char *message)
+/* Whether this process is told what is wrong: once, as those that are started by it inherit that it was said. */
+static bool tells;
+
+static __attribute__((format(printf, 1, 2))) void warn(const char *format, ...)
 {
-    if (getenv(warned))
+    if (!tells)
         return;
     setenv(warned, "1", 1);
-    char line[640];
-    int length = snprintf(line, sizeof line, "small-read-optimizer: %s; nothing is prefetched\n", message);
-    if (write(STDERR_FILENO, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1) < 0)
-        return; /* nobody to be told */
+    char line[2 * PATH_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    dprintf(STDERR_FILENO, "small-read-optimizer: %s\n", line);
 }
 
 static bool read_number(const char *name, uint64_t *value, uint64_t most)
@@ -49,22 +55,20 @@ static bool read_number(const char *name, uint64_t *value, uint64_t most)
     const char *text = getenv(name);
     if (!text)
         return true;
-    char *end, message[512];
+    char *end;
     errno = 0;
     uint64_t found = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && found >= 1 && found <= most) {
         *value = found;
         return true;
     }
-    snprintf(message, sizeof message, "%s is '%.200s'; allowed: a whole number from 1 to %" PRIu64, name, text, most);
-    warn(message);
+    warn("%s is '%.200s'; allowed: a whole number from 1 to %" PRIu64 "; nothing is prefetched", name, text, most);
     return false;
 }
 
 static bool read_path(const char *name, char *value)
 {
     const char *text = getenv(name);
-    char message[128];
     if (!text || !*text)
         return true;
     if (text[0] == '/' && strlen(text) < PATH_MAX) {
@@ -75,36 +79,56 @@ static bool read_path(const char *name, char *value)
             value[last] = 0;
         return true;
     }
-    snprintf(message, sizeof message, "%s is not an absolute path", name);
-    warn(message);
+    warn("%s is '%.200s'; allowed: an absolute path of less than %d bytes; nothing is prefetched", name, text, PATH_MAX);
     return false;
+}
+
+/* Where nothing can be watched, or counted, as it is now: it may be made later. */
+static void try_paths(void)
+{
+    const char *folder = sro_settings.directory, *file = sro_settings.counters;
+    struct stat found;
+    if (*folder && stat(folder, &found) != 0)
+        warn("SRO_DIRECTORY is '%s': %s; allowed: a directory that is there; nothing is prefetched until it is", folder,
+             strerror(errno));
+    else if (*folder && !S_ISDIR(found.st_mode))
+        warn("SRO_DIRECTORY is '%s', a file; allowed: a directory; nothing is prefetched", folder);
+    if (!*file)
+        return;
+    char parent[PATH_MAX];
+    strcpy(parent, file);
+    char *slash = strrchr(parent, '/');
+    slash[slash == parent] = 0;
+    bool there = stat(file, &found) == 0;
+    if (there && S_ISDIR(found.st_mode))
+        errno = EISDIR;
+    else if (faccessat(AT_FDCWD, there ? file : parent, there ? W_OK : W_OK | X_OK, AT_EACCESS) == 0)
+        return;
+    warn("SRO_COUNTERS is '%s': %s; allowed: a file that can be written; nothing is counted", file, strerror(errno));
 }
 
 void sro_read_settings(void)
 {
     const char *enabled = getenv("SRO_ENABLE");
-    char message[256];
     if (enabled && strcmp(enabled, "0") == 0)
         return;
-    if (enabled && *enabled && strcmp(enabled, "1") != 0) {
-        snprintf(message, sizeof message, "SRO_ENABLE is '%.100s'; allowed: 0 or 1", enabled);
-        warn(message);
-        return;
-    }
+    tells = !getenv(warned);
+    bool fine = !enabled || !*enabled || strcmp(enabled, "1") == 0;
+    if (!fine)
+        warn("SRO_ENABLE is '%.100s'; allowed: 0 or 1; nothing is prefetched", enabled);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!read_number(numbers[i].name, numbers[i].value, numbers[i].most))
-            return;
-    if (!read_path("SRO_DIRECTORY", sro_settings.directory) || !read_path("SRO_COUNTERS", sro_settings.counters))
-        return;
-    if (sro_settings.cluster_threshold > sro_settings.sequence_length) {
-        snprintf(message, sizeof message,
-                 "SRO_CLUSTER_THRESHOLD is %" PRIu64 ", more than the %" PRIu64
-                 " accesses of SRO_SEQUENCE_LENGTH, so it is never met",
-                 sro_settings.cluster_threshold, sro_settings.sequence_length);
-        warn(message);
-        return;
+        fine &= read_number(numbers[i].name, numbers[i].value, numbers[i].most);
+    fine &= read_path("SRO_DIRECTORY", sro_settings.directory);
+    fine &= read_path("SRO_COUNTERS", sro_settings.counters);
+    if (fine && sro_settings.cluster_threshold > sro_settings.sequence_length) {
+        warn("SRO_CLUSTER_THRESHOLD is %" PRIu64 ", more than the %" PRIu64
+             " accesses of SRO_SEQUENCE_LENGTH, so it is never met; nothing is prefetched",
+             sro_settings.cluster_threshold, sro_settings.sequence_length);
+        fine = false;
     }
-    sro_settings.active = true;
+    if (fine)
+        try_paths();
+    sro_settings.active = fine;
 }
 
 void sro_write_counters(void)

@@ -162,7 +162,8 @@ static void clear_asked(struct file *file)
 /* Asks for the pages of one word that are in `mask` and were not asked for yet. */
 static bool ask(struct file *file, int descriptor, uint64_t word, uint32_t mask)
 {
-    if (word < file->words)
+    /* looked at first: most words of a large zone were asked for before, and an atomic write is dear */
+    if (word < file->words && (mask &= ~atomic_load_explicit(&file->asked[word], memory_order_relaxed)))
         mask &= ~atomic_fetch_or_explicit(&file->asked[word], mask, memory_order_relaxed);
     if (!mask)
         return true;

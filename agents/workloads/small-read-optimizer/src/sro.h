@@ -36,7 +36,8 @@ struct counters {
 
 extern struct counters sro_counters;
 
-/* Reads the environment; says on standard error, once for all processes that inherit it, what is wrong with it. */
+/* Reads the environment; says on standard error, once for all processes that inherit it, what is wrong with it, and what paths in it lead
+ * nowhere. */
 void sro_read_settings(void);
 
 /* Appends the counters to their file as one line of JSON, unless no read was seen, and sets them to 0. */

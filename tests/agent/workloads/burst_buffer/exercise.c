@@ -82,14 +82,15 @@ static void *be_thread(void *argument)
             size = place;
             break;
         case 8:
-            CHECK(round % 8 || fsync(file) == 0);
+            CHECK(round % 8 || (round % 16 ? fsync(file) : sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE)) == 0);
             break;
         case 9:
             CHECK(close(file) == 0);
             CHECK((file = open(path, O_RDWR)) >= 0);
             break;
         }
-        CHECK(fstat(file, &now) == 0 && now.st_size == size);
+        CHECK(fstat(file, &now) == 0 && now.st_size == size && now.st_blocks >= size / 512);
+        CHECK(me || round != ROUNDS / 2 || syncfs(file) == 0);
         if (round % 8 == 0) {
             sprintf(line, "%*d %*d\n", LINE / 2 - 1, me, LINE / 2 - 1, round);
             for (int i = 0; i < 2; i++)

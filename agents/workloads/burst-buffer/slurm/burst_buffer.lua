@@ -1,0 +1,247 @@
+-- Slurm's burst_buffer/lua: a burst buffer of its own for each job that asks for one in its script.
+--
+--   #BB_LUA directory=/scratch/run1 ram-cache-size=64
+--   #BB_LUA flash-destagers=2
+--
+-- This runs on slurmctld's host: it checks what is asked for, has the job find the buffer by its environment, and waits
+-- until all is in the directory. The daemon is started and stopped on the job's node, by node.sh. Both know of each other
+-- by files in STATE: JOB.wanted, what the job has asked for, and JOB.stopped, how it has ended.
+
+local FOLDER, STATE, BUFFERS = "@FOLDER@", "@STATE@", "@BUFFERS@"
+
+-- What may be asked for besides the directory, as burst itself allows it.
+local LIMITS = {
+    ["polling-threads"] = { 1, 16 },
+    ["worker-threads"] = { 1, 24 },
+    ["ram-destagers"] = { 1, 24 },
+    ["flash-destagers"] = { 1, 24 },
+    ["ram-cache-size"] = { 16, @RAM_CACHE_MOST@ },
+    ["flash-cache-size"] = { 16, @FLASH_CACHE_MOST@ },
+    ["ram-cache-threshold"] = { 1, 100 },
+    ["flash-cache-threshold"] = { 1, 100 },
+}
+local DIRECTORY_ALLOWED = "an absolute path without spaces, quotation marks and control characters"
+
+local function refused(field, value, allowed)
+    return string.format("burst buffer: %s is '%s'; allowed: %s", field, value, allowed)
+end
+
+local function exists(path)
+    local file, why = io.open(path .. "/.")
+    if file then
+        file:close()
+    end
+    -- what only the job's user may see is the node's to judge
+    return file ~= nil or string.find(why, "Permission denied", 1, true) ~= nil
+end
+
+local function known_keys()
+    local keys = { "directory" }
+    for key in pairs(LIMITS) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys)
+    return table.concat(keys, ", ")
+end
+
+-- A key's value as it is passed on; nil and why it is refused.
+local function checked(key, value)
+    if key == "directory" then
+        if not string.find(value, "^/[^%s%c'\"\\]*$") then
+            return nil, refused(key, value, DIRECTORY_ALLOWED)
+        end
+        if not exists(value) then
+            return nil, refused(key, value, "a directory that is there")
+        end
+        return value
+    end
+    local limits = LIMITS[key]
+    if not limits then
+        return nil, refused("#BB_LUA", key, known_keys())
+    end
+    local number = string.find(value, "^%d%d?%d?%d?%d?%d?%d?%d?%d?$") and tonumber(value)
+    if not number or number < limits[1] or number > limits[2] then
+        return nil, refused(key, value, string.format("%d to %d", limits[1], limits[2]))
+    end
+    return value
+end
+
+local function read(path, what)
+    local file = io.open(path)
+    local content = file and file:read(what)
+    if file then
+        file:close()
+    end
+    return content
+end
+
+-- What a job's script, a file, asks for by its directives: values by key; nil and why they are refused.
+local function asked(script)
+    local found = {}
+    for line in string.gmatch(read(script, "*a") or "", "[^\r\n]+") do
+        local words = string.match(line, "^#BB_LUA%s+(.*)")
+        for word in string.gmatch(words or "", "%S+") do
+            local key, value = string.match(word, "^([^=]+)=(.*)$")
+            if not key then
+                return nil, refused("#BB_LUA", word, "KEY=VALUE, the keys " .. known_keys())
+            end
+            if found[key] then
+                return nil, refused(key, value, "once in a script")
+            end
+            local passed, why = checked(key, value)
+            if not passed then
+                return nil, why
+            end
+            found[key] = passed
+        end
+    end
+    if not found.directory then
+        return nil, refused("directory", "", DIRECTORY_ALLOWED)
+    end
+    return found
+end
+
+-- Writes a file that is there at once or not at all; why not.
+local function write(path, lines)
+    local file, problem = io.open(path .. ".new", "w")
+    if not file then
+        return problem
+    end
+    file:write(table.concat(lines, "\n"), "\n")
+    file:close()
+    local _, why = os.rename(path .. ".new", path)
+    return why
+end
+
+local function lines_of(command)
+    local pipe = io.popen(command)
+    local lines = {}
+    for line in pipe:lines() do
+        lines[#lines + 1] = line
+    end
+    pipe:close()
+    return lines
+end
+
+local function state(job, kind)
+    return string.format("%s/%d.%s", STATE, job, kind)
+end
+
+local function within(path, other)
+    return string.sub(path .. "/", 1, #other + 1) == other .. "/"
+end
+
+-- The job whose buffer has this directory, or one above or below it; nil: none.
+local function user_of(directory, job)
+    for _, file in ipairs(lines_of("ls -- '" .. STATE .. "'")) do
+        local other = tonumber(string.match(file, "^(%d+)%.wanted$"))
+        local its = other and other ~= tonumber(job) and read(state(other, "wanted"), "*l")
+        if its and (within(its, directory) or within(directory, its)) then
+            return other
+        end
+    end
+end
+
+local function forget(job)
+    for _, kind in ipairs({ "waiting", "wanted", "stopped", "log" }) do
+        os.remove(state(job, kind))
+    end
+end
+
+-- At submission.
+function slurm_bb_job_process(script)
+    local _, why = asked(script)
+    if why then
+        return slurm.ERROR, why
+    end
+    return slurm.SUCCESS
+end
+
+function slurm_bb_pools()
+    return slurm.SUCCESS
+end
+
+-- Before the job gets its nodes: the directory is this job's until all of it is there. Waits for a job that has it.
+function slurm_bb_setup(job, _, _, _, _, script)
+    local found, why = asked(script)
+    if not found then
+        return slurm.ERROR, why
+    end
+    local directory = lines_of("realpath -- '" .. found.directory .. "'")[1] or found.directory
+    local lines = { directory }
+    for key in pairs(LIMITS) do
+        if found[key] then
+            lines[#lines + 1] = "--" .. key .. "=" .. found[key]
+        end
+    end
+    local problem = write(state(job, "waiting"), lines)
+    while not problem do
+        problem = write(state(job, "wanted"), lines)
+        if not problem and not user_of(directory, job) then
+            os.remove(state(job, "waiting"))
+            return slurm.SUCCESS
+        end
+        -- two that ask at once both see each other, and ask again at different times
+        os.remove(state(job, "wanted"))
+        os.execute("sleep " .. 0.2 + job % 10 / 20)
+        if not read(state(job, "waiting"), "*l") then
+            problem = "the job was cancelled"
+        end
+    end
+    return slurm.ERROR, "burst buffer: " .. problem
+end
+
+function slurm_bb_data_in()
+    return slurm.SUCCESS
+end
+
+function slurm_bb_real_size()
+    return slurm.SUCCESS
+end
+
+-- The job's environment.
+function slurm_bb_paths(job, _, path)
+    local file = io.open(path, "w")
+    file:write("BURST_BUFFER=", BUFFERS, "/", job, "\n")
+    file:write("BURST_DIRECTORY=", read(state(job, "wanted"), "*l"), "\n")
+    file:write("LD_PRELOAD=", FOLDER, "/libburst.so\n")
+    file:close()
+    return slurm.SUCCESS
+end
+
+-- When the job has its nodes, before it begins there.
+function slurm_bb_pre_run(job)
+    local nodes = lines_of(string.format("squeue -h -j %d -o %%D", job))[1]
+    if nodes ~= "1" then
+        return slurm.ERROR, refused("nodes", nodes or "unknown", "1: nodes do not see each other's buffers")
+    end
+    return slurm.SUCCESS
+end
+
+function slurm_bb_post_run()
+    return slurm.SUCCESS
+end
+
+-- When the job has ended: until its node has brought everything to the directory.
+function slurm_bb_data_out(job)
+    local stopped
+    while not stopped do
+        stopped = read(state(job, "stopped"), "*l")
+        if not stopped then
+            os.execute("sleep 0.2")
+        end
+    end
+    if string.find(stopped, "recover", 1, true) then
+        return slurm.ERROR, "burst buffer: not all could be written to the directory: " .. stopped
+    end
+    return slurm.SUCCESS
+end
+
+function slurm_bb_job_teardown(job)
+    forget(job)
+    return slurm.SUCCESS
+end
+
+function slurm_bb_get_status()
+    return slurm.SUCCESS, ""
+end

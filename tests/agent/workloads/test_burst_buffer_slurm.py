@@ -1,0 +1,302 @@
+"""The burst buffer by Slurm's burst_buffer/lua: jobs that ask for one by directives in their script."""
+
+import getpass
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from tests.agent.conftest import run_agent_command
+from tests.factories.service import lack, require_program, wait_for
+from tests.factories.slurm import Slurm, slurm_cluster
+
+SOURCES = Path(__file__).parents[3] / "agents" / "workloads" / "burst-buffer" / "slurm"
+MIB = 1 << 20
+SMALL = "ram-cache-size=16 flash-cache-size=16"
+
+WRITE = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
+for number in range(24): os.write(file, bytes([number]) * (1 << 20))
+"""
+
+
+def digest(content: bytes) -> str:
+    """What is compared in place of so much: pytest's explanation of a difference would take minutes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+CONTENT = digest(b"".join(bytes([number]) * MIB for number in range(24)))
+
+
+class Place:
+    """A cluster with the burst buffer installed, and an ordinary user of it: Slurm refuses root a burst buffer."""
+
+    def __init__(self, slurm: Slurm, folder: Path, user: str) -> None:
+        self.slurm, self.folder, self.user = slurm, folder, user
+        self.burst, self.state = folder / "installed" / "burst", folder / "installed" / "state"
+        self.buffers, self.scratch = folder / "buffers", folder / "scratch"
+
+    def directory(self, name: str) -> Path:
+        """A new directory that is the user's own."""
+        path = self.scratch / name
+        path.mkdir()
+        shutil.chown(path, self.user)
+        return path
+
+    def submit(self, *lines: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """Submits a script of these lines, as the user."""
+        command = ["sbatch", "--parsable", f"--chdir={self.scratch}", f"--output={self.scratch}/%j.out", *options]
+        root = os.getuid() == 0
+        return subprocess.run(
+            command,
+            input="\n".join(["#!/bin/sh", *lines, ""]),
+            env={**os.environ, "SLURM_CONF": str(self.slurm.configuration)},
+            cwd=self.scratch,
+            capture_output=True,
+            text=True,
+            check=False,
+            user=self.user if root else None,
+            extra_groups=[] if root else None,
+        )
+
+    def submitted(self, *lines: str, options: tuple[str, ...] = ()) -> str:
+        """The number of a job that was taken."""
+        done = self.submit(*lines, options=options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def write(self, directory: Path, *then: str, keys: str = SMALL, options: tuple[str, ...] = ()) -> str:
+        """A job that writes 24 MiB, more than the RAM cache holds, and then does something else."""
+        script = self.scratch / "write.py"
+        script.write_text(WRITE)
+        lines = [f"#BB_LUA directory={directory}", f"#BB_LUA {keys}"]
+        writing = f"python3 -IS {script} {directory}/data && echo written"
+        return self.submitted(*lines, writing, *then, options=options)
+
+    def said(self, job: str, what: str) -> str:
+        """What Slurm says of a job."""
+        return self.slurm.run("squeue", "-h", "--states=all", "-j", job, "-o", what).strip()
+
+    def output(self, job: str) -> str:
+        path = self.scratch / f"{job}.out"
+        return path.read_text() if path.exists() else ""
+
+    def ended(self, job: str, state: str) -> None:
+        """Waits for a job's end, and for that of its buffer; nothing of it is left."""
+        wait_for(lambda: self.said(job, "%T") == state, 60, f"job {job} is {state}: {self.slurm.logs()}")
+        wait_for(lambda: not self.left(job), 30, f"nothing is left of job {job}: {self.left(job)}")
+
+    def left(self, job: str) -> list[object]:
+        """Files and processes of a job's buffer."""
+        files = [*self.state.glob(f"{job}.*"), *self.buffers.glob(job)]
+        return [*files, *self.processes(job)]
+
+    def processes(self, job: str) -> list[psutil.Process]:
+        """The guardian and the daemon of a job, whichever comes first."""
+        own = str(self.buffers / job)
+        return [process for process in psutil.process_iter(["cmdline"]) if own in (process.info["cmdline"] or [])]
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    if not [
+        *Path("/usr").glob("lib*/slurm*/burst_buffer_lua.so"),
+        *Path("/usr").glob("lib/*/slurm*/burst_buffer_lua.so"),
+    ]:
+        lack("this Slurm has no burst_buffer/lua (Debian package slurm-wlm-basic-plugins)")
+    require_program("setpriv", "util-linux")
+    user = "nobody" if os.getuid() == 0 else getpass.getuser()
+    # a folder that other users may look into
+    folder = Path(tempfile.mkdtemp(prefix="trimtab-burst-"))
+    folder.chmod(0o755)
+    command: list[str | Path] = [
+        SOURCES / "install.sh",
+        folder / "installed",
+        f"BUFFERS={folder}/buffers",
+        "RAM_CACHE_MOST=64",
+    ]
+    done = subprocess.run([*command, "FLASH_CACHE_MOST=1048576"], capture_output=True, text=True, check=True)
+    shutil.copy(folder / "installed" / "burst_buffer.lua", folder)
+    (folder / "scratch").mkdir()
+    shutil.chown(folder / "scratch", user)
+    try:
+        with slurm_cluster(folder, done.stdout) as slurm:
+            yield Place(slurm, folder, user)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_job_has_a_buffer_of_its_own(place: Place) -> None:
+    directory = place.directory("own")
+    seen = place.scratch / "seen"
+    job = place.write(
+        directory,
+        'echo "$BURST_BUFFER $BURST_DIRECTORY"',
+        'ls "$BURST_BUFFER"',
+        f"until [ -e {seen} ]; do sleep 0.1; done",
+        keys=f"{SMALL} worker-threads=3",
+    )
+    wait_for(lambda: "journal" in place.output(job), 60, f"the job has written: {place.slurm.logs()}")
+    running = place.processes(job)
+    assert running
+    assert {process.username() for process in running} == {place.user}
+    assert all("--worker-threads=3" in process.cmdline() for process in running)
+    seen.touch()
+    place.ended(job, "COMPLETED")
+    assert place.output(job).split() == [
+        *("written", f"{place.buffers}/{job}", str(directory), "flash", "journal", "lock", "socket")
+    ]
+    assert digest((directory / "data").read_bytes()) == CONTENT
+
+
+def test_a_component_passes_values_on_by_directives(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the README says: the parameters of the component that ships with it, without its flags."""
+    component = yaml.safe_load((SOURCES.parent / "component.yaml").read_text())
+    for name, parameter in component["parameters"].items():
+        del parameter["flag"]
+        parameter["directive"] = f"{name}={{value}}"
+    directory = place.directory("directives")
+    lines = {"directives": [f"#BB_LUA directory={directory}"]}
+    written = {"name": "buffered", "parameters": component["parameters"], "scheduler": lines}
+    written |= {"applications": {"one": {"command": ["true"]}}, "metrics": {"seconds": "wall_time"}}
+    (tmp_path / "buffered.yaml").write_text(yaml.safe_dump(written))
+    monkeypatch.setenv("SLURM_CONF", str(place.slurm.configuration))
+    command = ["try", "buffered", "--components", str(tmp_path), "--state-dir", str(tmp_path / "state")]
+    tried = run_agent_command([*command, "--runner", "slurm", "--dry-run", "--set", "ram-cache-size=16"])
+    assert tried.returncode == 0, tried.stderr
+    [line] = [line.removeprefix("scheduler: ") for line in tried.stdout.splitlines() if line.startswith("scheduler: ")]
+    job = place.submitted(line, "sleep 60")
+    wait_for(lambda: bool(place.processes(job)), 60, f"the buffer is there: {place.slurm.logs()}")
+    expected = {name: parameter["default"] for name, parameter in component["parameters"].items()}
+    expected["ram-cache-size"] = 16
+    arguments = place.processes(job)[0].cmdline()
+    assert {f"--{name}={value}" for name, value in expected.items()} <= set(arguments)
+    place.slurm.run("scancel", job)
+    place.ended(job, "CANCELLED")
+
+
+def test_what_a_cancelled_job_has_written_is_in_the_directory(place: Place) -> None:
+    directory = place.directory("cancelled")
+    job = place.write(directory, "sleep 60")
+    wait_for(lambda: "written" in place.output(job), 60, "the job has written")
+    place.slurm.run("scancel", job)
+    place.ended(job, "CANCELLED")
+    assert digest((directory / "data").read_bytes()) == CONTENT
+
+
+def test_jobs_with_one_directory_come_one_after_the_other(place: Place) -> None:
+    """Also with one above it: no two buffers hold the same file. One that is cancelled meanwhile leaves nothing."""
+    directory = place.directory("shared")
+    order, gate = place.scratch / "order", place.scratch / "gate"
+    mine = ["echo begin >>order", f"until [ -e {gate} ]; do sleep 0.1; done", "echo end >>order"]
+    jobs = [place.write(directory, *mine), place.write(directory, *mine), place.write(place.scratch, *mine)]
+    wait_for(order.exists, 60, "one runs")
+    waiting = place.write(directory, "echo never >>order")
+    wait_for((place.state / f"{waiting}.waiting").exists, 60, "the last one waits")
+    place.slurm.run("scancel", waiting)
+    place.ended(waiting, "CANCELLED")
+    gate.touch()
+    for job in jobs:
+        place.ended(job, "COMPLETED")
+    assert order.read_text().split() == ["begin", "end"] * 3
+    assert digest((directory / "data").read_bytes()) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("directives", "message"),
+    [
+        (["directory=/tmp ram-cache=64"], "#BB_LUA is 'ram-cache'; allowed: directory, flash-cache-size, "),
+        (["directory=/tmp", "64"], "#BB_LUA is '64'; allowed: KEY=VALUE, the keys directory, "),
+        (["directory=/tmp ram-cache-size=65"], "ram-cache-size is '65'; allowed: 16 to 64"),
+        (["directory=/tmp ram-cache-size=1e1"], "ram-cache-size is '1e1'; allowed: 16 to 64"),
+        (["directory=/tmp worker-threads=-1"], "worker-threads is '-1'; allowed: 1 to 24"),
+        (["directory=/tmp flash-cache-threshold=101"], "flash-cache-threshold is '101'; allowed: 1 to 100"),
+        (["directory=/tmp worker-threads=2", "worker-threads=3"], "worker-threads is '3'; allowed: once in a script"),
+        (["ram-cache-size=64"], "directory is ''; allowed: an absolute path without spaces"),
+        (["directory=scratch"], "directory is 'scratch'; allowed: an absolute path without spaces"),
+        (["directory=/tmp/$(id)'"], "directory is '/tmp/$(id)''; allowed: an absolute path without spaces"),
+        (["directory=/no-such-directory"], "directory is '/no-such-directory'; allowed: a directory that is there"),
+        (["directory=/etc/passwd"], "directory is '/etc/passwd'; allowed: a directory that is there"),
+    ],
+)
+def test_what_is_refused_at_submission(place: Place, directives: list[str], message: str) -> None:
+    done = place.submit(*(f"#BB_LUA {line}" for line in directives), "true")
+    assert done.returncode == 1
+    assert f"burst buffer: {message}" in done.stderr
+
+
+def test_what_only_the_nodes_can_tell_is_said_of_the_job(place: Place) -> None:
+    """No job begins without its buffer, and no node is taken out of service."""
+    job = place.write(place.directory("large"), keys="flash-cache-size=1048576")
+    wide = place.write(place.directory("wide"), options=("--nodes=2",))
+    place.ended(job, "CANCELLED")
+    about = place.slurm.run("scontrol", "show", "job", job)
+    assert "AdminComment=burst: cannot reserve --flash-cache-size, 1048576 MiB, in " in about
+    wait_for(lambda: "pre_run" in place.said(wide, "%r"), 60, "the other is held")
+    assert "nodes is '2'; allowed: 1" in place.slurm.run("scontrol", "show", "job", wide)
+    place.slurm.run("scancel", wide)
+    place.ended(wide, "CANCELLED")
+    assert (place.output(job), place.output(wide)) == ("", "")
+    assert place.slurm.run("sinfo", "-h", "-t", "drain,down,drng,fail", "-o", "%D").strip() == ""
+
+
+def test_what_a_requeued_job_has_left_is_recovered_before_it_begins(place: Place) -> None:
+    """By Prolog, on the same node: all of its buffer was killed there."""
+    directory, own = place.directory("requeued"), place.buffers / "987654"
+    (place.state / "987654.wanted").write_text(
+        f"{directory}\n--ram-cache-size=16\n--flash-destagers=1\n--latency=20000\n"
+    )
+    owner = directory.stat()
+    names = {
+        "BURST_BUFFER": own,
+        "BURST_DIRECTORY": directory,
+        "LD_PRELOAD": place.folder / "installed" / "libburst.so",
+    }
+
+    def run(when: str) -> None:
+        job = {"SLURM_JOB_ID": "987654", "SLURM_JOB_UID": str(owner.st_uid), "SLURM_SCRIPT_CONTEXT": f"{when}_slurmd"}
+        subprocess.run([place.folder / "installed" / "node.sh"], env={**os.environ, **job}, check=True)
+
+    run("prolog")
+    writing = ["python3", "-ISc", WRITE, str(directory / "data")]
+    environment = {**os.environ, **{name: str(value) for name, value in names.items()}}
+    subprocess.run(writing, env=environment, user=owner.st_uid, check=True)
+    for process in place.processes("987654"):
+        process.kill()
+    wait_for(lambda: not place.processes("987654"), 30, "all are gone")
+    assert (own / "journal").exists()
+    run("prolog")
+    assert digest((directory / "data").read_bytes()) == CONTENT
+    run("epilog")
+    assert (place.state / "987654.stopped").read_text() == "all is in the directory\n"
+    for path in place.state.glob("987654.*"):
+        path.unlink()
+    assert place.left("987654") == []
+
+
+def test_what_a_killed_daemon_has_left_is_kept_for_recover(place: Place) -> None:
+    directory = place.directory("killed")
+    seen = place.scratch / "killed-seen"
+    job = place.write(directory, f"until [ -e {seen} ]; do sleep 0.1; done", keys=f"{SMALL} flash-destagers=1")
+    wait_for(lambda: "written" in place.output(job), 60, "the job has written")
+    for process in place.processes(job):
+        process.kill()
+    seen.touch()
+    wait_for(lambda: "recover --buffer" in place.slurm.run("scontrol", "show", "job", job), 60, "it says how")
+    own = place.buffers / job
+    done = subprocess.run([place.burst, "recover", "--buffer", own], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert digest((directory / "data").read_bytes()) == CONTENT
+    shutil.rmtree(own)
+    place.slurm.run("scancel", "--hurry", job)
+    place.ended(job, "COMPLETED")
