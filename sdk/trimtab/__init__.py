@@ -22,7 +22,7 @@ from trimtab.identity import ApiToken, Identity
 from trimtab.method import FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
-from trimtab.spec import Placement, StudyState
+from trimtab.spec import Outside, Placement, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -44,6 +44,7 @@ __all__ = [
     "Minimize",
     "Objective",
     "Ordinal",
+    "Outside",
     "Parameter",
     "Params",
     "Placement",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import SupportsFloat, SupportsIndex, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -265,6 +266,39 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     return message
 
 
+def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask]:
+    """A budget's fields that are to be changed, max_time in seconds, and which they are."""
+    message = pb.Budget()
+    for name, value in changes.items():
+        if value is None:
+            continue
+        if name == "max_trials":
+            message.max_trials = _to_int32(name, value)
+        elif name == "max_time":
+            message.max_time.CopyFrom(to_duration(to_float(name, value)))
+        else:
+            message.max_node_hours = to_float(name, value)
+    return message, FieldMask(paths=list(changes))
+
+
+def to_range(field: str, given: object) -> pb.Range:
+    """A parameter's range as a message. Raises InvalidInput for what no message can say."""
+    allowed = '{"min": ..., "max": ...} or {"values": [...]}'
+    if not isinstance(given, Mapping) or not given.keys() <= {"min", "max", "values"}:
+        raise InvalidInput.of(field, given, allowed)
+    message = pb.Range()
+    for name in ("min", "max"):
+        if name in given:
+            getattr(message, name).CopyFrom(to_value(f"{field}.{name}", given[name]))
+    if "values" in given:
+        values = given["values"]
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise InvalidInput.of(f"{field}.values", values, "a list of numbers, texts or booleans")
+        message.values.SetInParent()
+        message.values.values.extend(_to_list(f"{field}.values", values))
+    return message
+
+
 def from_spec(message: pb.StudySpec) -> StudySpec:
     """A study's specification."""
     execution = None
@@ -315,6 +349,7 @@ def from_status(message: pb.Study) -> StudyStatus:
         else None,
         search_end_reason=message.search_end_reason,
         verdict=_from_verdict(message.verdict) if message.HasField("verdict") else None,
+        space_version=message.space_version,
     )
 
 

@@ -18,14 +18,18 @@
     print(study.best_trial.params)
 
 The study has the search space, the objectives and the history. After a crash of the driver `tune.Tuner.restore` goes on
-with the trials that were open: Ray writes its own state down every ten seconds or so, the service knows the rest.
+with the trials that were open: Ray writes its own state down every ten seconds or so, the service knows the rest. A
+driver that ends otherwise, as with an error of Ray's, first ends the trials that are still open.
 """
 
+import atexit
 import json
 import logging
 import math
+import re
+import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +69,30 @@ Result = Mapping[str, Any]
 # Studies that searches of this process were made with, by address and name. A search that Ray has restored from its
 # files, which hold no token, is connected as they are.
 _connected: dict[tuple[str, str], Study] = {}
+# Searches of this process by which Ray has been given trials, or has them again. A copy that Ray has merely unpickled,
+# in a worker perhaps, is none of them.
+_at_work: set["TrimtabSearch"] = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    for search in tuple(_at_work):
+        search.close(_why_it_ends())
+
+
+def _why_it_ends() -> str:
+    """The error that this process, or the use of its client, ends with."""
+    error: BaseException | None = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    while error is not None and error.__cause__ is not None:
+        error = error.__cause__
+    return "" if error is None else _in_a_line(error)
+
+
+def _in_a_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    # Ray has errors whose text is another one's traceback
+    told = lines[-1] if lines[0].startswith("Traceback ") else f"{type(error).__name__}: {lines[0]}"
+    return told[:1800]
 
 
 class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not looked at
@@ -72,9 +100,9 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
 
     Each of Ray's trials is one of the study. Its results are reported as measurements, by `training_iteration`; the
     last one is its value. A trainable has to report every objective of the study under its name, and whatever the
-    study's outcome constraints name; other numbers are kept too. An objective that is infinite or no number says that
-    the configuration cannot work (INFEASIBLE); an exception or a lost worker makes the trial FAILED, after as many new
-    starts as Ray's `FailureConfig` allows.
+    study's outcome constraints name; other numbers are kept too. An objective that is infinite or no number is no
+    measurement, and in the last result says that the configuration cannot work (INFEASIBLE); an exception or a lost
+    worker makes the trial FAILED, after as many new starts as Ray's `FailureConfig` allows.
 
     `param_space` of the Tuner may hold constants only. One that is named as a parameter of the study has that value in
     all trials.
@@ -83,6 +111,9 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
     then goes on with them: those that Ray had written down it runs again itself, and those begun since come back as
     new ones. A result counts once, the first time. The restored search finds the service again by TRIMTAB_TOKEN or
     `trimtab login`; a script that has its token from elsewhere makes a TrimtabSearch of the study before it restores.
+
+    Trials that are open when the process ends are FAILED (see `close`), except where it is killed. What a restored
+    Tuner then measures of them is added to the study, while that goes on.
 
     Args:
         study: an ask/tell study; it may be in use by others, too.
@@ -118,6 +149,8 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         self._stopped: dict[str, str] = {}
         self._errors: dict[str, BaseException] = {}
         self._told_pause = False
+        # Whether there may be a trial that Ray has not: of an ask that was not waited for, or of a driver that crashed.
+        self._is_asking = False
 
     @property
     def study(self) -> Study:
@@ -137,9 +170,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **_: Any) -> bool:
         """Takes the Tuner's constants. Raises InvalidInput where the Tuner wants something else than the study."""
-        for wanted, found, name in ((metric, self._metric, "metric"), (mode, self._mode, "mode")):
-            if wanted is not None and wanted != found:
-                raise InvalidInput.of(f"TuneConfig.{name}", wanted, f"{found!r}, as study {self._name} has it")
+        self.check_goal(metric, mode)
         _, domains, grids = parse_spec_vars(config)
         for path, domain in (*domains, *grids):
             field = f"param_space.{'.'.join(map(str, path))}"
@@ -157,14 +188,17 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         try:
             trials = self.study.ask(fixed=self._fixed, timeout=ASK_SECONDS)
         except Timeout:
+            self._is_asking = True
+            self._begin()
             return None
         except (Conflict, OperationFailed) as error:
             return self._no_trial(error)
-        self._told_pause = False
+        self._told_pause = self._is_asking = False
         if not trials:
             logger.info("The space of study %s is exhausted.", self._name)
             return Searcher.FINISHED
         self._open[trial_id] = trials[0].number
+        self._begin()
         return dict(trials[0].params)
 
     def on_trial_result(self, trial_id: str, result: Result) -> None:
@@ -199,8 +233,56 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         if states := sorted(path.parent.glob("experiment_state-*.json")):
             known = states[-1].read_text(encoding="utf-8")
             self._open = {trial_id: number for trial_id, number in self._open.items() if trial_id in known}
+        self._is_asking = True
+        self._begin()
+
+    # --- at the end
+
+    def close(self, reason: str = "") -> None:
+        """Ends the trials that Ray has been given and has not ended: FAILED, for nobody works on them.
+
+        That is done when the study's client is closed and at the end of the process, unless it is killed. Where it goes
+        on after a Tuner that has not come to its end, as in a notebook, call it. A service that does not answer is
+        waited for as in any other call.
+        """
+        _at_work.discard(self)
+        if not self._open and not self._is_asking:
+            return
+        told = "Ray Tune ended before this trial did" + (f": {reason}" if reason else "")
+        try:
+            own = {trial.number for trial in self.study.trials(["ACTIVE"]) if trial.client_id == self.client_id}
+            for number in sorted(own.union(self._open.values())):
+                try:
+                    self.study.tell(number, failed=told)
+                except Conflict as ended:
+                    logger.debug("Trial %d of study %s: %s", number, self._name, ended)
+        except TrimtabError as error:
+            logger.error("Study %s: trials that nobody runs any more may be left open: %s", self._name, error)
+        self._open.clear()
+        self._is_asking = False
+
+    def _begin(self) -> None:
+        """There are trials to be ended, should Ray not do it."""
+        if self not in _at_work:
+            _at_work.add(self)
+            self.study.before_close(self._close_with_client)
+
+    def _close_with_client(self) -> None:
+        if self in _at_work:
+            self.close(_why_it_ends())
 
     # --- for the scheduler
+
+    def check_goal(self, metric: str | None, mode: str | None) -> None:
+        """Raises InvalidInput where the Tuner has a metric or mode, and not the study's."""
+        for wanted, found, name in ((metric, self._metric, "metric"), (mode, self._mode, "mode")):
+            if wanted is not None and wanted != found:
+                raise InvalidInput.of(f"TuneConfig.{name}", wanted, f"{found!r}, as study {self._name} has it")
+
+    def needed_metrics(self) -> list[str]:
+        """What the study needs of every trial: its objectives, then what its outcome constraints name."""
+        constraints = " ".join(self.study.spec.outcome_constraints)
+        return list(dict.fromkeys([*self._names(), *re.findall(r"[A-Za-z_]\w*", constraints)]))
 
     def report(self, trial_id: str, result: Result) -> bool:
         """Reports a result; whether the service has stopped the trial. One that was reported already is not again."""
@@ -211,6 +293,10 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         if number is not None and step is not None and metrics is not None and not known:
             self._report(trial_id, number, int(step), metrics, result.get(TIME_TOTAL_S))
         return self._ended.get(trial_id) is TrialState.PRUNED
+
+    def is_readable(self, result: Result) -> bool:
+        """Whether the objectives in a result are numbers. Ray's schedulers fail on others, and with them all trials."""
+        return all(isinstance(result[metric], Real) for metric in self._names() if metric in result)
 
     def stop_early(self, trial_id: str, reason: str) -> None:
         """The scheduler gives a trial up: its value is a bound, no measurement (PRUNED)."""
@@ -244,7 +330,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             return
         missing = [metric for metric in self._names() if not isinstance(result.get(metric), Real)]
         if missing:
-            self.study.tell(number, failed=f"Ray's trial {trial_id} has not reported {', '.join(missing)}")
+            self.study.tell(number, failed=f"Ray's trial {trial_id} has reported no number for {', '.join(missing)}")
             return
         metrics = self._metrics(result)
         if metrics is None:
@@ -263,17 +349,19 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         elif cause is None:
             self.study.tell(number, failed=f"Ray's trial {trial_id} ended with an error")
         else:
-            first = (str(cause).strip().splitlines() or [""])[0]
-            self.study.tell(number, failed=f"{type(cause).__name__}: {first}"[:2000])
+            self.study.tell(number, failed=_in_a_line(cause))
 
     def _told_late(self, trial_id: str, result: Result | None, error: bool, conflict: Conflict) -> None:
-        """The trial was ended before: by the driver that crashed, by a user, or as an error that Ray was told to run
-        again. Only the last is news."""
+        """The trial was ended before: by the driver that crashed, by a user, or as FAILED by an error or at the end of
+        the driver, and Ray was told to run it again. Only the last is news."""
         number = self._open[trial_id]
         metrics = None if error or not result else self._metrics(result)
         if conflict.data.get("state") == TrialState.FAILED and metrics is not None:
             params = self.study.trial(number).params
-            self.study.add_trial(params, metrics, request_id=f"{self.client_id}-{number}")
+            try:
+                self.study.add_trial(params, metrics, request_id=f"{self.client_id}-{number}")
+            except Conflict as over:
+                logger.warning("What Ray's trial %s has measured after all comes too late: %s", trial_id, over)
         else:
             logger.info("Trial %d of study %s: %s", number, self._name, conflict)
 
@@ -341,15 +429,31 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
     the scheduler gives up is PRUNED: its last value is a bound. One that has come to the scheduler's `max_t` is
     complete. A FAILED trial has its error as the reason, and one that raised `trimtab.Infeasible` is INFEASIBLE.
 
+    A scheduler without a metric of its own has the study's, where that has one objective.
+
     Args:
         search: the search of the same Tuner.
         scheduler: what else decides; None: nothing (FIFO).
+        metrics: what the trainable reports beside what the study knows of, where the scheduler looks at that.
+
+    Raises:
+        InvalidInput: the scheduler looks at a metric of which nothing is known, or minimizes what the study maximizes,
+            or the other way round.
     """
 
-    def __init__(self, search: TrimtabSearch, scheduler: TrialScheduler | None = None) -> None:
+    def __init__(
+        self, search: TrimtabSearch, scheduler: TrialScheduler | None = None, *, metrics: Iterable[str] = ()
+    ) -> None:
         super().__init__()
         self.search = search
         self.scheduler: Any = FIFOScheduler() if scheduler is None else scheduler
+        metric, mode = getattr(scheduler, "metric", None), getattr(scheduler, "_mode", None)
+        known = [*search.needed_metrics(), *metrics]
+        if metric is not None and metric not in (*known, *_RAYS_OWN):
+            allowed = f"one of {', '.join(known)}; another that the trainable reports is named in `metrics`"
+            raise InvalidInput.of("scheduler.metric", metric, allowed)
+        if mode is not None and metric == search.metric and mode != search.mode:
+            raise InvalidInput.of("scheduler.mode", mode, f"{search.mode!r}, as the study has it")
 
     @property
     def metric(self) -> Any:
@@ -363,6 +467,8 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
 
     def on_trial_result(self, tune_controller: "TuneController", trial: "RayTrial", result: Result) -> str:
         """The scheduler's decision, or STOP where the study has stopped the trial."""
+        if not self.search.is_readable(result):
+            return str(TrialScheduler.STOP)  # what the study is told at its end
         decision = str(self.scheduler.on_trial_result(tune_controller, trial, result))
         if decision == TrialScheduler.STOP:
             step = result.get(getattr(self.scheduler, "_time_attr", TRAINING_ITERATION), 0)
@@ -373,6 +479,12 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
         return decision
 
     def set_search_properties(self, metric: str | None, mode: str | None, **spec: Any) -> bool:
+        """Takes the Tuner's metric and mode. Raises InvalidInput where they are not the study's."""
+        # Ray does not ask the search where the Tuner has no constants.
+        self.search.check_goal(metric, mode)
+        own = getattr(self.scheduler, "metric", None), getattr(self.scheduler, "_mode", None)
+        if own == (None, None) and isinstance(self.search.metric, str):
+            metric, mode = self.search.metric, self.search.mode
         return bool(self.scheduler.set_search_properties(metric, mode, **spec))
 
     def on_trial_add(self, tune_controller: "TuneController", trial: "RayTrial") -> None:

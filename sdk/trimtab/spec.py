@@ -52,7 +52,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class StudySpec:
-    """What never changes about a study. Times are in seconds."""
+    """What a study is asked to do. Times are in seconds. Its budget and the ranges of its space may be changed."""
 
     space: tuple[Parameter, ...]
     objectives: tuple[Objective, ...]
@@ -74,6 +74,18 @@ class StudySpec:
 
 
 @dataclass(frozen=True)
+class Outside:
+    """How many trials of a study lie outside of its space once that was changed, by what they were before."""
+
+    finished: int
+    """They stay, but nothing is learned from them, and none of them is recommended."""
+    running: int
+    """They may finish."""
+    waiting: int
+    """They are withdrawn, and do not count against the budget."""
+
+
+@dataclass(frozen=True)
 class StudyStatus:
     """What changes about a study, as it was when it was read."""
 
@@ -92,3 +104,5 @@ class StudyStatus:
     """Why the search is over; empty before, and without a final check."""
     verdict: Verdict | None = None
     """Of the final check, once it is over."""
+    space_version: int = 1
+    """One more with each change of the space."""

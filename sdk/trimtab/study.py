@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
+from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
 
 from trimtab import converters
@@ -14,7 +15,7 @@ from trimtab.errors import Conflict, InvalidInput, NotFound
 from trimtab.method import Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Params
-from trimtab.spec import StudySpec, StudyState, StudyStatus
+from trimtab.spec import Outside, StudySpec, StudyState, StudyStatus
 from trimtab.transport import Transport
 from trimtab.trial import Trial, TrialState
 
@@ -66,7 +67,7 @@ class Study:
 
     @cached_property
     def spec(self) -> StudySpec:
-        """What the study is asked to do; never changes."""
+        """What the study is asked to do, as of the last call that said so."""
         return converters.from_spec(self._message.spec)
 
     @property
@@ -387,6 +388,58 @@ class Study:
         """Ends the study as COMPLETED, before its budget is used up; agents stop its trials."""
         self._update(pb.STUDY_STATE_COMPLETED, reason)
 
+    def extend_budget(
+        self,
+        *,
+        max_trials: int | EllipsisType | None = ...,
+        max_time: float | EllipsisType | None = ...,
+        max_node_hours: float | EllipsisType | None = ...,
+    ) -> None:
+        """Changes what the search may spend in all, from its beginning; None: no limit. What is left out stays.
+
+            study.extend_budget(max_trials=200)
+
+        Args:
+            max_trials: of the search, without those that you added.
+            max_time: seconds from the first trial.
+            max_node_hours: of the trials' own running time.
+
+        Raises:
+            InvalidInput: no more than was spent already.
+            Conflict: the search is over (`search_over`).
+        """
+        given = {"max_trials": max_trials, "max_time": max_time, "max_node_hours": max_node_hours}
+        budget, fields = converters.to_budget({key: value for key, value in given.items() if value is not ...})
+        request = pb.ExtendBudgetRequest(study=self.name, budget=budget, fields=fields)
+        self._keep(self._transport.call(self._stub.ExtendBudget, request))
+
+    def change_space(self, ranges: Mapping[str, object], *, validate_only: bool = False) -> Outside:
+        """Gives parameters other ranges while the search goes on.
+
+            study.change_space({"threads": {"min": 4, "max": 64}, "level": {"values": ["O2", "O3"]}})
+
+        Trials keep the values that they had. Those that lie outside now stay in the history, but nothing is learned
+        from them and none is recommended; those of them that wait are withdrawn, those that run may finish.
+
+        Args:
+            ranges: by parameter: of a number `min` and `max` (one left out stays), of a list of choices all `values`.
+            validate_only: change nothing, only say what would lie outside.
+
+        Raises:
+            InvalidInput: with `data["field"]` naming what is wrong: a range without the default (`default_outside`), a
+                start off the grid (`grid_shifted`), what is no range or a condition's parent
+                (`parameter_unchangeable`).
+            Conflict: the search is over, or its final check is under way (`search_over`).
+        """
+        request = pb.ChangeSpaceRequest(
+            study=self.name,
+            ranges={name: converters.to_range(f"ranges.{name}", given) for name, given in ranges.items()},
+            validate_only=validate_only,
+        )
+        answer = self._transport.call(self._stub.ChangeSpace, request)
+        self._keep(answer.study)
+        return Outside(answer.finished_outside, answer.running_outside, answer.waiting_outside)
+
     def watch(self, timeout: float | None = None) -> Iterator[Change]:
         """The study and all its trials as they are, then every change as it happens, until the study has ended.
 
@@ -443,6 +496,10 @@ class Study:
         """This study as another client sees it, one that has the trials numbered `held` in hand."""
         return Study(self._transport, Desk(self._transport, self.name, client_id, held), self._message)
 
+    def before_close(self, last: Callable[[], None]) -> None:
+        """Has `last` called before the client of this study closes its connection, while that can still be used."""
+        self._transport.before_close(last)
+
     def _metrics(self, metrics: Metrics) -> dict[str, float]:
         if isinstance(metrics, Mapping):
             return converters.to_metrics(metrics)
@@ -456,6 +513,9 @@ class Study:
         self._keep(self._transport.call(self._stub.UpdateStudyState, request))
 
     def _keep(self, message: pb.Study) -> None:
+        if message.spec != self._message.spec:
+            # Read anew when it is next asked for.
+            self.__dict__.pop("spec", None)
         self._message = message
         self._exhausted = message.space_exhausted
 

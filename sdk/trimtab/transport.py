@@ -88,6 +88,7 @@ class Transport:
         self.address = login.address
         self._retry_seconds = retry_seconds
         self._closed = False
+        self._before_close: list[Callable[[], None]] = []
         self._reached = False
         self._bearer = Bearer(login)
         target = login.address.target
@@ -100,8 +101,14 @@ class Transport:
         self.stub = tuning_pb2_grpc.TuningServiceStub(self._channel)
         self.identity = identity_pb2_grpc.IdentityServiceStub(self._channel)
 
+    def before_close(self, last: Callable[[], None]) -> None:
+        """Has `last` called before the connection is ended."""
+        self._before_close.append(last)
+
     def close(self) -> None:
         """Ends the connection, and calls that are under way with it."""
+        while self._before_close:
+            self._before_close.pop()()
         self._closed = True
         self._channel.close()
 

@@ -22,15 +22,19 @@ from tests.agent.conftest import AgentProcess, processes_of, run_agent_command, 
 from tests.agent.far_side import FarSide, Outcome
 from tests.agent.test_daemon_faults import settled_once
 from tests.agent.test_slurm import GATED, gated_agent, job, until
+from tests.factories.ports import free_port
 from tests.factories.ray import CPUS, RayHead, ray_head
-from trimtab_agent.errors import ConfigError, NotAcceptedError, UnsuitableValueError
+from trimtab_agent import trying
+from trimtab_agent.errors import ConfigError, NotAcceptedError, SchedulerAwayError, UnsuitableValueError
+from trimtab_agent.main import main
 from trimtab_agent.runners import ray as ray_runner
 from trimtab_agent.runners.base import RESULT, JobResult, JobState
 from trimtab_agent.runners.base import Outcome as Ended
-from trimtab_agent.runners.batch import SHORTEST_PAUSE
+from trimtab_agent.runners.batch import CANCEL, SHORTEST_PAUSE
 from trimtab_agent.runners.ray import RayRunner
 from trimtab_agent.runners.ray_client import choose_address
 from trimtab_agent.runners.ray_states import FAILURES, NEVER_STARTED, STATES, meaning_of
+from trimtab_agent.runners.slurm_client import PROGRAMS
 
 
 @pytest.fixture
@@ -151,7 +155,6 @@ async def test_a_worker_that_is_killed_fails_its_job_and_leaves_nothing(runner: 
     await until(lambda: processes_of(folder) == [], 20)
 
 
-@pytest.mark.timeout(300)
 async def test_a_head_that_is_lost_and_started_anew(tmp_path: Path) -> None:
     """Its jobs are forgotten: what ran is gone and has failed, what comes meanwhile waits for the new head."""
     with ray_head() as head:
@@ -194,7 +197,6 @@ def on(head: RayHead, *options: str) -> list[str]:
     return ["--runner", "ray", "--ray-address", head.dashboard, *options]
 
 
-@pytest.mark.timeout(180)
 def test_agent_killed_with_jobs_pending_running_and_done(
     agent: AgentProcess, far_side: FarSide, tmp_path: Path, ray_session: RayHead
 ) -> None:
@@ -218,7 +220,6 @@ def test_agent_killed_with_jobs_pending_running_and_done(
     assert sorted((tmp_path / "runs").read_text().split()) == ["1.0", "2.0", "3.0"]
 
 
-@pytest.mark.timeout(180)
 def test_cancelled_by_the_service_and_given_back(agent: AgentProcess, far_side: FarSide, ray_session: RayHead) -> None:
     """The agent stays small, too."""
     agent.start(*on(ray_session, "--slots", "2"))
@@ -250,9 +251,12 @@ def test_the_agent_imports_nothing_of_ray() -> None:
         (None, "http://127.0.0.1:8265"),
         ("http://head:8265/", "http://head:8265"),
         ("https://[::1]/ray/", "https://[::1]/ray"),
-        ("ray://head:10001", "is an address of Ray Client.*such as --ray-address=http://head:8265"),
-        ("head:6379", "try --ray-address=http://head:8265"),
+        ("ray://head:10001", "http://head:8265"),
+        ("ray://[::1]", "http://[::1]:8265"),
+        ("head:6379", "http://head:8265"),
+        ("head", "try --ray-address=http://head:8265"),
         ("auto", "'auto' is not http://HOST:8265"),
+        ("ray://head/path", "is not http://HOST:8265"),
         ("ftp://head", "is not http://HOST:8265"),
         ("http://", "is not http://HOST:8265"),
     ],
@@ -277,7 +281,7 @@ def test_addresses(given: str | None, expected: str, monkeypatch: pytest.MonkeyP
         (["--ray-option=--memory=1.5"], "--memory='1.5'; allowed: a whole number of bytes"),
         (["--ray-option=--resources=[1]"], "allowed: a JSON object whose values are each a number from 0 on"),
         (['--ray-option=--label-selector={"a": 1}'], "allowed: a JSON object whose values are each a text"),
-        (["--ray-address=ray://head:10001"], "is an address of Ray Client"),
+        (["--ray-address=ray:head"], "--ray-address 'ray:head' is not http://HOST:8265"),
         (["--trial-cores=1"], "--trial-cores has a meaning only with --runner local; ray's: --ray-option"),
         (["--slurm-option=--mem=1"], "--slurm-option '--mem=1' has a meaning only with --runner slurm"),
         (["--runner", "local", "--ray-option=--num-cpus=1"], "has a meaning only with --runner ray"),
@@ -289,6 +293,49 @@ def test_wrong_options(tmp_path: Path, options: list[str], words: str) -> None:
     done = run_agent_command(["try", "gated", "--components", str(tmp_path), "--runner", "ray", *options])
     assert done.returncode == 2
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("runner", ["ray", "slurm"])
+def test_a_try_gives_a_scheduler_up_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], runner: str
+) -> None:
+    monkeypatch.setattr(trying, "PATIENCE", 0.5)
+    (tmp_path / "c.yaml").write_text(GATED)
+    where = ["--components", str(tmp_path), "--state-dir", str(tmp_path / "state"), "--runner", runner]
+    if runner == "ray":
+        where += [f"--ray-address=http://127.0.0.1:{free_port()}"]
+        words = [where[-1].partition("=")[2], "Connection refused", "check that Ray's head runs", "--ray-address"]
+    else:
+        for program in PROGRAMS:
+            (tmp_path / program).write_text(
+                "#!/bin/sh\necho 'Unable to contact slurm controller (connect failure)' >&2; exit 1"
+            )
+            (tmp_path / program).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        words = ["Unable to contact slurm controller", "check that slurmctld runs", "SLURM_CONF"]
+    with pytest.raises(SystemExit) as end:
+        main(["try", "gated", *where])
+    assert end.value.code == 1
+    told = capsys.readouterr().err
+    for word in ("given up after", *words):
+        assert word in told
+    assert list((tmp_path / "state" / "tries").iterdir()) == []
+
+
+async def test_a_try_ends_what_a_head_that_is_lost_has_begun(
+    far: "Far", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trying, "PATIENCE", 0.5)
+    folder, spec = job(tmp_path, "one", "true")
+    runner = RayRunner(far.address)
+    trial = asyncio.create_task(trying._run(folder, spec, runner))
+    await until(lambda: bool(far.board.jobs))
+    far.server.shutdown()
+    far.server.server_close()
+    with pytest.raises(SchedulerAwayError, match=far.address):
+        await trial
+    # what a supervisor looks for
+    assert (folder / CANCEL).exists()
 
 
 # -- what a real Ray does only once in a while
@@ -457,13 +504,26 @@ async def test_a_supervisor_that_ray_has_forgotten_is_ended_before_the_trial_has
     assert await simulated.status(folder) is JobState.ABSENT
 
 
+@pytest.mark.parametrize(("mode", "sent"), [("token", "Bearer secret"), (None, "Bearer secret"), ("disabled", None)])
 async def test_a_token_is_sent_as_ray_has_it(
-    simulated: RayRunner, far: Far, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulated: RayRunner, far: Far, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str | None, sent: str | None
 ) -> None:
+    """A cluster wants the token that is there, even where nobody has set the mode."""
     (tmp_path / "token").write_text("secret\n")
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_MODE", mode) if mode else monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
     folder, spec = job(tmp_path, "one", "true", exclusive=True)
     await simulated.submit(folder, spec)
-    assert far.server.headers_seen["Authorization"] == "Bearer secret"  # type: ignore[attr-defined]
+    assert far.server.headers_seen.get("Authorization") == sent  # type: ignore[attr-defined]
     assert far.board.jobs[(folder / "job").read_text()]["entrypoint_num_cpus"] == 4
+
+
+async def test_a_cluster_that_wants_a_token_says_where_it_is_looked_for(
+    simulated: RayRunner, far: Far, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    far.board.failures.append((401, "Unauthorized: Missing authentication token", False))
+    folder, spec = job(tmp_path, "one", "true")
+    await simulated.submit(folder, spec)
+    assert (
+        "401 Unauthorized: Missing authentication token: the cluster's token is wanted in RAY_AUTH_TOKEN" in caplog.text
+    )

@@ -1,23 +1,30 @@
 """A real Ray for tests: a head with its dashboard on this machine, on ports of its own."""
 
+import json
 import os
 import shutil
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from service.embedded.processes import Child
-from tests.factories.service import free_port, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import wait_for
 
 CPUS = 8
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 # in the environment of all that a Ray starts, jobs included: the folder that it is in
 MARK = "TRIMTAB_TEST_RAY"
+# ... and of what one of its nodes besides the head does: the node's name
+NODE_MARK = "TRIMTAB_TEST_RAY_NODE"
+# A memory monitor would see the whole machine's memory, and kill jobs that other tests' processes leave no room.
+# Whoever has used Ray here has a token (~/.ray/auth_token), and a head would want it of everybody.
+ENVIRONMENT = {"RAY_memory_monitor_refresh_ms": "0", "RAY_AUTH_MODE": "disabled"}
 
 
 class RayHead:
@@ -30,24 +37,35 @@ class RayHead:
         self.address = f"127.0.0.1:{self._ports['port']}"
         self.dashboard = f"http://127.0.0.1:{self._ports['dashboard-port']}"
         self._child: Child | None = None
+        # of this head and of those before it
+        self._sessions: set[int] = set()
 
     def start(self) -> None:
-        """Returns when the dashboard answers."""
+        """Returns when the dashboard answers, and knows of the head's own node."""
         ports = {**self._ports, "dashboard-agent-listen-port": free_port(), "min-worker-port": 0, "max-worker-port": 0}
         argv = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats"]
         argv += ["--include-dashboard=true", "--include-log-monitor=false", f"--temp-dir={self.folder}"]
         # the least that it takes
         argv += [f"--num-cpus={CPUS}", f"--object-store-memory={80_000_000}"]
         argv += [f"--{name}={port}" for name, port in ports.items()]
-        # a memory monitor would see the whole machine's memory, and kill jobs that other tests' processes leave no room
-        environment = {**os.environ, MARK: str(self.folder), "RAY_memory_monitor_refresh_ms": "0"}
+        environment = {**os.environ, **ENVIRONMENT, MARK: str(self.folder)}
         self._child = Child("ray", argv, environment, self.folder / "head.log")
         self._child.start()
+        self._sessions.add(_session(self._child))
         try:
             wait_for(self._answers, START_SECONDS, "Ray's dashboard answers")
         except AssertionError as error:
             self.stop()
             raise AssertionError(f"{error}\n{(self.folder / 'head.log').read_text()[-3000:]}") from None
+
+    @contextmanager
+    def joined(self, name: str, *options: str) -> Iterator["RayNode"]:
+        """Another node on this machine, whose own name is `name` there, as it is on a cluster."""
+        node = RayNode(self, name, options)
+        try:
+            yield node
+        finally:
+            node.end()
 
     def stop(self) -> None:
         """Ends every process of it, jobs included."""
@@ -69,17 +87,61 @@ class RayHead:
 
     def processes(self) -> list[psutil.Process]:
         """All that this Ray has started and that is still there."""
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get(MARK) == str(self.folder):
-                    found.append(process)
-        return found
+        return [one for one in psutil.process_iter() if _is_of(one, self._sessions, MARK, str(self.folder))]
+
+    def hosts(self) -> list[str]:
+        """The machines of all nodes that are alive."""
+        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=20) as answer:
+            nodes = [node["raylet"] for node in json.load(answer)["data"]["summary"]]
+        return [node["nodeManagerHostname"] for node in nodes if node["state"] == "ALIVE"]
 
     def _answers(self) -> bool:
         with suppress(OSError), urllib.request.urlopen(f"{self.dashboard}/api/jobs/", timeout=10) as answer:
-            return bool(answer.status == 200)
+            return bool(answer.status == 200 and self.hosts())
         return False
+
+
+class RayNode:
+    """A node of a head's cluster besides the head."""
+
+    def __init__(self, head: RayHead, name: str, options: Sequence[str]) -> None:
+        self.head, self.name = head, name
+        # a name of its own for the machine, in a namespace
+        other = ["unshare", "--uts", *([] if os.getuid() == 0 else ["--map-root-user"])]
+        argv = [*other, "sh", "-c", 'hostname "$0" && exec "$@"', name, str(Path(sys.executable).with_name("ray"))]
+        argv += ["start", f"--address={head.address}", "--block", "--disable-usage-stats"]
+        argv += ["--include-log-monitor=false", f"--object-store-memory={80_000_000}", *options]
+        argv += ["--min-worker-port=0", "--max-worker-port=0", f"--dashboard-agent-listen-port={free_port()}"]
+        environment = {**os.environ, **ENVIRONMENT, MARK: str(head.folder), NODE_MARK: name}
+        self._child = Child(name, argv, environment, head.folder / f"{name}.log")
+        self._child.start()
+        try:
+            wait_for(lambda: name in head.hosts(), START_SECONDS, f"{name} has joined Ray")
+        except AssertionError as error:
+            self.end()
+            raise AssertionError(f"{error}\n{(head.folder / f'{name}.log').read_text()[-3000:]}") from None
+
+    def end(self) -> None:
+        """Kills every process of it, jobs included, as the end of its machine would."""
+        for process in psutil.process_iter():
+            if _is_of(process, {_session(self._child)}, NODE_MARK, self.name):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        if self._child.process is not None:
+            self._child.process.wait()
+
+
+def _session(child: Child) -> int:
+    assert child.process is not None
+    return child.process.pid
+
+
+def _is_of(process: psutil.Process, sessions: set[int], mark: str, value: str) -> bool:
+    """Whether a process is in one of these sessions, or has the mark among its variables, as jobs do, which have
+    sessions of their own. Ray's agents write their titles over their variables."""
+    with suppress(OSError, psutil.Error):
+        return os.getsid(process.pid) in sessions or process.environ().get(mark) == value
+    return False
 
 
 @contextmanager

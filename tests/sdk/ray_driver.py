@@ -21,6 +21,7 @@ from trimtab.ray import TrimtabScheduler, TrimtabSearch
 STEPS = 9
 way, name, place, count = sys.argv[1:]
 folder = Path(place)
+metric = os.environ.get("METRIC", "loss")
 
 
 def trainable(config: dict[str, Any]) -> None:
@@ -36,7 +37,7 @@ def trainable(config: dict[str, Any]) -> None:
         while not (folder / gate).exists():
             time.sleep(0.05)
         loss = float("nan") if config["x"] == 4.0 else config["x"] + 1 / step
-        tune.report({"loss": loss, "memory": 10.0 * step, "note": "text"})
+        tune.report({metric: loss, "memory": 10.0 * step, "note": "text"})
 
 
 ray.init(os.environ["RAY_TEST_ADDRESS"], log_to_driver=False, logging_level="error")

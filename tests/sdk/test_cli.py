@@ -264,6 +264,26 @@ def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:
     assert len(study.trials()) == 2
 
 
+def test_change_the_space_and_the_budget(shell: Shell, study: Study) -> None:
+    name = study.name
+    study.enqueue({"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True})
+    changes = ["n=..8", "x=0.5..", "block=16,64,512", "alg=a,c"]
+    assert "1 waiting" in shell.succeed("study", "change-space", name, *changes, "--dry-run")
+    study.refresh()
+    assert study.status.space_version == 1
+    shell.succeed("study", "change-space", name, *changes)
+    study.refresh()
+    x, n, block, alg, _ = study.spec.space
+    assert (x, n) == (trimtab.Float("x", 0.5, 10, log=True), trimtab.Int("n", 1, 8, step=1))
+    assert (block, alg) == (trimtab.Ordinal("block", [16, 64, 512]), trimtab.Categorical("alg", ["a", "c"]))
+    assert [trial.state for trial in study.trials()] == ["FAILED"]
+    for wrong, told in (("n=8", "MIN..MAX"), ("n=1..x", "a whole number"), ("huge=true", "parameter_unchangeable")):
+        assert told in shell.fail("study", "change-space", name, wrong)
+    assert "30 trials or 60 s" in shell.succeed("study", "extend", name, "--trials", "30", "--seconds", "60")
+    assert "30 trials." in shell.succeed("study", "extend", name, "--seconds", "none")
+    assert "--trials" in shell.fail("study", "extend", name)
+
+
 def test_pause_resume_stop_delete(shell: Shell, study: Study) -> None:
     name = study.name
     shell.succeed("study", "pause", name, "--reason", "maintenance")
@@ -342,6 +362,9 @@ def test_tune_from_a_file_to_the_result(
     file = tune_file(tmp_path, component, "parameters: {inline: {max: 400}}\n")
     assert "No agent offers component" in shell.fail("tune", file)
     with agent(embedded_service.grpc_address, embedded_service.token, component) as name:
+        wide = tune_file(tmp_path, component, "parameters: {inline: {max: 4000}}\n")
+        assert "allowed: integers from 10 to 1000, as the component has 'inline'" in shell.fail("tune", wide)
+        file = tune_file(tmp_path, component, "parameters: {inline: {max: 400}}\n")
         run = shell.run("tune", file)
         assert run.returncode == 0, run.stderr
         [study] = client.list_studies(component=component)
@@ -451,7 +474,10 @@ HELP = [
     ["agent", "list"],
     *[
         ["study", command]
-        for command in ("create", "list", "show", "watch", "stop", "export", "enqueue", "pause", "resume", "delete")
+        for command in (
+            *("create", "list", "show", "watch", "stop", "export", "enqueue", "pause", "resume", "delete"),
+            *("change-space", "extend"),
+        )
     ],
 ]
 

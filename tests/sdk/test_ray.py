@@ -9,14 +9,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import trimtab
-from tests.factories.ray import RayHead
+from tests.factories.ray import ENVIRONMENT, RayHead, ray_head
 from tests.factories.service import EmbeddedService
+from trimtab.errors import InvalidInput
 from trimtab.study import Study
 
 STEPS = 9
@@ -30,6 +32,7 @@ class Driver:
         self.folder = folder
         self._environment = {
             **os.environ,
+            **ENVIRONMENT,
             "TRIMTAB_URL": service.grpc_address,
             "TRIMTAB_TOKEN": service.token,
             "RAY_TEST_ADDRESS": head.address,
@@ -79,7 +82,6 @@ def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.timeout(300)
 def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) -> None:
     """Every way a trial can end, and the budget's end."""
     study = create(client, name, max_trials=9)
@@ -116,7 +118,6 @@ def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) ->
     assert study.refresh().state == "COMPLETED"
 
 
-@pytest.mark.timeout(400)
 def test_a_killed_driver_and_a_killed_worker(
     client: trimtab.Client, name: str, driver: Driver, embedded_service: EmbeddedService
 ) -> None:
@@ -137,6 +138,57 @@ def test_a_killed_driver_and_a_killed_worker(
     os.kill(worker, signal.SIGKILL)
     driver.open_gate("gate")
     results = finish(second)
+    each_counts_once(study, results)
+    assert [x for x, _, _ in driver.runs()].count(killed) >= 2
+
+
+def test_a_head_that_is_lost_and_started_anew(
+    client: trimtab.Client, name: str, embedded_service: EmbeddedService, tmp_path: Path
+) -> None:
+    """The driver ends with it, and so do all workers; the trials that were open are run again."""
+    study = create(client, name)
+    with ray_head() as head:
+        driver = Driver(embedded_service, head, tmp_path)
+        # it would wait a minute for the head
+        first = driver.start("new", name, 4, RAY_gcs_rpc_server_reconnect_timeout_s="5")
+        until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
+        state = tmp_path / "tuned"
+        until(lambda: any(json.loads(path.read_text())["open"] for path in state.glob("searcher-state-*")))
+        head.lose()
+        until(lambda: first.poll() is not None)
+        assert first.returncode != 0
+        first.communicate()
+        assert {trial.state for trial in study.trials()} == {"ACTIVE"}
+        head.stop()
+        head.start()
+        second = driver.start("restore", name, 4)
+        driver.open_gate("gate")
+        each_counts_once(study, finish(second))
+    assert len(driver.runs()) > 4
+
+
+@pytest.mark.timeout(300)
+def test_what_ends_the_tuner_ends_its_trials(client: trimtab.Client, name: str, driver: Driver) -> None:
+    """By an error of Ray's, here for a trainable that does not report what the study needs; not those of others."""
+    study = create(client, name)
+    other = study.ask()[0]
+    running = driver.start("new", name, 4, METRIC="los")
+    driver.open_gate("gate")
+    _, err = running.communicate(timeout=240)
+    assert running.returncode != 0
+    assert "did not include the specified metric(s) `loss`" in err
+    trials = study.trials()
+    assert len(trials) > 1
+    for trial in trials:
+        if trial.number == other.number:
+            assert trial.state == "ACTIVE"
+        else:
+            assert trial.state == "FAILED"
+            assert "Ray Tune ended before this trial did: ValueError: Trial returned a result" in trial.reason
+
+
+def each_counts_once(study: Study, results: list[dict[str, Any]]) -> None:
+    """Four trials, of one client, with the values that Ray has of them."""
     trials = study.trials()
     assert [trial.number for trial in trials] == list(range(1, 5))
     assert {trial.state for trial in trials} <= {"COMPLETED", "PRUNED"}
@@ -145,7 +197,6 @@ def test_a_killed_driver_and_a_killed_worker(
     for result in results:
         [trial] = [trial for trial in trials if trial.params["x"] == result["config"]["x"]]
         assert trial.metrics["loss"] == result["loss"]
-    assert [x for x, _, _ in driver.runs()].count(killed) >= 2
 
 
 def holds(folder: Path, text: str) -> bool:
@@ -178,6 +229,59 @@ def test_what_the_tuner_must_not_ask_for(search: Any) -> None:
         with pytest.raises(trimtab.errors.InvalidInput) as refused:
             search.set_search_properties(metric, mode, config)
         assert refused.value.data["field"] == field
+
+
+def test_a_scheduler_that_looks_for_the_worst_is_refused(search: Any) -> None:
+    from ray.tune.schedulers import ASHAScheduler
+
+    from trimtab.ray import TrimtabScheduler
+
+    with pytest.raises(InvalidInput, match=r"scheduler\.mode.*max.*min"):
+        TrimtabScheduler(search, ASHAScheduler(metric="loss", mode="max"))
+    TrimtabScheduler(search, ASHAScheduler(metric="memory", mode="max"), metrics=["memory"])
+    TrimtabScheduler(search, ASHAScheduler(metric="loss", mode="min"))
+
+
+def test_a_misspelt_metric_is_found_before_anything_runs(client: trimtab.Client, name: str) -> None:
+    from ray.tune.schedulers import ASHAScheduler
+
+    from trimtab.ray import TrimtabScheduler, TrimtabSearch
+
+    search = TrimtabSearch(create(client, name, outcome_constraints=["memory <= 100"]))
+    with pytest.raises(InvalidInput) as refused:
+        TrimtabScheduler(search, ASHAScheduler(metric="los", mode="min"))
+    assert refused.value.data["field"] == "scheduler.metric"
+    assert refused.value.data["value"] == "los"
+    assert "one of loss, memory;" in str(refused.value.data["allowed"])
+    for known in ("memory", "time_total_s"):
+        TrimtabScheduler(search, ASHAScheduler(metric=known, mode="min"))
+    # the Tuner's, which Ray tells the search only where there are constants
+    scheduler = TrimtabScheduler(search, ASHAScheduler())
+    for metric, mode, field in (("los", None, "TuneConfig.metric"), (None, "max", "TuneConfig.mode")):
+        with pytest.raises(InvalidInput) as refused:
+            scheduler.set_search_properties(metric, mode)
+        assert refused.value.data["field"] == field
+    # and a scheduler that has none has the study's, also when Ray asks again after a crash
+    for _ in range(2):
+        assert scheduler.set_search_properties(None, None)
+        assert scheduler.metric == "loss"
+    assert search.study.trials() == []
+
+
+def test_a_result_that_is_no_number_ends_its_trial_alone(search: Any) -> None:
+    from ray.tune.experiment import Trial as RayTrial
+    from ray.tune.schedulers import ASHAScheduler, TrialScheduler
+
+    from trimtab.ray import TrimtabScheduler
+
+    scheduler = TrimtabScheduler(search, ASHAScheduler(metric="loss", mode="min", grace_period=1, max_t=8))
+    search.suggest("odd")
+    odd = RayTrial("odd", trial_id="odd", stub=True)
+    scheduler.on_trial_add(None, odd)
+    result = {"loss": "much", "training_iteration": 1}
+    assert scheduler.on_trial_result(None, odd, result) == TrialScheduler.STOP
+    search.on_trial_complete("odd", result)
+    assert "no number for loss" in search.study.trials()[-1].reason
 
 
 def test_a_constant_that_is_a_parameter_holds_for_all(search: Any) -> None:
@@ -237,6 +341,46 @@ def test_an_error_that_ray_runs_again_counts_once_it_works(search: Any, tmp_path
     assert (added.params, added.metrics) == (config, {"loss": 2.0})
 
 
+def test_what_was_open_at_the_end_counts_once_a_restored_tuner_has_measured_it(
+    search: Any, tmp_path: Path, embedded_service: EmbeddedService
+) -> None:
+    from trimtab.ray import TrimtabSearch
+
+    configs = {name: search.suggest(name) for name in ("a", "b")}
+    search.save(str(tmp_path / "state"))
+    # one that Ray has never heard of
+    lost = search.study.ask()[0]
+    search.on_trial_complete("b", result(1, 1.0))
+    search.close("RuntimeError: no space left")
+    search.close()
+    states = {trial.number: (trial.state, trial.reason) for trial in search.study.trials()}
+    told = ("FAILED", "Ray Tune ended before this trial did: RuntimeError: no space left")
+    assert states == {1: told, 2: ("COMPLETED", ""), lost.number: told}
+    again = TrimtabSearch(search.study)
+    again.restore(str(tmp_path / "state"))
+    for trial_id, loss in (("a", 2.0), ("b", 1.0)):
+        again.on_trial_result(trial_id, result(1, loss))
+        again.on_trial_complete(trial_id, result(2, loss))
+    added = search.study.trials()[3:]
+    assert [(trial.params, trial.metrics, trial.origin) for trial in added] == [(configs["a"], {"loss": 2.0}, "added")]
+    # without a word of the user's: the client is closed
+    with (
+        suppress(MemoryError),
+        trimtab.Client(embedded_service.grpc_address, embedded_service.token) as client,
+    ):
+        assert TrimtabSearch(client.get_study(search.study.name)).suggest("c") is not None
+        raise MemoryError("none is left")
+    last = search.study.trials()[-1]
+    assert (last.state, last.reason.rpartition(": ")[2]) == ("FAILED", "none is left")
+    # what comes once the study is over is lost, and harms nothing
+    assert search.study.refresh().state == "COMPLETED"
+    late = TrimtabSearch(search.study)
+    late.restore(str(tmp_path / "state"))
+    late.client_id = "another"
+    late.on_trial_complete("a", result(2, 5.0))
+    assert len(search.study.trials()) == 5
+
+
 def test_how_trials_end(search: Any) -> None:
     for name in "abcd":
         assert search.suggest(name) is not None
@@ -251,7 +395,7 @@ def test_how_trials_end(search: Any) -> None:
     ends = [(trial.state, trial.reason) for trial in search.study.trials()]
     assert ends == [
         ("FAILED", "Ray's trial a was ended before it had a result"),
-        ("FAILED", "Ray's trial b has not reported loss"),
+        ("FAILED", "Ray's trial b has reported no number for loss"),
         ("INFEASIBLE", "reported that loss is -inf"),
         ("PRUNED", "by a user"),
     ]

@@ -20,7 +20,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServic
         yield service
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("way", ["stopped", "killed"])
 def test_optimize_goes_on_through_a_restart(service: EmbeddedService, name: str, way: str) -> None:
     with trimtab.Client(service.grpc_address, service.token) as client:
@@ -64,7 +63,6 @@ def test_optimize_goes_on_through_a_restart(service: EmbeddedService, name: str,
         assert watched == set(range(1, 61))
 
 
-@pytest.mark.timeout(180)
 def test_every_call_outlives_a_killed_grpc_process(service: EmbeddedService, name: str) -> None:
     with trimtab.Client(service.grpc_address, service.token) as client:
         study = make_study(client, name)

@@ -221,6 +221,45 @@ def test_an_enqueued_configuration_is_given_out_first(study: Study) -> None:
     assert caught.value.data["field"] == "params.x"
 
 
+def test_ranges_and_budget_are_changed_while_the_search_goes_on(client: trimtab.Client, name: str) -> None:
+    space = [trimtab.Float("x", 0.0, 1.0), trimtab.Int("n", 1, 16), trimtab.Categorical("alg", ["a", "b"])]
+    study = make_study(client, name, space=space, constraints=[], algorithm="gp", max_trials=8)
+    elsewhere = client.get_study(name)
+    for trial in study.ask(7):
+        # The best lie where nothing is to be looked for any more.
+        study.tell(trial, float(trial.params["x"]) + (trial.params["alg"] == "b"))
+    ranges = {"x": {"min": 0.4, "max": 2.0}, "alg": {"values": ["a", "c"]}}
+    outside = study.change_space(ranges, validate_only=True)
+    told = study.trials()
+    beyond = [trial for trial in told if float(trial.params["x"]) < 0.4 or trial.params["alg"] == "b"]
+    assert (outside.finished, outside.running, outside.waiting) == (len(beyond), 0, 0)
+    assert (study.spec.space[0], study.status.space_version) == (space[0], 1)
+    assert study.change_space(ranges) == outside
+    assert (study.spec.space[0], study.status.space_version) == (trimtab.Float("x", 0.4, 2.0), 2)
+    study.extend_budget(max_trials=20, max_node_hours=3)
+    assert (study.spec.max_trials, study.spec.max_time, study.spec.max_node_hours) == (20, None, 3.0)
+    study.extend_budget(max_node_hours=None)
+    assert (study.spec.max_trials, study.spec.max_node_hours) == (20, None)
+    # A program that knows nothing of it.
+    for trial in elsewhere.ask(4):
+        assert 0.4 <= float(trial.params["x"]) <= 2.0
+        assert trial.params["alg"] in ("a", "c")
+        elsewhere.tell(trial, float(trial.params["x"]))
+    elsewhere.refresh()
+    assert elsewhere.spec == study.spec
+    assert 0.4 <= float(study.best_trial.params["x"]) <= 2.0
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        study.change_space({"n": {"max": 0}})
+    assert caught.value.data["field"] == "ranges.n.min"
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        study.extend_budget(max_trials=3)
+    assert caught.value.data["field"] == "budget.max_trials"
+    study.complete()
+    with pytest.raises(trimtab.errors.Conflict) as refused:
+        study.change_space({"n": {"max": 8}})
+    assert refused.value.code == "search_over"
+
+
 def test_measurements_are_kept_by_step(study: Study) -> None:
     [trial] = study.ask()
     study.report(trial, step=1, metrics=3.0, elapsed=1.5)

@@ -110,10 +110,24 @@ class JobSpec:
     replicates: str = ""
     # the nodes where others of them ran or run, once for each
     measured_on: Sequence[str] = ()
+    # which run of the trial within its lease this is, from 1 on; a scheduler that starts a job anew adds to it
+    run: int = 1
+    # whether the log, which people read, tells command lines
+    log_commands: bool = True
+    # argv with secrets, each with what the log shows in its place
+    masked: Sequence[Sequence[Sequence[str]]] = ()
+    # patterns of files in the work folder that are kept beyond it
+    artifacts: Sequence[str] = ()
 
     def to_json(self) -> str:
         """The stored form, which the supervisor reads."""
         return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads the stored form."""
+        data = json.loads(text)
+        return cls(**{**data, "build": data["build"] and BuildSpec(**data["build"])})
 
 
 @dataclass(frozen=True)
@@ -188,11 +202,20 @@ class Runner(ABC):
         """Why the job does not start, where somebody ought to know; empty: nothing is amiss."""
         return ""
 
+    def script(self, folder: Path, spec: JobSpec) -> str:
+        """What a scheduler is given for the job, whether it has it already or not; empty where there is none."""
+        return ""
+
     @abstractmethod
     async def cancel(self, folder: Path) -> None:
         """Ends the job. Returns when no process of it is left (within about a second, or two in a cluster); `wait` then
         gives what there is: CANCELLED, or its result where it ended first. A job that has ended or never ran is left
         alone."""
+
+    def silence(self) -> tuple[float, str]:
+        """For how many seconds the scheduler has not answered, and in words who, what came instead and what to look
+        at; 0 where it has answered last, or there is none."""
+        return 0.0, ""
 
     @abstractmethod
     def close(self) -> None:
@@ -207,6 +230,14 @@ def reserve_result(folder: Path) -> None:
     """
     with (folder / "result.reserved").open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
+
+
+def stored_spec(folder: Path) -> JobSpec | None:
+    """What `submit` has left of the job in the folder; None where there is nothing that can be read."""
+    try:
+        return JobSpec.from_json((folder / SPEC).read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def stored_result(folder: Path) -> JobResult | None:

@@ -17,7 +17,7 @@ import shutil
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -78,6 +78,31 @@ class Meaning:
     def failed(cls, reason: str) -> "Meaning":
         """The machine's fault, or its administrator's will: worth another try."""
         return cls(JobState.ENDED, Outcome.FAILED, reason)
+
+
+class Silence:
+    """Since when a scheduler does not answer, and what came instead."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self.error = ""
+
+    @contextlib.contextmanager
+    def call(self, is_answer: Callable[[Exception], bool]) -> Iterator[None]:
+        """Around a call; `is_answer`: whether what it raises is a refusal, and so an answer."""
+        begun = time.monotonic()
+        try:
+            yield
+        except Exception as error:
+            self._since = None if is_answer(error) else min(begun, self._since or begun)
+            self.error = str(error)
+            raise
+        self._since = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has lasted; 0: the last call was answered."""
+        return 0.0 if self._since is None else time.monotonic() - self._since
 
 
 class Queue(Generic[Jobs]):

@@ -3,7 +3,7 @@ share. Nothing of Ray is imported: its dashboard is called.
 
 What a job's folder holds beside the files of every runner on a cluster (runners.batch):
 
-    job         the job's name in Ray, written before it is submitted
+    job         the name in Ray of the job that is followed, written before it is submitted
 """
 
 import asyncio
@@ -33,7 +33,8 @@ from trimtab_agent.runners.batch import (
     late_result,
     prepare,
 )
-from trimtab_agent.runners.ray_client import PREFIX, Dashboard, Job, RayError, Resources
+from trimtab_agent.runners.ray_client import PREFIX, Dashboard, Job, Jobs, RayError, Resources
+from trimtab_agent.runners.ray_spread import Spread
 from trimtab_agent.runners.ray_states import NEVER_STARTED
 from trimtab_agent.supervisor.capture import last_lines
 from trimtab_agent.supervisor.files import is_there, write_atomically
@@ -75,6 +76,7 @@ class RayRunner(BatchRunner):
         self._queue = self._dashboard.queue()
         self._nodes: Sequence[Resources] = ()
         self._nodes_until = 0.0
+        self._spread = Spread(self._dashboard, _node)
         # why jobs wait for somebody, by folder
         self._stuck: dict[Path, str] = {}
 
@@ -94,11 +96,15 @@ class RayRunner(BatchRunner):
         while not (folder / CANCEL).exists():
             try:
                 complete = await self._complete(spec, asked)
+                if "label-selector" not in complete:
+                    label = await self._spread.place(folder, spec, ray_options.resources(complete))
+                    complete |= {"label-selector": label} if label else {}
                 await self._dashboard.submit(name, _entrypoint(folder, name), ray_options.fields(complete))
                 self._queue.hurry()
                 return
             except RayError as error:
                 if not error.passing:
+                    self._spread.forget(folder)
                     raise NotAcceptedError(f"the job was refused: {error}") from None
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
@@ -150,6 +156,8 @@ class RayRunner(BatchRunner):
                 break
         if job is not None and not job.is_over:
             return job.meaning.state
+        if await self._follows_another(folder):
+            return JobState.RUNNING
         await self._verdict(folder, job)
         return JobState.ENDED if (folder / RESULT).exists() else JobState.ABSENT
 
@@ -168,6 +176,8 @@ class RayRunner(BatchRunner):
                 continue
             misses = 0
             if job.is_over:
+                if await self._follows_another(folder):
+                    continue
                 if job.error in NEVER_STARTED and await self._start_again(folder):
                     continue
                 return await self._verdict(folder, job)
@@ -176,7 +186,22 @@ class RayRunner(BatchRunner):
                 await self._stop(job.id)
                 if job.meaning.state is JobState.QUEUED:
                     return await self._verdict(folder, job)
+            elif job.meaning.state is JobState.QUEUED and self._spread.is_late(folder):
+                # the one that waits for its node stays there: whichever begins first has the trial
+                spec = _spec(folder)
+                await self._submit(folder, spec, self._asked(spec))
             await self._note_stuck(folder, job)
+
+    async def _follows_another(self, folder: Path) -> bool:
+        """Whether another job for the same trial is at work on it, which is then the one to follow."""
+        owner = _owner(folder)
+        if owner in ("", _name(folder)):
+            return False
+        jobs: Jobs = await self._queue.next()
+        if owner not in jobs or jobs[owner].is_over:
+            return False
+        write_atomically(folder / NAME, owner.encode(), durable=True)
+        return True
 
     async def _start_again(self, folder: Path) -> bool:
         """Submits a job again that Ray let wait for too long; False where it is cancelled or would wait for ever."""
@@ -206,9 +231,17 @@ class RayRunner(BatchRunner):
 
     def _let_go(self, folder: Path) -> None:
         self._stuck.pop(folder, None)
+        self._spread.forget(folder)
 
     def waiting(self, folder: Path) -> str:
         return self._stuck.get(folder, "")
+
+    def silence(self) -> tuple[float, str]:
+        silence = self._dashboard.silence
+        return silence.seconds, (
+            f"the dashboard of Ray at {self._dashboard.address} does not answer ({silence.error}): check that Ray's"
+            " head runs, and that this is its dashboard's address (--ray-address)"
+        )
 
     # -- what became of a job without a result
 
@@ -298,8 +331,18 @@ def _name(folder: Path) -> str:
 
 
 def _node(folder: Path) -> str:
+    """Where a job has begun; empty: nowhere."""
+    return _owned(folder, 2)
+
+
+def _owner(folder: Path) -> str:
+    """The name of the job that has the trial; empty: none has."""
+    return _owned(folder, 0)
+
+
+def _owned(folder: Path, field: int) -> str:
     with contextlib.suppress(OSError, ValueError):
-        return str(json.loads((folder / OWNER).read_text(encoding="utf-8"))[2])
+        return str(json.loads((folder / OWNER).read_text(encoding="utf-8"))[field])
     return ""
 
 

@@ -16,17 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from trimtab_agent.errors import ConfigError
-from trimtab_agent.runners.batch import Meaning, Queue
+from trimtab_agent.runners.batch import Meaning, Queue, Silence
 from trimtab_agent.runners.ray_states import meaning_of
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_ADDRESS = "http://127.0.0.1:8265"
+DASHBOARD_PORT = 8265
+DEFAULT_ADDRESS = f"http://127.0.0.1:{DASHBOARD_PORT}"
 # seconds that a call may take
 CALL_TIME = 30.0
 # every job of ours is called so, and by its lease
 PREFIX = "trimtab-"
-ADDRESS_ALLOWED = "http://HOST:8265 or https://HOST, the address of the dashboard of Ray's head"
+ADDRESS_ALLOWED = (
+    "http://HOST:8265 or https://HOST, the address of the dashboard of Ray's head; ray://HOST:10001 or HOST:6379 where"
+    f" it has port {DASHBOARD_PORT}"
+)
+TOKEN_HINT = ": the cluster's token is wanted in RAY_AUTH_TOKEN, the file RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
 
 # of their own: with the head away they are held up, and nothing else may be
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="ray")
@@ -68,8 +73,21 @@ Resources = Mapping[str, float]
 """What a node has or a job asks for: CPU, GPU, memory in bytes, and whatever the cluster names."""
 
 
+@dataclass(frozen=True)
+class Node:
+    """A node that is alive. `host`: what its machine is called."""
+
+    id: str
+    host: str
+    resources: Resources
+
+
 def choose_address(given: str | None) -> str:
     """The dashboard's address: what is given, else RAY_API_SERVER_ADDRESS, else RAY_ADDRESS, else this machine's.
+
+    The head's other addresses, that of Ray Client (`ray://HOST:10001`) and that of its cluster (`HOST:6379`, as
+    RAY_ADDRESS is within one), stand for its dashboard at the usual port: what is begun by Ray Client ends with it,
+    while trials outlive the agent.
 
     Raises:
         ConfigError: it is no such address.
@@ -81,17 +99,16 @@ def choose_address(given: str | None) -> str:
     }
     source, address = next(((name, text) for name, text in sources.items() if text), ("", DEFAULT_ADDRESS))
     found = re.fullmatch(r"(?:(\w+)://)?(\[[^\]/]+\]|[^:/\[\]]+)(?::(\d+))?(/.*)?", address)
-    scheme = found[1] if found else None
+    scheme, host, port, path = found.groups() if found else (None, "", None, None)
     if found and scheme in ("http", "https"):
         return address.rstrip("/")
+    if found and not path and (scheme == "ray" or (scheme is None and port)):
+        head = f"http://{host}:{DASHBOARD_PORT}"
+        logger.info("%s %s is the head's address: its dashboard is asked at %s", source, address, head)
+        return head
     # Ray's own programs take `auto`, too: they ask the node that they run on
-    hint = f"--ray-address=http://{found[2]}:8265" if found and found[2] not in ("auto", "local") else ""
-    if scheme == "ray":
-        raise ConfigError(
-            f"{source} {address!r} is an address of Ray Client, whose work ends with its client, while trials outlive "
-            f"the agent: give the dashboard's address, such as {hint}"
-        )
-    told = f"; try {hint}" if hint and not scheme else ""
+    is_host = found and not scheme and host not in ("auto", "local")
+    told = f"; try --ray-address=http://{host}:{DASHBOARD_PORT}" if is_host else ""
     raise ConfigError(f"{source} {address!r} is not {ADDRESS_ALLOWED}{told}")
 
 
@@ -100,6 +117,7 @@ class Dashboard:
 
     def __init__(self, address: str) -> None:
         self.address = address
+        self.silence = Silence()
 
     def queue(self) -> Queue[Jobs]:
         """The jobs that are trials, by one call for all."""
@@ -137,9 +155,20 @@ class Dashboard:
         nodes = answer["data"]["result"]["result"]
         return [node["resources_total"] for node in nodes if node["state"] == "ALIVE"]
 
+    async def machines(self) -> Sequence[Node]:
+        """The nodes that are alive, with their machines' names, of which the state API does not tell."""
+        answer = await self._call("GET", "/nodes?view=summary")
+        nodes = [item["raylet"] for item in answer["data"]["summary"]]
+        return [
+            Node(node["nodeId"], node["nodeManagerHostname"], node["resourcesTotal"])
+            for node in nodes
+            if node.get("state") == "ALIVE"
+        ]
+
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         call = functools.partial(_call, method, self.address + path, body)
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
+        with self.silence.call(lambda error: isinstance(error, RayError) and not error.passing):
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
 
 
 def _call(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
@@ -154,21 +183,27 @@ def _call(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
         # the last line of a traceback says what it is about
         told = text.splitlines()[-1] if text else error.reason
         passing = error.code >= 500 or error.code in (401, 403, 408, 429)
-        raise RayError(f"{what}: {error.code} {told}", passing=passing) from None
+        hint = TOKEN_HINT if error.code in (401, 403) else ""
+        raise RayError(f"{what}: {error.code} {told}{hint}", passing=passing) from None
     except (OSError, ValueError) as error:
         raise RayError(f"{what}: {getattr(error, 'reason', None) or error}", passing=True) from None
 
 
 def _headers() -> dict[str, str]:
-    """As Ray's own command line sends them: the token of a cluster that wants one is where Ray looks for it."""
+    """With the token, for a cluster that wants one, from where Ray looks for it. Ray makes one when a cluster is first
+    started by `ray.init()`, and clusters that are started later want it though nobody has set RAY_AUTH_MODE."""
     headers = {"Content-Type": "application/json"}
-    if os.environ.get("RAY_AUTH_MODE") == "token":
-        token = os.environ.get("RAY_AUTH_TOKEN", "")
-        path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
-        if not token:
-            try:
-                token = path.read_text(encoding="utf-8")
-            except OSError as error:
+    mode = os.environ.get("RAY_AUTH_MODE", "").lower()
+    if mode not in ("", "token"):
+        return headers
+    token = os.environ.get("RAY_AUTH_TOKEN", "")
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+    if not token:
+        try:
+            token = path.read_text(encoding="utf-8")
+        except OSError as error:
+            if mode == "token":
                 raise RayError(f"RAY_AUTH_MODE is 'token', but there is none: {error}", passing=True) from None
-        headers["Authorization"] = f"Bearer {token.strip()}"
+            return headers
+    headers["Authorization"] = f"Bearer {token.strip()}"
     return headers

@@ -38,7 +38,7 @@ from trimtab_agent.runners.batch import (
     prepare,
 )
 from trimtab_agent.runners.slurm_client import Job, Jobs, SlurmError
-from trimtab_agent.runners.slurm_script import OPTION, OPTION_ALLOWED, OWN_ALLOWED, check, is_own
+from trimtab_agent.runners.slurm_script import OPTION, OPTION_ALLOWED, OWN_ALLOWED, batch_script, check, is_own
 from trimtab_agent.runners.slurm_spread import Spread
 from trimtab_agent.runners.slurm_states import ALWAYS_FAILED, HELD, HOPELESS
 from trimtab_agent.runners.slurm_submission import ARRAY, NUMBER, SCRIPT, Submitter, active, key_of
@@ -76,6 +76,7 @@ class SlurmRunner(BatchRunner):
     def __init__(self, options: Sequence[str] = ()) -> None:
         """`options`: for every job; a trial's own override them."""
         super().__init__()
+        self._options = options
         self._queue = slurm_client.queue()
         self._spread = Spread(options)
         self._submitter = Submitter(options, self._queue, self._spread)
@@ -152,6 +153,19 @@ class SlurmRunner(BatchRunner):
 
     def waiting(self, folder: Path) -> str:
         return self._held.get(folder, "")
+
+    def silence(self) -> tuple[float, str]:
+        silence = slurm_client.silence
+        return silence.seconds, (
+            f"Slurm does not answer ({silence.error}): check that slurmctld runs, with `scontrol ping`, and that it is"
+            " the cluster that SLURM_CONF or slurm.conf names"
+        )
+
+    def script(self, folder: Path, spec: JobSpec) -> str:
+        try:
+            return (folder / SCRIPT).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return batch_script(spec, folder, self._options)
 
     # -- what became of a job without a result
 

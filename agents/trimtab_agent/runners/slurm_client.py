@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from trimtab_agent.components.environment import inherited
 from trimtab_agent.errors import ConfigError
-from trimtab_agent.runners.batch import Meaning, Queue
+from trimtab_agent.runners.batch import Meaning, Queue, Silence
 from trimtab_agent.runners.slurm_states import Refusal, meaning_of, refusal
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ _NUMBER = re.compile(r"\d+(_.+)?")
 
 # of their own: with slurmctld away they are held up, and nothing else may be
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="slurm")
+# of all of Slurm's programs together: they ask one slurmctld
+silence = Silence()
 
 
 class SlurmError(Exception):
@@ -119,6 +121,11 @@ async def call(program: str, *arguments: str) -> str:
     Raises:
         SlurmError: it failed, or did not end in time.
     """
+    with silence.call(lambda error: isinstance(error, SlurmError) and error.kind != "passing"):
+        return await _call(program, arguments)
+
+
+async def _call(program: str, arguments: Sequence[str]) -> str:
     process = _start(program, arguments)
     talk = functools.partial(process.communicate, timeout=CALL_TIME)
     try:

@@ -1,5 +1,6 @@
-"""A configuration on the command line: NAME=VALUE for each parameter."""
+"""Parameters on the command line: NAME=VALUE for a configuration, NAME=MIN..MAX or NAME=A,B,C for ranges."""
 
+import json
 from collections.abc import Sequence
 
 from trimtab.errors import InvalidInput
@@ -12,16 +13,55 @@ def parse(space: Sequence[Parameter], items: Sequence[str]) -> Params:
     Raises:
         InvalidInput: an item has another form, names no parameter, or names one twice or with another type's value.
     """
+    return {parameter.name: _value(parameter, text) for parameter, text in _items(space, items, "VALUE")}
+
+
+def parse_ranges(space: Sequence[Parameter], items: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Ranges as `Study.change_space` takes them: 4..64, ..64 and 4.. of numbers, a,b or ["a,b", "c"] of choices.
+
+    Raises:
+        InvalidInput: as `parse` does.
+    """
+    return {parameter.name: _range(parameter, text) for parameter, text in _items(space, items, "RANGE")}
+
+
+def _items(space: Sequence[Parameter], items: Sequence[str], what: str) -> list[tuple[Parameter, str]]:
     parameters = {parameter.name: parameter for parameter in space}
-    found: Params = {}
+    found: dict[str, str] = {}
     for item in items:
         name, separator, text = item.partition("=")
         if not separator:
-            raise InvalidInput.of("PARAMETER=VALUE", item, "a parameter's name, =, and a value")
+            raise InvalidInput.of(f"PARAMETER={what}", item, f"a parameter's name, =, and a {what.lower()}")
         if name not in parameters or name in found:
-            raise InvalidInput.of("PARAMETER=VALUE", item, f"each of {', '.join(parameters)} at most once")
-        found[name] = _value(parameters[name], text)
-    return found
+            raise InvalidInput.of(f"PARAMETER={what}", item, f"each of {', '.join(parameters)} at most once")
+        found[name] = text
+    return [(parameters[name], text) for name, text in found.items()]
+
+
+def _range(parameter: Parameter, text: str) -> dict[str, object]:
+    if isinstance(parameter, Int | Float):
+        least, separator, most = text.partition("..")
+        if not separator:
+            raise InvalidInput.of(parameter.name, text, "MIN..MAX, MIN.. or ..MAX")
+        ends = {"min": least, "max": most}
+        return {key: _number(parameter, end) for key, end in ends.items() if end}
+    known = {str(value): value for value in parameter.values} if isinstance(parameter, Categorical | Ordinal) else {}
+    if text.startswith("["):
+        try:
+            return {"values": json.loads(text)}
+        except ValueError:
+            raise InvalidInput.of(parameter.name, text, "a list in JSON, or values with commas between") from None
+    return {"values": [known[one] if one in known else _like(list(known.values()), one) for one in text.split(",")]}
+
+
+def _like(known: Sequence[Scalar], text: str) -> Scalar:
+    """A new choice: a number where all others are, else a text."""
+    if known and all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
+        try:
+            return int(text) if all(isinstance(one, int) for one in known) else float(text)
+        except ValueError:
+            pass
+    return text
 
 
 def _value(parameter: Parameter, text: str) -> Scalar:

@@ -182,6 +182,63 @@ def enqueue_trials(
     say(f"Waiting: trial {', '.join(str(trial.number) for trial in trials)}. Watch: trimtab study watch {name}")
 
 
+@app.command(
+    "change-space",
+    epilog="Examples:\n\n`trimtab study change-space my-study threads=4..64 level=O2,O3 --dry-run`\n\n"
+    "`trimtab study change-space my-study threads=..128`",
+)
+def change_space(
+    name: Name,
+    ranges: Annotated[
+        list[str],
+        typer.Argument(metavar="PARAMETER=RANGE...", help="MIN..MAX of a number, A,B,C of a list of choices."),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which trials would lie outside.")] = False,
+) -> None:
+    """Give parameters other ranges while the search goes on.
+
+    Trials outside of them stay, but nothing is learned from them and none is recommended.
+    """
+    with _connect() as client:
+        study = client.get_study(name)
+        outside = study.change_space(configuration.parse_ranges(study.spec.space, ranges), validate_only=dry_run)
+    trials = f"{outside.finished} finished, {outside.running} running and {outside.waiting} waiting trials"
+    typer.echo(
+        f"{trials} would lie outside."
+        if dry_run
+        else f"Changed: {trials} lie outside. Those that waited are withdrawn."
+    )
+
+
+@app.command(
+    "extend",
+    epilog="Examples:\n\n`trimtab study extend my-study --trials 200`\n\n"
+    "`trimtab study extend my-study --seconds none`",
+)
+def extend_budget(
+    name: Name,
+    trials: Annotated[str | None, typer.Option(help="How many in all; `none`: no limit.")] = None,
+    seconds: Annotated[str | None, typer.Option(help="From the first trial; `none`: no limit.")] = None,
+    node_hours: Annotated[str | None, typer.Option(help="Of the trials' own running time; `none`: no limit.")] = None,
+) -> None:
+    """Change what the search may spend in all. What is left out stays."""
+    given = {"max_trials": trials, "max_time": seconds, "max_node_hours": node_hours}
+    changes = {key: _limit(key, text) for key, text in given.items() if text is not None}
+    if not changes:
+        raise InvalidInput.of("budget", None, "--trials, --seconds or --node-hours")
+    with _connect() as client:
+        study = client.get_study(name)
+        study.extend_budget(**changes)  # type: ignore[arg-type]  # the service says what is wrong with a number
+        typer.echo(f"The budget is now: {_budget(study.spec)}.")
+
+
+def _limit(name: str, text: str) -> float | None:
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise InvalidInput.of(name, text, "a number, or none for no limit") from None
+
+
 @app.command("pause", epilog="Example:\n\n`trimtab study pause my-study --reason maintenance`")
 def pause_study(name: Name, reason: Reason = "") -> None:
     """Pause a study: nothing more is suggested until it is resumed."""
