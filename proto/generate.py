@@ -1,7 +1,8 @@
 """Generates the gRPC code of the service, the SDK and the agent from the .proto files in this folder.
 
-Each of the three gets a copy of its own in a git-ignored `_gen` package, so that none needs another at run time.
-Run by `make proto`; does nothing where the copies are newer than the .proto files.
+Each of the three gets a copy of its own in a git-ignored `_gen` package, so that none needs another at run time. The
+service also gets a copy of what the agent reads component files with: one truth about what a file may say, and no
+import from one to the other. Run by `make proto`; does nothing where the copies are newer than their sources.
 """
 
 import re
@@ -21,6 +22,12 @@ TARGETS = {
     "agents/trimtab_agent": ("tuning", "agent", "errordetails"),
 }
 PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}
+# what reads the text of a component file, without its folder: for `service._gen.components`
+AGENT = ROOT / "agents/trimtab_agent"
+COMPONENTS = [
+    AGENT / "errors.py",
+    *(AGENT / "components" / f"{name}.py" for name in ("definition", "placeholders", "reader", "schema")),
+]
 
 
 def generate(into: Path) -> None:
@@ -54,9 +61,19 @@ def install(generated: Path, target: str, rooms: tuple[str, ...]) -> None:
             (folder / path.name).write_text(text)
 
 
+def copy_components() -> None:
+    """The modules of `COMPONENTS`, with imports that fit in the service."""
+    folder = ROOT / "service/_gen/components"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    for path in COMPONENTS:
+        text = re.sub(r"\btrimtab_agent(\.components)?\b", "service._gen.components", path.read_text())
+        (folder / path.name).write_text(text)
+
+
 def up_to_date() -> bool:
     """Whether every copy is newer than every source."""
-    newest = max(path.stat().st_mtime for path in [*HERE.rglob("*.proto"), Path(__file__)])
+    newest = max(path.stat().st_mtime for path in [*HERE.rglob("*.proto"), Path(__file__), *COMPONENTS])
     marks = [ROOT / target / "_gen" / "__init__.py" for target in TARGETS]
     return all(mark.exists() and mark.stat().st_mtime > newest for mark in marks)
 
@@ -69,6 +86,7 @@ def main() -> None:
         generate(Path(folder))
         for target, rooms in TARGETS.items():
             install(Path(folder), target, rooms)
+    copy_components()
 
 
 if __name__ == "__main__":

@@ -4,14 +4,14 @@ import asyncio
 import logging
 import signal
 import uuid
-from collections.abc import Mapping
 
-from trimtab_agent import heartbeat, lease_loop, renewal
-from trimtab_agent.components.schema import Component
+from trimtab_agent import heartbeat, lease_loop, offering, renewal
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.credentials import Credentials, Enrolled
+from trimtab_agent.dry_runs import DryRuns
 from trimtab_agent.errors import CallError
+from trimtab_agent.installed import Installed
 from trimtab_agent.journal import Journal, place
 from trimtab_agent.lease import Settlement
 from trimtab_agent.runners.base import Outcome, Runner
@@ -25,7 +25,7 @@ FAREWELL = 2.0
 
 
 async def serve(
-    config: Config, components: Mapping[str, Component], journal: Journal, runner: Runner, credentials: Credentials
+    config: Config, installed: Installed, journal: Journal, runner: Runner, credentials: Credentials
 ) -> None:
     """Runs until SIGTERM or SIGINT, then ends every trial, gives their leases back and returns.
 
@@ -34,16 +34,17 @@ async def serve(
         CallRefusedError: the service does not accept the registration.
         ConfigError: the policy leaves nothing to offer.
     """
-    offered = list(config.policy.offered(components).values())
+    offered = list(config.policy.offered(installed.components).values())
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     session = f"{place()}:{uuid.uuid4().hex}"
     async with ControlPlane(config, journal.agent_id(), session, offered, credentials) as control:
-        trials = TrialRunner(config, components, journal, runner, control)
+        trials = TrialRunner(config, installed, journal, runner, control)
         for entry in journal.entries():
             trials.resume(entry)
-        work = asyncio.create_task(_work(config, components, journal, control, trials, credentials))
+        dry_runs = DryRuns(config, installed, journal, runner, control.answer_dry_run)
+        work = asyncio.create_task(_work(config, installed, journal, control, trials, dry_runs, credentials))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
@@ -60,10 +61,11 @@ async def serve(
 
 async def _work(
     config: Config,
-    components: Mapping[str, Component],
+    installed: Installed,
     journal: Journal,
     control: ControlPlane,
     trials: TrialRunner,
+    dry_runs: DryRuns,
     credentials: Credentials,
 ) -> None:
     if config.enrol is not None and isinstance(credentials, Enrolled) and not credentials.came_with(config.enrol):
@@ -71,14 +73,15 @@ async def _work(
         logger.info("enrolled")
     interval = await control.register()
     await _confirm(control, trials)
-    offered = ",".join(config.policy.offered(components))
+    offered = ",".join(config.policy.offered(installed.components))
     print(f"ready agent={config.name} slots={config.slots} components={offered}", flush=True)
     try:
         async with asyncio.TaskGroup() as loops:
-            loops.create_task(heartbeat.beat(control, trials, interval))
+            loops.create_task(heartbeat.beat(control, trials, dry_runs, interval))
             if isinstance(credentials, Enrolled):
                 loops.create_task(renewal.keep(control, credentials))
             loops.create_task(lease_loop.acquire(control, trials, journal))
+            loops.create_task(offering.follow(installed, config.policy, control))
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
 

@@ -15,10 +15,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc import status_pb2
 
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2, tuning_pb2
+from trimtab_agent.artifacts import Artifact
 from trimtab_agent.components.messages import of_component, to_value
 from trimtab_agent.components.schema import Component
 from trimtab_agent.config import Config
 from trimtab_agent.credentials import Credentials, Enrolled, TokenFile
+from trimtab_agent.dry_runs import DryRun, Rendered
 from trimtab_agent.errors import (
     CallError,
     CallRefusedError,
@@ -28,6 +30,7 @@ from trimtab_agent.errors import (
     ServiceAwayError,
     UnknownAgentError,
 )
+from trimtab_agent.invocation import Invocation
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.runners.base import Outcome
 
@@ -67,8 +70,14 @@ CALLS: Mapping[str, Retry] = {
     "SettleLease": Retry(deadline=10, tries=None),
     # a pruning policy may act on it; the next one will do as well
     "ReportMeasurement": Retry(deadline=5, tries=2),
+    # it is asked again while somebody waits for it
+    "AnswerDryRun": Retry(deadline=5, tries=1),
     # output is worth some tries, not the delay of a result
     "AppendLog": Retry(deadline=5, tries=2),
+    # the trial's folder goes after it; nothing waits for that
+    "PutArtifact": Retry(deadline=30, tries=4),
+    # somebody waits for it
+    "GetComponentFile": Retry(deadline=10, tries=3),
 }
 # seconds before the second try; doubled for each further one, up to the longest; each drawn from half to all of that,
 # so that the agents of a cluster do not all come back at the same moment
@@ -114,10 +123,23 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Renewal:
-    """The heartbeat's answer: leases to cancel, with the reason, and leases that are no longer this agent's."""
+    """The heartbeat's answer: leases to cancel, with the reason, leases that are no longer this agent's, and questions
+    of what would be run."""
 
     cancel: Mapping[str, str]
     lost: frozenset[str]
+    dry_runs: Sequence[DryRun] = ()
+
+
+@dataclass(frozen=True)
+class WrittenComponent:
+    """A component's file that somebody has written in the service: nothing to be trusted. `digest`: SHA-256 of it."""
+
+    name: str
+    number: int
+    text: str
+    digest: str
+    author: str
 
 
 class ControlPlane:
@@ -195,6 +217,17 @@ class ControlPlane:
         self._registered = True
         return _seconds(answer.heartbeat_interval) or _seconds(answer.lease_time) / 3 or HEARTBEAT
 
+    async def offer(self, components: Sequence[Component]) -> None:
+        """Says anew what this agent has."""
+        self._components = components
+        await self.register()
+
+    async def component_file(self, name: str, digest: str) -> WrittenComponent:
+        """A component that was written in the service: the newest version, or that with this digest."""
+        request = agent_pb2.GetComponentFileRequest(name=name, digest=digest)
+        answer = await self._call("GetComponentFile", request)
+        return WrittenComponent(answer.name, answer.number, answer.text, answer.digest, answer.author)
+
     async def _register(self, request: agent_pb2.RegisterRequest) -> Any:
         """Where the service says that this agent works on another machine, that may be long gone: some patience."""
         give_up = time.monotonic() + ELSEWHERE_TIME
@@ -235,22 +268,43 @@ class ControlPlane:
             wait=_duration(wait),
         )
         answer = await self._call("RenewLeases", request, extra=wait)
-        return Renewal({item.lease: item.reason for item in answer.cancel}, frozenset(answer.lost))
-
-    async def report_started(self, lease: str, node: str) -> None:
-        """The trial runs, on this node."""
-        await self._call(
-            "ReportStarted", agent_pb2.ReportStartedRequest(agent_id=self._agent_id, lease=lease, node=node)
+        return Renewal(
+            {item.lease: item.reason for item in answer.cancel},
+            frozenset(answer.lost),
+            [DryRun(one.id, [_lease(message) for message in one.trials]) for one in answer.dry_runs],
         )
 
+    async def answer_dry_run(self, dry_run: str, trials: Sequence[Rendered]) -> None:
+        """What would be run for each of a dry run's trials, or why it would not."""
+        rendered = agent_pb2.AnswerDryRunRequest.Rendered
+        request = agent_pb2.AnswerDryRunRequest(
+            agent_id=self._agent_id,
+            id=dry_run,
+            trials=[
+                rendered(refusal=one) if isinstance(one, str) else rendered(invocation=of_invocation(one))
+                for one in trials
+            ],
+        )
+        await self._call("AnswerDryRun", request)
+
+    async def report_started(self, lease: str, node: str, run: int, shown: Invocation | None) -> None:
+        """The trial runs, on this node; its `run` within the lease, 0 where that is not known. `shown`: what it runs,
+        for people."""
+        request = agent_pb2.ReportStartedRequest(agent_id=self._agent_id, lease=lease, node=node, run=run)
+        if shown is not None:
+            request.invocation.CopyFrom(of_invocation(shown))
+        await self._call("ReportStarted", request)
+
     async def report_measurement(
-        self, lease: str, step: int, metrics: Mapping[str, float], elapsed: float | None
+        self, lease: str, run: int, step: int, metrics: Mapping[str, float], elapsed: float | None
     ) -> bool:
-        """What the trial has told at a step; whether it is to be stopped."""
+        """What a run of the trial has told at a step; whether it is to be stopped."""
         measurement = tuning_pb2.Measurement(step=step, metrics=metrics)
         if elapsed is not None:
             measurement.elapsed.CopyFrom(_duration(elapsed))
-        request = agent_pb2.ReportMeasurementRequest(agent_id=self._agent_id, lease=lease, measurement=measurement)
+        request = agent_pb2.ReportMeasurementRequest(
+            agent_id=self._agent_id, lease=lease, measurement=measurement, run=run
+        )
         answer = await self._call("ReportMeasurement", request)
         return bool(answer.cancel)
 
@@ -272,6 +326,20 @@ class ControlPlane:
         request = agent_pb2.AppendLogRequest(agent_id=self._agent_id, lease=lease, offset=offset, data=data)
         answer = await self._call("AppendLog", request)
         return int(answer.next_offset)
+
+    async def put_artifact(self, lease: str, artifact: Artifact) -> str:
+        """A file that the trial has left; why the service does not keep its content, empty where it does."""
+        request = agent_pb2.PutArtifactRequest(
+            agent_id=self._agent_id,
+            lease=lease,
+            name=artifact.name,
+            size=artifact.size,
+            sha256=artifact.sha256,
+            data=artifact.data,
+            left_out=artifact.left_out,
+        )
+        answer = await self._call("PutArtifact", request)
+        return str(answer.left_out)
 
     async def _call(self, name: str, request: Any, *, extra: float = 0.0) -> Any:
         retry = CALLS[name]
@@ -361,6 +429,20 @@ def _lease(message: agent_pb2.Lease) -> Lease:
         exclusive=message.exclusive,
         spread=message.spread,
         measured_on=tuple(message.measured_on),
+    )
+
+
+def of_invocation(shown: Invocation) -> agent_pb2.Invocation:
+    """What is run, as a message."""
+    return agent_pb2.Invocation(
+        commands=[
+            agent_pb2.Invocation.Command(step=one.step, argv=one.argv, environment=one.environment)
+            for one in shown.commands
+        ],
+        folder=shown.folder,
+        host=shown.host,
+        script=shown.script,
+        scheduler_options=shown.scheduler_options,
     )
 
 

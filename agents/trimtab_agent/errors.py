@@ -14,12 +14,15 @@ class ConfigError(AgentError):
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of a component file: where it stands, and what is allowed there."""
+    """One fault of a component file: where it stands, and what is allowed there. Lines and columns count from 1;
+    `length` is that of what is at fault where it is in one line, else 0."""
 
     file: str
     line: int
     field: str
     message: str
+    column: int = 1
+    length: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.field}: {self.message}"
@@ -44,6 +47,10 @@ class NotInComponentError(AgentError):
 
 class NotAcceptedError(AgentError):
     """The scheduler does not take the job, and would not take another configuration's either."""
+
+
+class SchedulerAwayError(AgentError):
+    """The scheduler has not answered for as long as somebody was willing to wait."""
 
 
 class PolicyError(AgentError):

@@ -25,6 +25,7 @@ from urllib.parse import quote
 
 from trimtab_agent.errors import JournalError
 from trimtab_agent.lease import Lease, Settlement
+from trimtab_agent.runners.base import MEASUREMENTS
 from trimtab_agent.supervisor.files import write_atomically
 
 logger = logging.getLogger(__name__)
@@ -149,6 +150,8 @@ class Journal:
         """Counts another start of the trial, and clears its work folder."""
         entry.reruns += 1
         write_atomically(entry.folder / "reruns", str(entry.reruns).encode())
+        # what the run before has measured says nothing of the next
+        (entry.folder / MEASUREMENTS).unlink(missing_ok=True)
         shutil.rmtree(entry.work, ignore_errors=True)
         entry.work.mkdir()
 

@@ -1,4 +1,4 @@
-"""The command line: `trimtab-agent run`, `check` and `try`."""
+"""The command line: `trimtab-agent run`, `check`, `try` and `pull`."""
 
 import argparse
 import asyncio
@@ -20,9 +20,10 @@ from trimtab_agent.runners.base import Runner
 
 EXAMPLES = """\
 examples:
-  trimtab-agent check agents/workloads
+  trimtab-agent check agents/workloads/gcc-flags
   trimtab-agent try gcc-flags --components agents/workloads --set inline-limit=200
-  trimtab-agent run --server 127.0.0.1:8471 --token-file data/admin-token --components agents/workloads
+  trimtab-agent run --server 127.0.0.1:8471 --token-file data/admin-token --components agents/workloads/gcc-flags
+  trimtab-agent pull sorter --server tune.example.org:443 --components /etc/trimtab/components
 """
 
 
@@ -71,8 +72,9 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument(
         "--ray-address",
         metavar="URL",
-        help="the dashboard of Ray's head (default: RAY_API_SERVER_ADDRESS, RAY_ADDRESS or http://127.0.0.1:8265); a "
-        "cluster that wants a token gets it as Ray's own programs send it (RAY_AUTH_MODE, RAY_AUTH_TOKEN, ...)",
+        help="the dashboard of Ray's head, or ray://HOST:10001 or HOST:6379 where it has port 8265 (default: "
+        "RAY_API_SERVER_ADDRESS, RAY_ADDRESS or http://127.0.0.1:8265); a token is sent where there is one "
+        "(RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token), unless RAY_AUTH_MODE is disabled",
     )
     where.add_argument(
         "--ray-option",
@@ -97,9 +99,25 @@ def parser() -> argparse.ArgumentParser:
         "more is infeasible (default: no limit)",
     )
 
+    connection = argparse.ArgumentParser(add_help=False)
+    connection.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
+    connection.add_argument("--token-file", type=Path, metavar="F", help="file that holds a token, where none enrols")
+    connection.add_argument("--tls", action="store_true", help="encrypt the connection to this machine, too")
+    connection.add_argument("--plaintext", action="store_true", help="do not encrypt the connection to another machine")
+    connection.add_argument(
+        "--tls-ca",
+        type=Path,
+        metavar="F",
+        help="certificates to trust, PEM (default: those that gRPC brings); implies --tls",
+    )
+    connection.add_argument(
+        "--tls-cert", type=Path, metavar="F", help="the agent's certificate, where the service wants one"
+    )
+    connection.add_argument("--tls-key", type=Path, metavar="F", help="the key of --tls-cert")
+
     run = commands.add_parser(
         "run",
-        parents=[state, where],
+        parents=[state, where, connection],
         help="take leases from the service and run their trials, until SIGTERM or SIGINT",
         epilog="example:\n  trimtab-agent run --server tune.example.org:443 --enrol tre_... \\\n"
         "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
@@ -109,7 +127,6 @@ def parser() -> argparse.ArgumentParser:
         "      --state-dir /shared/$USER/trimtab --runner ray --ray-address http://ray-head:8265 --slots 8",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
     run.add_argument(
         "--enrol",
         metavar="TOKEN",
@@ -117,7 +134,6 @@ def parser() -> argparse.ArgumentParser:
         "has a credential of its own in --state-dir, which it renews by itself; later starts need nothing, and ignore "
         "the same token",
     )
-    run.add_argument("--token-file", type=Path, metavar="F", help="file that holds a token, where none enrols")
     run.add_argument(
         "--components", required=True, type=Path, metavar="DIR", help="folder with NAME/component.yaml or *.yaml"
     )
@@ -139,16 +155,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="F",
         help="file of what may run here (default: all that is installed)",
     )
-    run.add_argument("--tls", action="store_true", help="encrypt the connection to this machine, too")
-    run.add_argument("--plaintext", action="store_true", help="do not encrypt the connection to another machine")
-    run.add_argument(
-        "--tls-ca",
-        type=Path,
-        metavar="F",
-        help="certificates to trust, PEM (default: those that gRPC brings); implies --tls",
-    )
-    run.add_argument("--tls-cert", type=Path, metavar="F", help="the agent's certificate, where the service wants one")
-    run.add_argument("--tls-key", type=Path, metavar="F", help="the key of --tls-cert")
 
     check = commands.add_parser("check", parents=[state], help="validate component files and print their spaces")
     check.add_argument(
@@ -182,6 +188,27 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="a metric without which the trial is infeasible; may be repeated (default: all of the component's)",
     )
+
+    pull = commands.add_parser(
+        "pull",
+        parents=[state, connection],
+        help="look at a component that was written in the service, and install it here",
+        description="Shows a component's file that was written in the service, or how it differs from what is "
+        "installed, asks whether to install it, and writes it into the agent's components folder. A running agent "
+        "offers it within seconds. It proves itself with the agent's own credential, or with --token-file.",
+        epilog="example:\n  trimtab-agent pull sorter --server tune.example.org:443 --components "
+        "/etc/trimtab/components",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    pull.add_argument("name", metavar="NAME", help="the component's name")
+    pull.add_argument("--components", required=True, type=Path, metavar="DIR", help="folder of the agent's components")
+    pull.add_argument(
+        "--digest",
+        type=_digest,
+        metavar="SHA256",
+        help="this version and no other: its digest, or at least 8 of its first digits (default: the newest)",
+    )
+    pull.add_argument("--yes", action="store_true", help="install it without asking")
     return top
 
 
@@ -190,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        {"run": _run, "check": _check, "try": _try}[options.command](options)
+        {"run": _run, "check": _check, "try": _try, "pull": _pull}[options.command](options)
     except ComponentError as error:
         print(error, file=sys.stderr)
         count = len(error.problems)
@@ -215,9 +242,7 @@ def _run(options: argparse.Namespace) -> None:
         slots=min(options.slots, policy.trials or options.slots),
         labels=configuration.parse_labels(options.label),
         cache_limit=options.build_cache_mib << 20,
-        tls=configuration.choose_tls(
-            options.server, options.tls, options.plaintext, options.tls_ca, options.tls_cert, options.tls_key
-        ),
+        tls=_tls(options),
         policy=policy,
         scheduler_options=tuple(_scheduler_options(options).get(options.runner, ())),
     )
@@ -227,7 +252,9 @@ def _run(options: argparse.Namespace) -> None:
         TokenFile(settings.token_file).token()
     machine = Machine()
     runner = _runner(options, settings.slots)
-    components = _load(options.components, options.state_dir)
+    from trimtab_agent.installed import Installed
+
+    components = Installed(*_source(options.components, options.state_dir))
     # only here: they bring gRPC, which check and try do without
     from trimtab_agent.agent import serve
     from trimtab_agent.journal import Journal
@@ -256,7 +283,10 @@ def _try(options: argparse.Namespace) -> None:
 
     machine = Machine()
     given = Path(options.component)
-    components = _load(given if given.is_file() else options.components, options.state_dir)
+    # A folder of its own is enough: faults of its neighbours are no matter of this trial's.
+    own = options.components / options.component / "component.yaml"
+    location = given if given.is_file() else own if own.is_file() else options.components
+    components = _load(location, options.state_dir)
     component = next(iter(components.values())) if given.is_file() else components.get(options.component)
     if component is None:
         raise ConfigError(
@@ -272,10 +302,37 @@ def _try(options: argparse.Namespace) -> None:
     sys.exit(0 if done else 1)
 
 
+def _pull(options: argparse.Namespace) -> None:
+    from trimtab_agent import pulling
+
+    state = options.state_dir.absolute()
+    server = configuration.parse_server(options.server)
+    settings = configuration.Config(server=server, state=state, name=options.name, tls=_tls(options))
+    credentials = TokenFile(options.token_file) if options.token_file else Enrolled(state)
+    credentials.token()
+    written = asyncio.run(pulling.fetch(settings, credentials, options.name, options.digest or ""))
+    consent = (lambda: True) if options.yes else pulling.ask
+    component = pulling.install(written, options.components, Generator(state / "generated"), consent)
+    if component is None:
+        print("nothing was installed")
+        sys.exit(1)
+    print(describe(component))
+
+
+def _tls(options: argparse.Namespace) -> configuration.Tls | None:
+    return configuration.choose_tls(
+        options.server, options.tls, options.plaintext, options.tls_ca, options.tls_cert, options.tls_key
+    )
+
+
 def _load(location: Path, state: Path) -> dict[str, Component]:
+    return load_all(*_source(location, state))
+
+
+def _source(location: Path, state: Path) -> tuple[Path, Generator]:
     if not location.exists():
         raise ConfigError(f"components {location}: no such file or folder")
-    return load_all(location, Generator(state.absolute() / "generated"))
+    return location, Generator(state.absolute() / "generated")
 
 
 def _runner(options: argparse.Namespace, slots: int) -> Runner:
@@ -306,6 +363,12 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return number
+
+
+def _digest(text: str) -> str:
+    if not 8 <= len(text) <= 64 or not set(text) <= set("0123456789abcdef"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 8 to 64 hexadecimal digits")
+    return text
 
 
 if __name__ == "__main__":

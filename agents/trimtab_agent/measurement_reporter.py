@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Callable
 
 from trimtab_agent.control_plane import ControlPlane
@@ -27,6 +28,7 @@ class MeasurementReporter:
         self._lease = entry.lease.id
         self._path = entry.folder / MEASUREMENTS
         self._offset = 0
+        self._inode = 0
         self._stop = stop
 
     async def follow(self) -> None:
@@ -49,10 +51,13 @@ class MeasurementReporter:
         for line in self._read():
             try:
                 told = json.loads(line)
-                if await self._control.report_measurement(self._lease, told["step"], told["metrics"], told["elapsed"]):
+                run = told.get("run", 0)
+                if await self._control.report_measurement(
+                    self._lease, run, told["step"], told["metrics"], told["elapsed"]
+                ):
                     self._stop()
             except (CallRefusedError, ValueError, KeyError) as error:
-                # of a job that was started anew, a step that is known already; or a disk that was full
+                # a disk that was full
                 logger.info("%s: a measurement is left out: %s", self._title, error)
             except CallError:
                 return False
@@ -62,8 +67,12 @@ class MeasurementReporter:
     def _read(self) -> list[bytes]:
         try:
             with self._path.open("rb") as file:
-                # a job that was started anew tells anew
-                self._offset = file.seek(0) if file.seek(0, 2) < self._offset else file.seek(self._offset)
+                status = os.fstat(file.fileno())
+                if status.st_size < self._offset or status.st_ino != self._inode:
+                    # a job that was started anew tells anew
+                    self._offset = 0
+                self._inode = status.st_ino
+                file.seek(self._offset)
                 return [line for line in file.read().splitlines(keepends=True) if line.endswith(b"\n")]
         except OSError:
             return []

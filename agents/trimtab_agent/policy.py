@@ -13,8 +13,8 @@ from trimtab_agent.lease import Lease
 from trimtab_agent.runners import ray_options, slurm_options
 from trimtab_agent.runners.base import JobSpec
 
-KEYS = ("components", "batch_scripts", "tenants", "studies", "environment", "limits", "slurm", "ray")
-LIMIT_KEYS = ("trials", "seconds")
+KEYS = ("components", "batch_scripts", "show_commands", "tenants", "studies", "environment", "limits", "slurm", "ray")
+LIMIT_KEYS = ("trials", "seconds", "artifacts", "artifact_kib")
 COMPONENT_KEYS = ("digests", "applications")
 RAY_KEYS = ("cpus", "gpus", "memory_mib", "resources", "labels")
 SLURM_KEYS = ("partitions", "accounts", "qos", "nodes", "time", "options")
@@ -25,6 +25,10 @@ RAY_NUMBERS = {"cpus": "num-cpus", "gpus": "num-gpus", "memory_mib": "memory"}
 # Its lists, and the options whose names they allow.
 RAY_LISTS = {"resources": "resources", "labels": "label-selector"}
 MIB = 1 << 20
+KIB = 1 << 10
+# As many artifacts of a trial as a service takes, and the KiB of one.
+MOST_ARTIFACTS = 20
+LARGEST_KIB = 2048
 LEAST_DIGEST = 12
 
 
@@ -61,11 +65,16 @@ class Policy:
 
     components: Mapping[str, ComponentRule] | None = None
     batch_scripts: bool = True
+    # whether the service may hear of command lines and variables
+    show_commands: bool = True
     tenants: tuple[str, ...] | None = None
     studies: tuple[str, ...] | None = None
     environment: tuple[str, ...] | None = None
     trials: int | None = None
     seconds: float | None = None
+    # files of a trial that are sent, and the bytes of each
+    artifacts: int = 5
+    artifact_bytes: int = 1 << 20
     slurm: SlurmRules | None = None
     ray: RayRules | None = None
 
@@ -110,6 +119,8 @@ class Policy:
             _expect("environment variable", name, "environment", self.environment)
         if self.seconds is not None:
             spec = replace(spec, timeout=min(spec.timeout, self.seconds))
+        if not self.show_commands:
+            spec = replace(spec, log_commands=False)
         if self.slurm is not None:
             spec = self._admit_to_slurm(self.slurm, spec, own_options)
         return spec if self.ray is None else self._admit_to_ray(self.ray, spec, own_options)
@@ -133,7 +144,9 @@ class Policy:
         }
         found = {name: ", ".join(values) or "none" for name, values in lists.items() if values is not None}
         found |= {name: f"at most {value}" for name, value in limits.items() if value is not None}
-        return found if self.batch_scripts else {**found, "batch_scripts": "none"}
+        closed = {"batch_scripts": self.batch_scripts, "show_commands": self.show_commands}
+        closed["limits.artifacts"] = self.artifacts > 0
+        return found | {name: "none" for name, allowed in closed.items() if not allowed}
 
     def _refusal(self, component: Component, application: str) -> PolicyError | None:
         if self.components is not None:
@@ -232,14 +245,26 @@ def _read(table: Table) -> Policy:
     return Policy(
         components=_read_components(table) if "components" in table else None,
         batch_scripts=table.flag("batch_scripts", True),
+        show_commands=table.flag("show_commands", True),
         tenants=_patterns(table, "tenants"),
         studies=_patterns(table, "studies"),
         environment=_patterns(table, "environment"),
         trials=limits.integer("trials", minimum=1) if limits is not None and "trials" in limits else None,
         seconds=limits.number("seconds", above=0) if limits is not None and "seconds" in limits else None,
+        artifacts=_artifacts(limits, "artifacts", Policy.artifacts, MOST_ARTIFACTS),
+        artifact_bytes=_artifacts(limits, "artifact_kib", Policy.artifact_bytes // KIB, LARGEST_KIB) * KIB,
         slurm=None if rules is None else _read_slurm(rules),
         ray=None if ray is None else _read_ray(ray),
     )
+
+
+def _artifacts(limits: Table | None, key: str, default: int, most: int) -> int:
+    if limits is None or key not in limits:
+        return default
+    found = limits.integer(key, minimum=0)
+    if found > most:
+        limits.fault(key, f"{found} is more than {most}, which a service takes")
+    return found
 
 
 def _read_components(table: Table) -> dict[str, ComponentRule]:

@@ -92,6 +92,7 @@ def prepare(
         scheduler_options=rendering.scheduler_options,
         directives=[*application.directives, *rendering.directives],
         asks=rendering.asks,
+        artifacts=component.artifacts,
     )
 
 

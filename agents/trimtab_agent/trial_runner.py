@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TypeVar
 
-from trimtab_agent.components.schema import Component
+from trimtab_agent import invocation
+from trimtab_agent.artifacts import collect
 from trimtab_agent.config import Config
 from trimtab_agent.control_plane import ControlPlane
 from trimtab_agent.errors import (
@@ -20,17 +20,20 @@ from trimtab_agent.errors import (
     PolicyError,
     UnsuitableValueError,
 )
+from trimtab_agent.installed import Installed
+from trimtab_agent.job import job_of
 from trimtab_agent.journal import Entry, Journal
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.log_shipper import LogShipper
 from trimtab_agent.measurement_reporter import MeasurementReporter
-from trimtab_agent.preparation import prepare
-from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner
+from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner, stored_spec
 
 logger = logging.getLogger(__name__)
 
 # a trial that vanished with its machine is started again this often; then it is the service's turn to try it elsewhere
 RERUNS = 1
+# runs are numbered within their lease; a scheduler starts one job anew fewer times than this
+RUNS_OF_A_JOB = 10_000
 # seconds that a result waits for the report that its trial had started
 START_TIME = 1.0
 # seconds between two tries to write the journal on a full disk
@@ -63,14 +66,13 @@ class TrialRunner:
     def __init__(
         self,
         config: Config,
-        components: Mapping[str, Component],
+        installed: Installed,
         journal: Journal,
         runner: Runner,
         control: ControlPlane,
     ) -> None:
         self._config = config
-        self._components = components
-        self._offered = config.policy.offered(components)
+        self._installed = installed
         self._journal = journal
         self._runner = runner
         self._control = control
@@ -186,7 +188,7 @@ class TrialRunner:
         if entry.settlement is None:
             following = [asyncio.create_task(shipper.follow())]
             reporter = MeasurementReporter(self._control, entry, lambda: self.cancel(entry.lease.id, "pruned"))
-            if (component := self._components.get(entry.lease.component)) and component.stream:
+            if (component := self._installed.components.get(entry.lease.component)) and component.stream:
                 following.append(asyncio.create_task(reporter.follow()))
             try:
                 settlement = await self._settlement(trial)
@@ -207,6 +209,8 @@ class TrialRunner:
         # the result before the log: the next trial may be waiting for it
         await self._report(entry)
         await shipper.finish()
+        if entry.settlement is not None and entry.settlement.outcome is not Outcome.RELEASED:
+            await self._send_artifacts(entry)
         await self._forget(trial)
 
     async def _report(self, entry: Entry) -> None:
@@ -294,29 +298,8 @@ class TrialRunner:
                     )
                 logger.warning("%s vanished without a result; it is run again", entry.lease.title)
                 self._journal.note_rerun(entry)
-            lease = entry.lease
-            component = self._component(lease)
-            if not lease.application and lease.component in self._offered:
-                # the first of those that the service knows of
-                lease = replace(lease, application=next(iter(self._offered[lease.component].applications)))
-            spec = prepare(
-                component,
-                lease.application,
-                lease.params,
-                title=lease.title,
-                required=lease.metrics,
-                timeout=lease.trial_timeout,
-                work=entry.work,
-                cache=self._journal.state / "builds",
-                cache_limit=self._config.cache_limit,
-            )
-            spec = self._config.policy.admit(lease, component, spec, self._config.scheduler_options)
-            spec = replace(
-                spec,
-                exclusive=lease.exclusive,
-                replicates=lease.configuration if lease.spread else "",
-                measured_on=lease.measured_on,
-            )
+            run = 1 + entry.reruns * RUNS_OF_A_JOB
+            spec = job_of(entry.lease, self._config, self._installed.components, work=entry.work, run=run)
             await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
                 # it came while the job was being submitted, and found nothing to end
@@ -330,30 +313,37 @@ class TrialRunner:
             self._tell_start(trial, result.node)
         return result
 
-    def _component(self, lease: Lease) -> Component:
-        component = self._components.get(lease.component)
-        if component is None:
-            raise NotInComponentError(
-                f"this agent has no component {lease.component!r}; it has {', '.join(self._components)}"
-            )
-        if lease.digest and lease.digest != component.digest:
-            raise NotInComponentError(
-                f"component {lease.component!r} has digest {component.digest[:12]} here, "
-                f"but the study was made for {lease.digest[:12]}"
-            )
-        return component
-
     async def _follow_start(self, trial: _Trial) -> None:
         self._tell_start(trial, await self._runner.started(trial.entry.folder))
 
     def _tell_start(self, trial: _Trial, node: str) -> None:
-        trial.telling = self._spawn(self._report_started(trial.entry.lease, node))
+        trial.telling = self._spawn(self._report_started(trial.entry, node))
 
-    async def _report_started(self, lease: Lease, node: str) -> None:
+    async def _report_started(self, entry: Entry, node: str) -> None:
+        spec = stored_spec(entry.folder)
+        shown = None
+        if spec is not None and self._config.policy.show_commands:
+            shown = invocation.of(spec, self._runner.script(entry.folder, spec))
         try:
-            await self._control.report_started(lease.id, node)
+            await self._control.report_started(entry.lease.id, node, 0 if spec is None else spec.run, shown)
         except CallError as error:
-            logger.info("%s: %s", lease.title, error)
+            logger.info("%s: %s", entry.lease.title, error)
+
+    async def _send_artifacts(self, entry: Entry) -> None:
+        """Sends the files that the trial has left. What cannot be sent is no reason to hold anything up."""
+        spec = await asyncio.to_thread(stored_spec, entry.folder)
+        if spec is None or not spec.artifacts:
+            return
+        policy = self._config.policy
+        found = collect(entry.work, spec.artifacts, most=policy.artifacts, largest=policy.artifact_bytes)
+        while artifact := await asyncio.to_thread(next, found, None):
+            try:
+                refused = await self._control.put_artifact(entry.lease.id, artifact)
+            except CallError as error:
+                logger.warning("%s: its artifact %s is lost: %s", entry.lease.title, artifact.name, error)
+                return
+            if refused and not artifact.left_out:
+                logger.warning("%s: the service does not keep %s: %s", entry.lease.title, artifact.name, refused)
 
     async def _journal_settlement(self, entry: Entry, settlement: Settlement) -> None:
         told = False

@@ -4,15 +4,27 @@ import asyncio
 import shutil
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from trimtab_agent.components import arguments
 from trimtab_agent.components.schema import Component, Scalar, as_text
-from trimtab_agent.errors import ConfigError, NotAcceptedError, NotInComponentError, UnsuitableValueError
+from trimtab_agent.errors import (
+    ConfigError,
+    NotAcceptedError,
+    NotInComponentError,
+    SchedulerAwayError,
+    UnsuitableValueError,
+)
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
+
+# seconds after which a scheduler that does not answer is given up. An agent that runs waits for it as long as it takes.
+PATIENCE = 30.0
+
+Answer = TypeVar("Answer")
 
 
 def parse_settings(component: Component, settings: Sequence[str]) -> dict[str, Scalar]:
@@ -51,7 +63,8 @@ def try_once(
     component's where none is named. `dry`: prints what would be run, and runs nothing.
 
     Raises:
-        AgentError: the application or a value is not the component's.
+        AgentError: the application or a value is not the component's, or (SchedulerAwayError) the scheduler did not
+            answer for PATIENCE.
     """
     given = parse_settings(component, settings)
     place = state / "tries"  # on the file system that a cluster's nodes see, too
@@ -82,7 +95,7 @@ def try_once(
 
 async def _run(folder: Path, spec: JobSpec, runner: Runner) -> JobResult:
     try:
-        await runner.submit(folder, spec)
+        await _answered(runner.submit(folder, spec), runner)
     except UnsuitableValueError as error:
         return JobResult(Outcome.INFEASIBLE, str(error))
     except (NotAcceptedError, OSError) as error:
@@ -93,9 +106,25 @@ async def _run(folder: Path, spec: JobSpec, runner: Runner) -> JobResult:
             number, lambda: tasks.add(asyncio.ensure_future(runner.cancel(folder)))
         )
     try:
-        return await runner.wait(folder)
+        return await _answered(runner.wait(folder), runner)
+    except SchedulerAwayError:
+        # what runs there sees that it is to end
+        await runner.cancel(folder)
+        raise
     finally:
         runner.close()
+
+
+async def _answered(work: Coroutine[object, object, Answer], runner: Runner) -> Answer:
+    """What the runner's method gives. Raises SchedulerAwayError where the scheduler does not answer for PATIENCE."""
+    task = asyncio.ensure_future(work)
+    while not (await asyncio.wait([task], timeout=1.0))[0]:
+        seconds, told = runner.silence()
+        if seconds >= PATIENCE:
+            task.cancel()
+            await asyncio.wait([task])
+            raise SchedulerAwayError(f"given up after {seconds:.0f} s: {told}")
+    return task.result()
 
 
 def _print_spec(component: Component, spec: JobSpec, *, used: bool) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,11 @@ applications:
   slow: {command: [sh, -c, 'echo started > "$1"; sleep 1.5; echo "value=$0"', "{x}", "MARK"]}
   long: {command: [sh, -c, 'setsid sleep 61 & sleep 60']}
   bad: {command: [sh, -c, 'echo first; echo broken >&2; exit 3']}
+  leaving:
+    command: [sh, -c, 'echo "got $0" > result.txt; head -c 2000 /dev/zero > big.bin; sleep "$1"; echo value=1', "{x}"]
+    env: {LEVEL: "{x}", MY_TOKEN: abcdefgh}
   telling: {command: [sh, -c, 'for i in 1 2 3; do echo "loss=$i"; done; sleep "$0"; echo loss=4; echo value=1']}
+artifacts: ["*.txt", big.bin]
 stream:
   - {pattern: 'loss=(?P<loss>.*)'}
 metrics:
@@ -140,7 +145,9 @@ class AgentProcess:
             self.process.kill()
             self.process.wait()
         for pid in processes_of(self.state):
-            os.kill(pid, signal.SIGKILL)
+            # One that ends by itself may just have done so.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def processes_of(state: Path) -> list[int]:

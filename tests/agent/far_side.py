@@ -12,6 +12,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc import status_pb2
 from grpc_status import rpc_status  # type: ignore[import-untyped]  # it comes without stubs
 
+from tests.factories.ports import free_port
 from trimtab_agent._gen import agent_pb2, agent_pb2_grpc, errordetails_pb2
 from trimtab_agent.components.messages import of_value
 from trimtab_agent.components.schema import Scalar
@@ -36,6 +37,14 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.settlements: list[agent_pb2.SettleLeaseRequest] = []
         self.refused: list[str] = []
         self.logs: dict[str, bytearray] = {}
+        # by lease: what was said to be run, in which run; artifacts by name, and every call that brought one
+        self.shown: dict[str, agent_pb2.Invocation] = {}
+        self.runs: dict[str, list[int]] = {}
+        self.artifacts: dict[str, dict[str, agent_pb2.PutArtifactRequest]] = {}
+        self.artifact_calls = 0
+        # what people want to see, and what the agents have answered; every answer counts here
+        self.dry_runs: list[agent_pb2.DryRun] = []
+        self.answers: dict[str, list[agent_pb2.AnswerDryRunRequest]] = {}
         self.to_cancel: dict[str, str] = {}
         # those that are told so when they report a measurement
         self.to_prune: set[str] = set()
@@ -58,7 +67,9 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.used: dict[str, str] = {}
         self.credentials: list[str] = []
         self.renew_after = 3600.0
-        self.port = 0
+        # what it sends as a component that was written there
+        self.file = agent_pb2.GetComponentFileResponse()
+        self.port = free_port()
         self._server: grpc.Server | None = None
         self._count = 0
 
@@ -112,6 +123,24 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             self.queue.append(lease)
             self.changed.notify_all()
             return lease.id
+
+    def ask(self, number: int, component: str, *trials: dict[str, Scalar], application: str = "main") -> str:
+        """What would be run for these? The question's identity."""
+        with self.changed:
+            leases = [
+                agent_pb2.Lease(
+                    tenant="acme",
+                    study="study",
+                    component=component,
+                    application=application,
+                    params={name: of_value(value) for name, value in params.items()},
+                )
+                for params in trials
+            ]
+            asked = agent_pb2.DryRun(id=f"dry-run/{number}", trials=leases)
+            self.dry_runs.append(asked)
+            self.changed.notify_all()
+            return asked.id
 
     def wait_for(self, condition: Callable[[], Any], seconds: float = 15.0) -> None:
         """Until the condition holds."""
@@ -217,12 +246,13 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
                     for lease in self.granted
                     if lease in self.to_cancel and lease not in lost
                 ]
+                asked = [one for one in self.dry_runs if one.id not in self.answers]
                 left = deadline - time.monotonic()
-                if lost or cancel or left <= 0 or not context.is_active() or self._server is None:
+                if lost or cancel or asked or left <= 0 or not context.is_active() or self._server is None:
                     break
                 self.changed.wait(min(left, 0.05))
         self._leave("RenewLeases", context)
-        return agent_pb2.RenewLeasesResponse(cancel=cancel, lost=lost)
+        return agent_pb2.RenewLeasesResponse(cancel=cancel, lost=lost, dry_runs=asked)
 
     def ReportStarted(
         self, request: agent_pb2.ReportStartedRequest, context: grpc.ServicerContext
@@ -230,6 +260,8 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._enter("ReportStarted", request, context)
         with self.changed:
             self.started.setdefault(request.lease, []).append(time.monotonic())
+            self.shown[request.lease] = request.invocation
+            self.runs.setdefault(request.lease, []).append(request.run)
             self.changed.notify_all()
         self._leave("ReportStarted", context)
         return agent_pb2.ReportStartedResponse()
@@ -266,6 +298,36 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self._leave("AppendLog", context)
         return agent_pb2.AppendLogResponse(next_offset=len(log))
 
+    def AnswerDryRun(
+        self, request: agent_pb2.AnswerDryRunRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.AnswerDryRunResponse:
+        self._enter("AnswerDryRun", request, context)
+        if self.lose_answers.get("AnswerDryRun", 0) == 0:
+            with self.changed:
+                self.answers.setdefault(request.id, []).append(request)
+                self.changed.notify_all()
+        self._leave("AnswerDryRun", context)
+        return agent_pb2.AnswerDryRunResponse()
+
+    def PutArtifact(
+        self, request: agent_pb2.PutArtifactRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.PutArtifactResponse:
+        self._enter("PutArtifact", request, context)
+        if request.lease not in self.settled:
+            refuse(context, grpc.StatusCode.FAILED_PRECONDITION, "lease_not_settled", "the trial has not ended")
+        with self.changed:
+            self.artifact_calls += 1
+            self.artifacts.setdefault(request.lease, {}).setdefault(request.name, request)
+            self.changed.notify_all()
+        self._leave("PutArtifact", context)
+        return agent_pb2.PutArtifactResponse()
+
+    def GetComponentFile(
+        self, request: agent_pb2.GetComponentFileRequest, context: grpc.ServicerContext
+    ) -> agent_pb2.GetComponentFileResponse:
+        # asked by an administrator, who need not be an agent: no _enter
+        return self.file
+
     def ReportMeasurement(
         self, request: agent_pb2.ReportMeasurementRequest, context: grpc.ServicerContext
     ) -> agent_pb2.ReportMeasurementResponse:
@@ -275,6 +337,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         with self.changed:
             steps = self.measured.setdefault(request.lease, {})
             steps[request.measurement.step] = dict(request.measurement.metrics)
+            self.runs.setdefault(request.lease, []).append(request.run)
             self.changed.notify_all()
         self._leave("ReportMeasurement", context)
         return agent_pb2.ReportMeasurementResponse(cancel=request.lease in self.to_prune)

@@ -41,6 +41,91 @@ def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide) -> None:
     wait_until(lambda: not list((agent.state / "leases").iterdir()))
 
 
+def test_what_it_ran_is_told(agent: AgentProcess, far_side: FarSide) -> None:
+    agent.start()
+    lease = far_side.offer("basic", application="leaving", x=0.5)
+    far_side.wait_for(lambda: lease in far_side.shown)
+    shown = far_side.shown[lease]
+    (command,) = shown.commands
+    assert (command.step, command.argv[:2], command.argv[3:]) == ("command", ["sh", "-c"], ["0.5", "0.5"])
+    assert dict(command.environment) == {"LEVEL": "0.5", "MY_TOKEN": "***"}
+    assert (shown.host, shown.script) == (os.uname().nodename, "")
+    assert shown.folder.startswith(str(agent.state / "leases"))
+    assert far_side.runs[lease] == [1]
+
+
+def test_a_dry_run_is_answered_with_what_a_trial_then_runs(agent: AgentProcess, far_side: FarSide) -> None:
+    """Save for the lease's name; where answers are lost it is answered again, and it runs nothing."""
+    agent.start("--label", "zone=a")
+    far_side.wait_for(lambda: far_side.renewals)
+    far_side.lose_answers["AnswerDryRun"] = 1
+    asked = far_side.ask(1, "basic", {"x": 0.5}, {"x": 11.0}, {"y": 1}, application="leaving")
+    far_side.wait_for(lambda: asked in far_side.answers)
+    found, too_large, unknown = far_side.answers[asked][0].trials
+    assert "'x': 11.0 is not a number from 0 to 10" in too_large.refusal
+    assert "no parameter 'y'" in unknown.refusal
+    assert not any(one.HasField("invocation") for one in (too_large, unknown))
+    assert found.refusal == ""
+    assert not list(agent.state.rglob("result.txt"))
+    assert list((agent.state / "trash").iterdir()) == []
+    lease = far_side.offer("basic", application="leaving", x=0.5)
+    far_side.wait_for(lambda: lease in far_side.shown)
+    shown = far_side.shown[lease]
+    folder = str(agent.state / "leases" / "lease-...")
+    assert found.invocation.folder == f"{folder}/work"
+    found.invocation.folder = shown.folder
+    assert found.invocation == shown
+    # asked for nothing anew
+    time.sleep(0.5)
+    assert len(far_side.answers[asked]) == 1
+
+
+def refuse_artifacts(method: str, request: object, context: grpc.ServicerContext) -> None:
+    if method == "PutArtifact":
+        context.abort(grpc.StatusCode.UNAVAILABLE, "away")
+
+
+def test_what_a_trial_leaves_is_sent_once_it_is_settled(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+    """Also by the agent's next process; and an answer that is lost changes nothing."""
+    (tmp_path / "policy").write_text("limits: {artifact_kib: 1}")
+    (tmp_path / "policy").chmod(0o600)
+    far_side.before = refuse_artifacts
+    agent.start("--policy", str(tmp_path / "policy"))
+    lease = far_side.offer("basic", application="leaving", x=0.0)
+    far_side.outcome(lease)
+    time.sleep(0.3)
+    agent.kill()
+    assert lease not in far_side.artifacts
+    far_side.before = lambda method, request, context: None
+    far_side.lose_answers["PutArtifact"] = 1
+    agent.start("--policy", str(tmp_path / "policy"))
+    far_side.wait_for(lambda: len(far_side.artifacts.get(lease, ())) == 2)
+    sent = far_side.artifacts[lease]
+    assert (sent["result.txt"].data, sent["result.txt"].left_out) == (b"got 0.0\n", "")
+    assert (sent["big.bin"].data, sent["big.bin"].size) == (b"", 2000)
+    assert "larger than the 1 KiB" in sent["big.bin"].left_out
+    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    assert far_side.artifact_calls == 3
+
+
+def test_an_administrator_who_shows_no_commands(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+    (tmp_path / "policy").write_text("{show_commands: false, limits: {artifacts: 0}}")
+    (tmp_path / "policy").chmod(0o600)
+    agent.start("--policy", str(tmp_path / "policy"))
+    lease = far_side.offer("basic", application="leaving", x=0.0)
+    far_side.outcome(lease)
+    far_side.wait_for(lambda: lease in far_side.shown)
+    assert not far_side.shown[lease].commands
+    wait_until(lambda: not list((agent.state / "leases").iterdir()))
+    assert bytes(far_side.logs[lease]).startswith(b"$ [command]\n")
+    assert lease not in far_side.artifacts
+    asked = far_side.ask(1, "basic", {"x": 0.5})
+    far_side.wait_for(lambda: asked in far_side.answers)
+    assert "(rule show_commands)" in far_side.answers[asked][0].trials[0].refusal
+    policy = dict(far_side.registrations[0].policy)
+    assert policy == {"show_commands": "none", "limits.artifacts": "none"}
+
+
 @pytest.mark.parametrize(
     ("offer", "outcome", "words"),
     [
@@ -48,7 +133,11 @@ def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide) -> None:
         ({"x": 11.0}, Outcome.OUTCOME_INFEASIBLE, "'x': 11.0 is not a number from 0 to 10"),
         ({"application": "long", "timeout": 0.3}, Outcome.OUTCOME_INFEASIBLE, "did not end within 0.3 s"),
         ({"y": 1}, Outcome.OUTCOME_FAILED, "no parameter 'y'"),
-        ({"application": "none"}, Outcome.OUTCOME_FAILED, "no application 'none'; it has main, slow, long, bad"),
+        (
+            {"application": "none"},
+            Outcome.OUTCOME_FAILED,
+            "no application 'none'; it has main, slow, long,",
+        ),
         ({"component": "other"}, Outcome.OUTCOME_FAILED, "no component 'other'; it has basic"),
         ({"digest": "0" * 64}, Outcome.OUTCOME_FAILED, "the study was made for 000000000000"),
         ({"metrics": ("power",)}, Outcome.OUTCOME_FAILED, "no metric 'power'; it has value, seconds"),

@@ -285,6 +285,17 @@ def test_a_dry_run_tells_the_command_and_runs_nothing(agent: AgentProcess, tmp_p
     assert done.returncode != 0
 
 
+def test_one_with_a_folder_of_its_own_is_tried_whatever_its_neighbours_lack(agent: AgentProcess) -> None:
+    own = agent.components / "alone" / "component.yaml"
+    own.parent.mkdir()
+    own.write_text((agent.components / "basic.yaml").read_text().replace("name: basic", "name: alone"))
+    (agent.components / "broken.yaml").write_text("name: broken\n")
+    line = ["--components", str(agent.components), "--dry-run"]
+    assert run_agent_command(["try", "alone", *line]).returncode == 0
+    done = run_agent_command(["try", "basic", *line])
+    assert (done.returncode, "broken.yaml" in done.stderr) == (2, True), done.stderr
+
+
 def test_options_that_mean_nothing(agent: AgentProcess) -> None:
     many = str(2 * len(os.sched_getaffinity(0)))
     for options, words in (

@@ -212,6 +212,8 @@ def test_a_flag_takes_no_value_from_the_next_word() -> None:
         ("slurm: {partitions: []}", "slurm.partitions: must name at least one"),
         ("components: {a: {digests: [abc]}}", "components.a.digests: 'abc' is not a digest"),
         ("limits: {trials: 0}", "limits.trials: 0 is not at least 1"),
+        ("limits: {artifacts: 21}", "limits.artifacts: 21 is more than 20"),
+        ("limits: {artifact_kib: 2049}", "limits.artifact_kib: 2049 is more than 2048"),
         ("batch_scripts: maybe", "batch_scripts: 'maybe' is not true or false"),
         ("- a", "must be a mapping"),
     ],

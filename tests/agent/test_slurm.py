@@ -303,9 +303,12 @@ async def test_a_job_that_can_never_start(
 async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
     """In a work folder as it was at first, with one result."""
     script = f"cat given; mkdir new && echo run >> {place}/runs && until [ -e {place}/gate ]; do sleep 0.05; done"
-    folder, spec = job(place, "a", "sh", "-c", script)
+    stream = [{"source": "stdout", "pattern": "m=(?P<m>.)"}]
+    folder, spec = job(place, "a", "sh", "-c", f"{script}; echo m=1", stream=stream, run=10_001)
     (folder / "work" / "given").write_text("as it was\n")
+    shown = runner.script(folder, spec)
     await runner.submit(folder, spec)
+    assert runner.script(folder, spec) == shown == (folder / "job.sh").read_text()
     waiting = asyncio.create_task(runner.wait(folder))
     await until(lambda: (place / "runs").exists() and (place / "runs").read_text() == "run\n")
     assert slurm.run("sh", "-c", f"scontrol requeue {(folder / 'job').read_text()} 2>&1") == ""
@@ -316,6 +319,8 @@ async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm:
     result = await asyncio.wait_for(waiting, 20)
     assert result.outcome is Ended.COMPLETED, result.reason
     assert (folder / "log").read_text().count("as it was") == 1
+    # What it measured is told as another run's.
+    assert [json.loads(line)["run"] for line in (folder / "measurements").read_text().splitlines()] == [10_002]
 
 
 async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:

@@ -1,13 +1,17 @@
 """The agent with the real service: a study from its creation to its last trial."""
 
+import json
 import os
+import re
 import signal
 import time
 import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psutil
 import pytest
 
@@ -283,3 +287,117 @@ def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
     agent.stop()
     assert processes_of(agent.state) == []
     assert study.trial(1).metrics == {"value": 7.0}
+
+
+GATED = """
+name: NAME
+parameters:
+  x: {type: float, min: 0, max: 10, default: 5, flag: "{value}", env: LEVEL}
+applications:
+  main:
+    command:
+      - sh
+      - -c
+      - 'echo first $$; until [ -e GATE ]; do sleep 0.1; done; echo x >own.txt; echo last; echo "value=$0"'
+      - "{x}"
+      - --token=hunter22
+    env: {API_TOKEN: hunter22}
+artifacts: ["*.txt"]
+metrics:
+  value: {type: regex, pattern: 'value=(\\S+)'}
+"""
+
+
+def events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events of a stream, by name and data."""
+    event = ""
+    for line in lines:
+        if line.startswith("event: "):
+            event = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield event, json.loads(line.removeprefix("data: "))
+
+
+def started(log: str) -> list[str]:
+    """The processes that a log tells of."""
+    return re.findall(r"^first (\d+)$", log, re.MULTILINE)
+
+
+def test_a_trial_is_seen_from_its_dry_run_to_what_it_left(
+    client: trimtab.Client, agent: AgentProcess, name: str, embedded_service: EmbeddedService, tmp_path: Path
+) -> None:
+    """What would be run is what is run; its output is read along while it runs, to its last line; each of its runs is
+    on the list, and its files are there."""
+    gate = tmp_path / "gate"
+    (agent.components / "c.yaml").write_text(GATED.replace("NAME", name).replace("GATE", str(gate)))
+    agent.start()
+    agent.wait_until_ready()
+    rest = httpx.Client(
+        base_url=f"{embedded_service.http_url}/api/v1",
+        headers={"Authorization": f"Bearer {embedded_service.token}"},
+        timeout=60,
+    )
+    space = {"parameters": [{"name": "x", "type": "float", "min": 0, "max": 10, "default": 5.0}]}
+    spec = {"space": space, "objectives": [{"metric": "value", "goal": "minimize"}], "algorithm": {"name": "random"}}
+    spec |= {"budget": {"max_trials": 1}, "execution": {"component": name}}
+
+    def dry_run() -> dict[str, Any]:
+        answer: dict[str, Any] = rest.post("/dry-runs", json={"spec": spec, "name": name}).raise_for_status().json()
+        return answer
+
+    wait_until(lambda: dry_run()["state"] == "answered", 20)
+    would = dry_run()
+    assert would["agent"] == "tested"
+    assert would["trials"][0]["params"] == {"x": 5.0}
+    assert [one["refusal"] for one in would["trials"]] == [""] * 3
+    assert list((agent.state / "leases").iterdir()) == []
+
+    rest.post("/studies", json={"name": name, "spec": spec}).raise_for_status()
+    trial = f"/studies/{name}/trials/1"
+    wait_until(lambda: started(rest.get(trial).json()["log"]), 30)
+    before = started(rest.get(trial).json()["log"])
+    assert agent.stop() < 10  # given back, and taken again
+    agent.start()
+    wait_until(lambda: len(rest.get(trial).json()["leases"]) == 2, 30)
+    wait_until(lambda: rest.get(trial).json()["leases"][1]["started_at"], 30)
+    with rest.stream("GET", f"{trial}/events") as response:
+        found = events(response.iter_lines())
+        text = ""
+        while started(text) in ([], before):
+            event, data = next(found)
+            text = data["text"] if data["reset"] else text + data["text"]
+        assert "last" not in text.splitlines()
+        gate.touch()
+        for event, data in found:
+            if event == "end":
+                break
+            assert (event, data["reset"]) == ("log", False)
+            text += data["text"]
+    # on a busy machine a warning follows
+    assert "\nlast\nvalue=5.0\n" in text
+    assert len(started(text)) == 1
+
+    told = rest.get(trial).json()
+    assert (told["state"], told["metrics"]) == ("COMPLETED", {"value": 5.0})
+    released, completed = told["leases"]
+    assert [(one["agent"], one["node"], one["outcome"], one["state"]) for one in (released, completed)] == [
+        ("tested", os.uname().nodename, "released", "SETTLED"),
+        ("tested", os.uname().nodename, "completed", "SETTLED"),
+    ]
+    assert released["settled_at"] <= completed["granted_at"] <= completed["started_at"] <= completed["settled_at"]
+    for lease in (released, completed):
+        expected = would["trials"][0]["invocation"]
+        folder = lease["invocation"]["folder"]
+        expected = json.loads(json.dumps(expected).replace(expected["folder"], folder))
+        assert lease["invocation"] == expected
+    (command,) = completed["invocation"]["commands"]
+    assert command["environment"] == {"API_TOKEN": "***", "LEVEL": "5.0"}
+    assert command["argv"][-3:] == ["5.0", "--token=***", "5.0"]
+    assert "hunter22" not in told["log"]
+    assert "5.0 '--token=***' 5.0\n" in told["log"]
+    wait_until(lambda: rest.get(trial).json()["artifacts"], 20)
+    (artifact,) = rest.get(trial).json()["artifacts"]
+    assert artifact["name"] == "own.txt"
+    content = rest.get(f"{trial}/artifacts/{artifact['id']}").raise_for_status()
+    assert content.text == "x\n"
+    rest.close()

@@ -16,6 +16,8 @@ PROGRAM = """
 import os, sys, time
 x, n, delay = float(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 time.sleep(delay)
+with open("point.json", "w") as left:
+    left.write(f'{{"x": {x!r}, "n": {n}}}')
 with open(os.environ["RUNS"], "a") as runs:
     runs.write(f"{x!r} {n}\\n")
 print(f"value={(x - 3.0) ** 2 + n!r}")
@@ -27,6 +29,7 @@ parameters:
   x: {type: float, min: -10.0, max: 10.0, default: 0.0}
   n: {type: int, min: 0, max: 8, default: 4}
 env: {RUNS: "RUNS_FILE"}
+artifacts: ["*.json"]
 applications:
   only:
     command: ["PYTHON", "{component}/bowl.py", "{x}", "{n}", "DELAY"]

@@ -13,6 +13,7 @@ def of_component(component: Component) -> agent_pb2.Component:
         description=component.description,
         space=[of_parameter(parameter) for parameter in component.parameters.values()],
         metrics=list(component.metrics),
+        file_digest=component.file_digest,
     )
 
 

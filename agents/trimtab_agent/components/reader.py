@@ -17,6 +17,11 @@ from trimtab_agent.errors import Problem
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# beyond it aliases of aliases make a short text a long one
+MOST_VALUES = 100_000
+MOST_LEVELS = 50
+# longer ones are numbers, no integers; Python takes its time to read them
+LONGEST_INTEGER = 300
 # libyaml's parser where PyYAML was built with it: ten times faster
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -31,22 +36,36 @@ class Reader:
 
     def report(self, node: yaml.Node | None, field: str, message: str) -> None:
         """Notes a fault at `node` (at the file's start where there is none)."""
-        self.problems.append(Problem(self.label, node.start_mark.line + 1 if node else 1, field, message))
+        if node is None:
+            self.problems.append(Problem(self.label, 1, field, message))
+            return
+        start, end = node.start_mark, node.end_mark
+        length = end.column - start.column if end.line == start.line else 0
+        self.problems.append(Problem(self.label, start.line + 1, field, message, start.column + 1, length))
 
     def parse(self, text: str) -> "Table | None":
         """The file's outermost mapping; None, with the fault noted, where there is none."""
         try:
+            if (place := _too_deep(text)) is not None:
+                line, column = place
+                message = f"lists and mappings are within one another more than {MOST_LEVELS} times"
+                self.problems.append(Problem(self.label, line, "syntax", message, column))
+                return None
             node = yaml.compose(text, Loader=_LOADER)
         except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            mark = error.problem_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             told = " ".join(part for part in (error.context, error.problem) if part)
-            self.problems.append(Problem(self.label, line, "syntax", f"not valid YAML: {told}"))
+            self.problems.append(Problem(self.label, line, "syntax", f"not valid YAML: {told}", column))
             return None
         except yaml.YAMLError as error:
             self.problems.append(Problem(self.label, 1, "syntax", f"not valid YAML: {error}"))
             return None
         if not isinstance(node, yaml.MappingNode):
             self.report(node, "file", "must be a mapping: lines of `key: value`")
+            return None
+        if not _is_bounded(node):
+            self.report(node, "file", f"has more than {MOST_VALUES} values, those that aliases repeat included")
             return None
         return Table(self, node, "")
 
@@ -95,7 +114,7 @@ class Table:
         for key in self._values:
             if key not in keys:
                 near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
+                hint = f"; did you mean {near[0]!r}?" if near else "."
                 self.reader.report(self._keys[key], self.path(key), f"unknown key{hint} Allowed: {', '.join(keys)}")
 
     def require(self, *keys: str) -> None:
@@ -283,6 +302,39 @@ class Table:
         if text in ("", "~", "null", "Null", "NULL"):
             self.reader.report(node, field, "has no value")
             return None
-        if _INTEGER.fullmatch(text):
+        if _INTEGER.fullmatch(text) and len(text) <= LONGEST_INTEGER:
             return int(text)
         return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _too_deep(text: str) -> tuple[int, int] | None:
+    """The line and column where the text goes deeper than any component file: libyaml's composer would run out of its
+    stack."""
+    levels = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            levels += 1
+            if levels > MOST_LEVELS:
+                mark = event.start_mark
+                return (1, 1) if mark is None else (mark.line + 1, mark.column + 1)  # events of a parser have marks
+        elif isinstance(event, yaml.CollectionEndEvent):
+            levels -= 1
+    return None
+
+
+def _is_bounded(node: yaml.Node) -> bool:
+    """Whether there are few enough values below a node, each counted as often as aliases repeat it."""
+    try:
+        return _size(node, {}) <= MOST_VALUES
+    except RecursionError:  # aliases of aliases of aliases
+        return False
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES + 1  # until it is known: of a node that is within itself
+        below = [part for pair in node.value for part in (pair if isinstance(pair, tuple) else (pair,))]
+        known[id(node)] = 1 + sum(_size(part, known) for part in below)
+    return known[id(node)]

@@ -14,8 +14,8 @@ Configuration = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `min` to `max`, both included. The grid (`step` or `factor`) is the designers' business: a study
-    may use another."""
+    """Numbers from `min` to `max`, both included. Of values the grid (`step` or `factor`) is the designers' business: a
+    study may use another. The default is on it."""
 
     kind: Literal["float", "int"]
     min: float
@@ -37,6 +37,29 @@ class Range:
         if not self.min <= value <= self.max:
             raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
         return int(value) if self.kind == "int" else float(value)
+
+    @property
+    def is_continuum(self) -> bool:
+        """Whether it has any number, not only those of a grid."""
+        return self.kind == "float" and self.step is None and self.factor is None
+
+    def has_on_grid(self, value: float) -> bool:
+        """Whether a value within the range is a point of its grid, as far as rounding allows to tell."""
+        if self.step is not None:
+            steps = round((value - self.min) / self.step)
+            return abs(self.min + steps * self.step - value) <= 1e-6 * self.step
+        if self.factor is None:
+            return True
+        ratio = math.log(self.factor)
+        last = math.floor((math.log(self.max) - math.log(self.min)) / ratio + 1e-9)
+        nearest = round((math.log(value) - math.log(self.min)) / ratio)
+        try:
+            points = [self.min * self.factor**power for power in range(nearest - 1, min(nearest + 1, last) + 1)]
+        except OverflowError:
+            return False
+        if self.kind == "int":
+            return any(round(point) == value for point in points)
+        return any(abs(point - value) <= 1e-9 * value for point in points)
 
     def allowed(self) -> str:
         """In words, for messages."""
@@ -195,7 +218,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Component:
-    """A component file. `digest` covers the file, generated parameters and every file that it refers to."""
+    """A component file. `digest` covers the file, generated parameters and every file that it refers to; `file_digest`
+    the file alone."""
 
     name: str
     file: Path
@@ -213,6 +237,9 @@ class Component:
     directives: tuple[str, ...] = ()
     failed_exit_codes: tuple[int, ...] = ()
     stream: tuple[Stream, ...] = ()
+    # patterns of files in a trial's work folder that are kept with the trial
+    artifacts: tuple[str, ...] = ()
+    file_digest: str = ""
 
     @property
     def folder(self) -> Path:

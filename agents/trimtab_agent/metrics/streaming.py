@@ -20,8 +20,8 @@ STEP = "step"
 
 
 class Streams:
-    """Reads an application's measurements and appends them to a file, one JSON object in each line: `step`, `metrics`
-    and `elapsed`, seconds since the application's start.
+    """Reads an application's measurements and appends them to a file, one JSON object in each line: `step`, `metrics`,
+    `elapsed`, seconds since the application's start, and `run`, the number of this run of the trial.
 
     Of steps with many digits only those are kept that end in zeros after the first two (990, 1000, 1100): as many as
     anybody looks at, and the same ones in every trial.
@@ -35,6 +35,7 @@ class Streams:
         signals: Signals,
         elapsed: Callable[[], float],
         complain: Callable[[str], None],
+        run: int = 0,
     ) -> None:
         """
         Args:
@@ -45,10 +46,12 @@ class Streams:
             signals: those of this process.
             elapsed: gives the seconds since the application's start.
             complain: is told, for people, what was not understood.
+            run: see above; 0: not known.
         """
         self._signals = signals
         self._elapsed = elapsed
         self._complain = complain
+        self._run = run
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._told: set[int] = set()
         self._lines = 0
@@ -94,7 +97,7 @@ class Streams:
             step = metrics.pop(STEP, self._lines)
             if metrics and step >= 0 and step == int(step) and is_kept(int(step)) and step not in self._told:
                 self._told.add(int(step))
-                data = {"step": int(step), "metrics": metrics, "elapsed": self._elapsed()}
+                data = {"step": int(step), "metrics": metrics, "elapsed": self._elapsed(), "run": self._run}
                 with suppress(OSError):  # a full disk: the trial goes on without
                     os.write(self._file, json.dumps(data).encode() + b"\n")
 

@@ -58,6 +58,7 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
     with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
         spec = json.load(file)
     if int(restart):
+        spec["run"] = spec.get("run", 0) + int(restart)
         _renew_work(folder, spec["work"])
     _take_environment(spec, folder)
     result = Supervisor(folder, spec, signals, node).run()

@@ -257,6 +257,7 @@ class Supervisor:
             self.signals,
             lambda: time.monotonic() - began,
             lambda message: self.log.add(f"[stream: {message}]\n".encode()),
+            self.spec.get("run", 0),
         )
 
     def _tell_elapsed(self, began: str) -> None:
@@ -276,7 +277,7 @@ class Supervisor:
         told: "Streams | None" = None,
     ) -> process.Ended:
         """Runs a command whose output goes to the log, to `captures`, none or one for each stream, and to `told`."""
-        self.log.add(f"$ {_shown(argv)}\n".encode())
+        self.log.add(f"$ {self._line(step, argv)}\n".encode())
         self.log.forget()
         sinks: list[list[process.Sink]] = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
         if told:
@@ -306,6 +307,12 @@ class Supervisor:
             reason = f"{step}: ran out of memory: it needs more than the {limit} MiB that a trial may have here"
             raise TrialOverError("infeasible", self._with_output(reason))
         return ended
+
+    def _line(self, step: str, argv: Sequence[str]) -> str:
+        """A command as the log tells it."""
+        if not self.spec.get("log_commands", True):
+            return f"[{step}]"
+        return _shown(next((shown for own, shown in self.spec.get("masked", ()) if own == list(argv)), argv))
 
     def _with_output(self, reason: str) -> str:
         output = last_lines(bytes(self.log.recent))

@@ -1,0 +1,637 @@
+"""What the text of a component file says, and what is wrong with it.
+
+Nothing here opens a file or starts a program. What a text refers to is found by those who read it in its folder
+(loader.py); others, such as the service while somebody writes a component there, are told in `unseen` what is left to
+them. The service has a copy of this, made by proto/generate.py, so that the two cannot disagree.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from trimtab_agent.components import placeholders
+from trimtab_agent.components.reader import Reader, Table
+from trimtab_agent.components.schema import (
+    Application,
+    Build,
+    Choices,
+    Component,
+    Condition,
+    Domain,
+    Form,
+    Metric,
+    Parameter,
+    Range,
+    Stream,
+    Switch,
+    Template,
+)
+from trimtab_agent.errors import Problem, UnsuitableValueError
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+NAME_ALLOWED = "a name: letters, digits, '.', '_' and '-', at most 63, the first a letter or digit"
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+VARIABLE_ALLOWED = "a variable's name: letters, digits and '_', the first not a digit"
+FUNCTION = r"[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*"
+
+TYPES = ("float", "int", "ordinal", "categorical", "boolean")
+AGGREGATES = ("median", "min", "max", "mean")
+TAKES = ("last", "first", "min", "max", "mean", "sum")
+FILE_KEYS = (
+    "name",
+    "description",
+    "parameters",
+    "parameters_from",
+    "build",
+    "env",
+    "preload",
+    "header",
+    "templates",
+    "scheduler",
+    "applications",
+    "metrics",
+    "stream",
+    "artifacts",
+    "exit_codes",
+)
+DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
+PARAMETER_KEYS = ("type", "description", "default", "condition", "omit_default", "group", *DELIVERY_KEYS)
+RANGE_KEYS = ("min", "max", "log", "step", "factor")
+GENERATOR_KEYS = ("command", "timeout", "depends")
+CONDITION_KEYS = ("parent", "values")
+VARIABLE_KEYS = ("name", "value", "on", "off")
+SWITCH_KEYS = ("on", "off")
+BUILD_KEYS = ("sources", "commands", "depends", "env", "timeout")
+TEMPLATE_KEYS = ("source", "target")
+SCHEDULER_KEYS = ("options", "directives")
+APPLICATION_KEYS = ("description", "command", "script", "env", "files", "cwd", "timeout", "repeats", "aggregate")
+STREAM_KEYS = ("from", "pattern")
+EXIT_KEYS = ("failed",)
+METRIC_KEYS = {
+    "wall_time": ("type",),
+    "regex": ("type", "pattern", "from", "take"),
+    "json": ("type", "path", "from"),
+    "python": ("type", "function", "timeout"),
+}
+# What may stand at a place, for those who are writing a file: keys of a mapping, or the words that a field may have. A
+# star stands for any name.
+WORDS: Mapping[str, Sequence[str]] = {
+    "": FILE_KEYS,
+    "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values"),
+    "parameters.*.type": TYPES,
+    "parameters.*.condition": CONDITION_KEYS,
+    "parameters.*.log": ("true", "false"),
+    "parameters.*.omit_default": ("true", "false"),
+    "parameters_from": GENERATOR_KEYS,
+    "build": BUILD_KEYS,
+    "templates": TEMPLATE_KEYS,
+    "scheduler": SCHEDULER_KEYS,
+    "applications.*": APPLICATION_KEYS,
+    "applications.*.aggregate": AGGREGATES,
+    "metrics.*": ("wall_time", *dict.fromkeys(key for keys in METRIC_KEYS.values() for key in keys)),
+    "metrics.*.type": tuple(METRIC_KEYS),
+    "metrics.*.take": TAKES,
+    "stream": STREAM_KEYS,
+    "exit_codes": EXIT_KEYS,
+}
+# the group that says which step a measurement belongs to
+STEP = "step"
+
+
+class Definition:
+    """One pass over one text. What it collects on the way: the placeholders in use, and what only a look at the
+    component's folder can tell."""
+
+    def __init__(self, file: Path, text: str, reader: Reader, top: Table) -> None:
+        self.file = file
+        self.text = text
+        self.reader = reader
+        self.top = top
+        self.used_names: set[str] = set()
+        self.parameters: dict[str, Parameter] = {}
+        # where each parameter stands
+        self.places: dict[str, Table] = {}
+        # files and programs that nobody has looked at
+        self.unseen: list[str] = []
+        # whether parameters, or uses of them, may be among those
+        self.unseen_parameters = False
+        self.unseen_uses = False
+
+    def read(self) -> Component:
+        """The component; worth nothing where the reader has noted faults."""
+        top = self.top
+        top.allow(FILE_KEYS)
+        top.require("name", "applications")
+        generated = self._parameters()
+        component_env = self._environment(top)
+        build = self._build()
+        header = self._commands(top, "header")
+        templates = self._templates()
+        applications = self._applications()
+        metrics = self._metrics()
+        options, directives = self._scheduler()
+        failed: tuple[int, ...] = ()
+        if exits := top.table("exit_codes"):
+            exits.allow(EXIT_KEYS)
+            failed = exits.integers("failed")
+            if any(not 1 <= code <= 255 for code in failed):
+                exits.fault("failed", "an exit code is from 1 to 255; 0 is success")
+        preload = top.texts("preload")
+        self._check_items(top, "preload", preload, flags=False)
+        self._check_reach()
+        if "build" in self.used_names and build is None:
+            top.reader.report(None, "build", "is missing, but {build} is used")
+        return Component(
+            name=top.text("name", pattern=NAME, allowed=NAME_ALLOWED),
+            file=self.file,
+            digest=self.digest(generated) if not self.reader.problems else "",
+            file_digest=hashlib.sha256(self.text.encode()).hexdigest(),
+            description=top.text("description").strip(),
+            parameters=self.parameters,
+            applications=applications,
+            metrics=metrics,
+            build=build,
+            env=component_env,
+            preload=preload,
+            header=header,
+            templates=templates,
+            scheduler_options=options,
+            directives=directives,
+            failed_exit_codes=failed,
+            stream=self._stream(),
+            artifacts=self._artifacts(),
+        )
+
+    def _artifacts(self) -> tuple[str, ...]:
+        patterns = self.top.texts("artifacts")
+        for pattern in patterns:
+            if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
+                self.top.fault("artifacts", f"{pattern!r} must be a path or pattern inside the trial's work folder")
+        return patterns
+
+    # -- what only its folder can tell
+
+    def digest(self, generated: str) -> str:
+        """Of the text, of what was generated and of all files that are referred to; empty where they were not seen."""
+        return ""
+
+    def generate(self, table: Table, command: Sequence[str], timeout: float, depends: Sequence[str]) -> str:
+        """What the program prints that lists parameters: JSON; empty where it cannot be run."""
+        self.unseen.append(f"the parameters that {' '.join(command[:2])} prints")
+        self.unseen_parameters = True
+        return ""
+
+    def find(self, table: Table, key: str, name: str) -> Path:
+        """A file that the component refers to."""
+        self.unseen.append(name)
+        return self.file.parent / name
+
+    def find_all(self, table: Table, pattern: str) -> list[Path]:
+        """The sources of a build that match a pattern."""
+        self.unseen.append(pattern)
+        return []
+
+    def template(self, table: Table, source: Path) -> str | None:
+        """The text of a template; None where there is none."""
+        self.unseen_uses = True
+        return None
+
+    def script(self, table: Table, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """A user's own batch script: the command that runs it, and its lines for the scheduler."""
+        return (), ()
+
+    # -- parameters
+
+    def _parameters(self) -> str:
+        """Fills `self.parameters`; answers with the generated text, which is part of the digest."""
+        generated = ""
+        tables: dict[str, Table] = {}
+        if source := self.top.table("parameters_from"):
+            source.allow(GENERATOR_KEYS)
+            source.require("command")
+            command = source.argv("command")
+            timeout = source.number("timeout", 60.0, above=0)
+            depends = source.texts("depends")
+            if command and not self.reader.problems:
+                generated = self.generate(source, command, timeout, depends)
+                if generated:
+                    tables.update(self._generated_tables(generated, command))
+        tables.update(self.top.tables("parameters"))
+        self.places = tables
+        for name, table in tables.items():
+            if (parameter := self._parameter(name, table)) is not None:
+                self.parameters[name] = parameter
+        self._check_conditions()
+        return generated
+
+    def _generated_tables(self, generated: str, command: Sequence[str]) -> dict[str, Table]:
+        # JSON is YAML, so that one reader serves both; its faults carry the program's name and the line of its output
+        table = Reader(f"<output of {' '.join(command)}>", self.reader.problems).parse(generated)
+        if table is None:
+            return {}
+        table.allow(("parameters",))
+        table.require("parameters")
+        return dict(table.tables("parameters"))
+
+    def _parameter(self, name: str, table: Table) -> Parameter | None:
+        before = len(self.reader.problems)
+        if not re.fullmatch(NAME, name):
+            table.reader.report(table.node, table.field, f"{name!r} is not {NAME_ALLOWED}")
+        if name in placeholders.RESERVED:
+            table.reader.report(
+                table.node, table.field, f"{name!r} has a meaning of its own in braces; call the parameter otherwise"
+            )
+        table.require("type", "default")
+        if "type" not in table:
+            return None
+        kind = table.choice("type", TYPES, "boolean")
+        if kind in ("float", "int"):
+            table.allow((*PARAMETER_KEYS, *RANGE_KEYS))
+        elif kind in ("ordinal", "categorical"):
+            table.allow((*PARAMETER_KEYS, "values"))
+        else:
+            table.allow(PARAMETER_KEYS)
+        domain = self._domain(kind, table)
+        default = table.scalar("default")
+        condition = None
+        if inner := table.table("condition"):
+            inner.allow(CONDITION_KEYS)
+            inner.require("parent", "values")
+            condition = Condition(inner.text("parent"), inner.scalars("values"))
+            if "values" in inner and not condition.values:
+                inner.fault("values", "must name at least one value of the parent")
+        env = self._env_delivery(name, domain, table)
+        forms = {key: self._form(key, domain, table) for key in ("flag", "scheduler", "directive")}
+        group = table.text("group", pattern=NAME, allowed=NAME_ALLOWED)
+        if group and "flag" not in table:
+            table.fault("group", "has a meaning only beside `flag`")
+        if len(self.reader.problems) > before or default is None:
+            return None
+        try:
+            default = domain.cast(default)
+        except UnsuitableValueError as error:
+            table.fault("default", str(error))
+            return None
+        if isinstance(domain, Range) and not domain.has_on_grid(cast(float, default)):
+            table.fault("default", f"{default!r} is not on the grid that step or factor makes from min on")
+            return None
+        return Parameter(
+            name=name,
+            domain=domain,
+            default=default,
+            description=table.text("description").strip(),
+            condition=condition,
+            omit_default=table.flag("omit_default"),
+            env=env,
+            flag=forms["flag"],
+            group=group,
+            scheduler=forms["scheduler"],
+            directive=forms["directive"],
+        )
+
+    def _domain(self, kind: str, table: Table) -> Domain:
+        if kind == "boolean":
+            return Switch()
+        if kind in ("ordinal", "categorical"):
+            table.require("values")
+            values = table.scalars("values")
+            if "values" in table and len(values) < 2:
+                table.fault("values", "must hold at least two values")
+            if len({(isinstance(value, bool), value) for value in values}) < len(values):
+                table.fault("values", "a value stands twice")
+            return Choices(kind == "ordinal", values)
+        return self._range(cast(Literal["float", "int"], kind), table)
+
+    def _range(self, kind: Literal["float", "int"], table: Table) -> Range:
+        table.require("min", "max")
+        if kind == "int":
+            low: float = table.integer("min")
+            high: float = table.integer("max", 1)
+            step: float | None = table.integer("step", minimum=1) if "step" in table else None
+        else:
+            low, high = table.number("min"), table.number("max", 1.0)
+            step = table.number("step", above=0) if "step" in table else None
+        factor = table.number("factor", above=1) if "factor" in table else None
+        log = table.flag("log")
+        if "min" in table and "max" in table and low >= high:
+            table.fault("min", f"{low!r} is not below max, {high!r}")
+        if step is not None and factor is not None:
+            table.fault("factor", "give either step (additive grid) or factor (multiplicative grid), not both")
+        if (log or factor is not None) and low <= 0:
+            table.fault("min", f"{low!r} is not above 0, as log and factor need")
+        if step is not None and step > high - low:
+            table.fault("step", f"{step!r} is greater than max - min, {high - low!r}")
+        bounds = (("min", low), ("max", high))
+        for key, bound in bounds:
+            if abs(bound) >= (2**63 if kind == "int" else 1e300):
+                table.fault(key, f"{bound!r} is beyond what {'64 bits hold' if kind == 'int' else 'floats may be'}")
+        return Range(kind, low, high, log, step, factor)
+
+    def _env_delivery(self, name: str, domain: Domain, table: Table) -> tuple[str, Form] | None:
+        if "env" not in table:
+            return None
+        if not table.is_table("env"):
+            variable = table.text("env", pattern=VARIABLE, allowed=VARIABLE_ALLOWED)
+            return variable, Form(("{value}",))
+        inner = table.table("env")
+        assert inner is not None
+        inner.allow(VARIABLE_KEYS)
+        inner.require("name")
+        variable = inner.text("name", name, pattern=VARIABLE, allowed=VARIABLE_ALLOWED)
+        if "on" not in inner and "off" not in inner:
+            return variable, Form((inner.text("value", "{value}"),))
+        if not isinstance(domain, Switch):
+            inner.fault("on" if "on" in inner else "off", "on and off are for booleans; use value: text with {value}")
+        on = (inner.text("on"),) if "on" in inner else None
+        off = (inner.text("off"),) if "off" in inner else None
+        return variable, Form(on=on, off=off)
+
+    def _form(self, key: str, domain: Domain, table: Table) -> Form | None:
+        if key not in table:
+            return None
+        if not table.is_table(key):
+            items = table.text_or_texts(key)
+            if isinstance(domain, Switch) and not any("{value}" in item for item in items):
+                table.fault(
+                    key,
+                    f"a boolean needs {key}: {{on: ..., off: ...}}, or a text with {{value}} (true or false)",
+                )
+            elif not isinstance(domain, Switch) and not any("{value}" in item for item in items):
+                table.fault(key, "must hold {value}, where the value is to stand")
+            self._check_form_names(key, table, items)
+            return Form(items)
+        inner = table.table(key)
+        assert inner is not None
+        inner.allow(SWITCH_KEYS)
+        if not isinstance(domain, Switch):
+            table.fault(key, "on and off are for booleans; give a text with {value}")
+        if "on" not in inner and "off" not in inner:
+            table.fault(key, "needs on, off or both")
+        on = inner.text_or_texts("on") if "on" in inner else None
+        off = inner.text_or_texts("off") if "off" in inner else None
+        self._check_form_names(key, table, (*(on or ()), *(off or ())))
+        return Form(on=on, off=off)
+
+    def _check_form_names(self, key: str, table: Table, items: Sequence[str]) -> None:
+        for item in items:
+            for name in re.findall(r"\{([A-Za-z_]\w*)\}", item):
+                if name not in ("name", "value"):
+                    table.fault(key, f"{{{name}}} is not one of {{name}}, {{value}}")
+
+    def _check_conditions(self) -> None:
+        for name, parameter in self.parameters.items():
+            condition = parameter.condition
+            if condition is None:
+                continue
+            table = self.places[name]
+            parent = self.parameters.get(condition.parent)
+            if parent is None:
+                if condition.parent not in self.places and not self.unseen_parameters:  # a faulty one is told already
+                    table.fault("condition", f"parent {condition.parent!r} is not a parameter of this file")
+                continue
+            if isinstance(parent.domain, Range) and parent.domain.is_continuum:
+                table.fault("condition", f"parent {condition.parent!r} needs a grid or choices: it is a continuum")
+            for value in condition.values:
+                try:
+                    parent.domain.cast(value)
+                except UnsuitableValueError as error:
+                    table.fault("condition", f"value of {condition.parent!r}: {error}")
+            seen = [name]
+            while parent is not None and parent.condition is not None:
+                if parent.name in seen:
+                    table.fault("condition", f"goes in a circle: {' -> '.join([*seen, parent.name])}")
+                    break
+                seen.append(parent.name)
+                parent = self.parameters.get(parent.condition.parent)
+
+    def _check_reach(self) -> None:
+        """Every parameter must reach the system in some way; every group of flags must stand somewhere."""
+        for name, parameter in self.parameters.items():
+            delivered = (parameter.env, parameter.flag, parameter.scheduler, parameter.directive)
+            if not any(delivered) and name not in self.used_names and not self.unseen_uses:
+                self.reader.report(
+                    self.top.at("parameters"),
+                    f"parameters.{name}",
+                    f"its value reaches nothing: give one of {', '.join(DELIVERY_KEYS)}, "
+                    f"or use {{{name}}} in a command or ${{{name}}} in a template",
+                )
+            if parameter.group and f"flags:{parameter.group}" not in self.used_names:
+                self.reader.report(
+                    self.top.at("parameters"),
+                    f"parameters.{name}.group",
+                    f"{{flags:{parameter.group}}} stands in no command",
+                )
+
+    # -- commands
+
+    def _check_items(self, table: Table, key: str, items: Sequence[str], *, flags: bool = True) -> None:
+        """Notes placeholders that mean nothing."""
+        for item in items:
+            try:
+                names = placeholders.names_in_argument(item)
+            except ValueError as error:
+                table.fault(key, f"{item!r}: {error}")
+                continue
+            for name in names:
+                if name == "flags" or name.startswith("flags:"):
+                    if not flags or not placeholders.is_flags(item):
+                        table.fault(key, f"{item!r}: {{{name}}} must be an item of a command, alone")
+                    group = name.partition(":")[2]
+                    groups = {parameter.group for parameter in self.parameters.values()}
+                    all_known = len(self.parameters) == len(self.places) and not self.unseen_parameters
+                    if group and group not in groups and all_known:
+                        table.fault(key, f"{item!r}: no parameter has group {group!r}")
+                elif not self._means_something(name):
+                    table.fault(
+                        key, f"{item!r}: {{{name}}} is not one of {self._allowed_names()}; a literal brace is doubled"
+                    )
+                self.used_names.add(name)
+
+    def _means_something(self, name: str) -> bool:
+        # a faulty parameter has been told of already
+        return name in placeholders.PLACES or name in self.places or self.unseen_parameters
+
+    def _allowed_names(self) -> str:
+        shown = [f"{{{name}}}" for name in (*placeholders.PLACES, *self.parameters)]
+        return ", ".join(shown[:12]) + (", ..." if len(shown) > 12 else "")
+
+    def _commands(self, table: Table, key: str) -> tuple[tuple[str, ...], ...]:
+        commands = table.argvs(key)
+        for command in commands:
+            self._check_items(table, key, command)
+        return commands
+
+    def _environment(self, table: Table) -> dict[str, str]:
+        env = table.mapping_of_texts("env")
+        for name, value in env.items():
+            if not re.fullmatch(VARIABLE, name):
+                table.fault("env", f"{name!r} is not {VARIABLE_ALLOWED}")
+            self._check_items(table, "env", [value], flags=False)
+        return env
+
+    def _build(self) -> Build | None:
+        table = self.top.table("build")
+        if table is None:
+            return None
+        table.allow(BUILD_KEYS)
+        table.require("commands")
+        sources: list[Path] = []
+        for pattern in table.texts("sources"):
+            if pattern and not Path(pattern).is_absolute():
+                sources += self.find_all(table, pattern)
+            else:
+                table.fault("sources", f"{pattern!r} must be a pattern relative to the component's folder")
+        commands = self._commands(table, "commands")
+        env = self._environment(table)
+        for key, items in (
+            ("commands", [item for command in commands for item in command]),
+            ("env", list(env.values())),
+        ):
+            if any("{work}" in item for item in items):
+                table.fault(key, "{work} is a trial's own folder, but a build is shared by trials: use {build}")
+        return Build(commands, tuple(sources), table.texts("depends"), env, table.number("timeout", 600.0, above=0))
+
+    def _templates(self) -> tuple[Template, ...]:
+        templates = []
+        for table in self.top.list_of_tables("templates"):
+            table.allow(TEMPLATE_KEYS)
+            table.require("source", "target")
+            name, target = table.text("source"), table.text("target")
+            if Path(target).is_absolute() or ".." in Path(target).parts:
+                table.fault("target", f"{target!r} must be a path inside the trial's work folder")
+            if not name:
+                continue
+            source = self.find(table, "source", name)
+            text = self.template(table, source)
+            if text is None:
+                continue
+            for line, used in placeholders.names_in_template(text):
+                if not self._means_something(used):
+                    allowed = self._allowed_names().replace("{", "${")
+                    message = f"${{{used}}} is not one of {allowed}; a literal ${{ is written $${{"
+                    self.reader.problems.append(Problem(str(source), line, table.path("source"), message))
+                self.used_names.add(used)
+            templates.append(Template(source, target, text))
+        return tuple(templates)
+
+    def _scheduler(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        table = self.top.table("scheduler")
+        if table is None:
+            return (), ()
+        table.allow(SCHEDULER_KEYS)
+        options, directives = table.texts("options"), table.texts("directives")
+        self._check_items(table, "options", options, flags=False)
+        self._check_items(table, "directives", directives, flags=False)
+        for line in directives:
+            if not line.startswith("#") or line.startswith(("#!", "#SBATCH")):
+                table.fault(
+                    "directives", f"{line!r} must start with '#', as '#BB' does; what #SBATCH says goes to options"
+                )
+        return options, directives
+
+    def _applications(self) -> dict[str, Application]:
+        applications = {}
+        if "applications" in self.top and not self.top.tables("applications") and not self.reader.problems:
+            self.top.fault("applications", "must name at least one application")
+        for name, table in self.top.tables("applications"):
+            if not re.fullmatch(NAME, name):
+                self.reader.report(table.node, table.field, f"{name!r} is not {NAME_ALLOWED}")
+            table.allow(APPLICATION_KEYS)
+            command = table.argv("command")
+            directives: tuple[str, ...] = ()
+            if "script" in table:
+                if "command" in table:
+                    table.fault("script", "give either command or script, not both")
+                command, directives = self.script(table, self.find(table, "script", table.text("script")))
+            else:
+                table.require("command")
+            self._check_items(table, "command", command)
+            cwd = table.text("cwd", "{work}")
+            self._check_items(table, "cwd", [cwd], flags=False)
+            applications[name] = Application(
+                name=name,
+                command=command,
+                description=table.text("description").strip(),
+                env=self._environment(table),
+                files=tuple(self.find(table, "files", file) for file in table.texts("files")),
+                cwd=cwd,
+                is_script="script" in table,
+                directives=directives,
+                timeout=table.number("timeout", 3600.0, above=0),
+                repeats=table.integer("repeats", 1, minimum=1),
+                aggregate=cast(Any, table.choice("aggregate", AGGREGATES, "median")),
+            )
+        return applications
+
+    # -- metrics
+
+    def _metrics(self) -> dict[str, Metric]:
+        if "metrics" not in self.top:
+            return {"seconds": Metric("seconds", "wall_time")}
+        outer = self.top.table("metrics")
+        metrics: dict[str, Metric] = {}
+        for name in outer or ():
+            assert outer is not None
+            if not re.fullmatch(NAME, name):
+                outer.fault(name, f"{name!r} is not {NAME_ALLOWED}")
+            if outer.is_table(name):
+                table = outer.table(name)
+                assert table is not None
+                metrics[name] = self._metric(name, table)
+            elif outer.text(name) == "wall_time":
+                metrics[name] = Metric(name, "wall_time")
+            else:
+                outer.fault(name, "must be wall_time or a mapping with type: " + ", ".join(METRIC_KEYS))
+        if outer is not None and not metrics:
+            self.top.fault("metrics", "must name at least one metric")
+        return metrics
+
+    def _stream(self) -> tuple[Stream, ...]:
+        streams = []
+        for table in self.top.list_of_tables("stream"):
+            table.allow(STREAM_KEYS)
+            source, pattern = self._source(table), table.text("pattern")
+            try:
+                if "pattern" in table and not set(re.compile(pattern).groupindex) - {STEP}:
+                    table.fault(
+                        "pattern",
+                        "must have a group (?P<METRIC>...) around a number, beside (?P<step>...) for the step",
+                    )
+            except (re.error, OverflowError, RecursionError) as error:
+                table.fault("pattern", f"is not a regular expression: {error}")
+            streams.append(Stream(source, pattern))
+        return tuple(streams)
+
+    def _source(self, table: Table) -> str:
+        source = table.text("from", "stdout")
+        if Path(source).is_absolute() or ".." in Path(source).parts:
+            table.fault("from", f"{source!r} is not stdout, stderr or a path inside the trial's work folder")
+        return source
+
+    def _metric(self, name: str, table: Table) -> Metric:
+        table.require("type")
+        kind = table.choice("type", tuple(METRIC_KEYS), "wall_time") if "type" in table else "wall_time"
+        if "type" in table:
+            table.allow(METRIC_KEYS[kind])
+        source = self._source(table)
+        if kind == "regex":
+            table.require("pattern")
+            pattern = table.text("pattern")
+            try:
+                if "pattern" in table and re.compile(pattern).groups < 1:
+                    table.fault("pattern", "must have a group, in parentheses, around the number")
+            except (re.error, OverflowError, RecursionError) as error:
+                table.fault("pattern", f"is not a regular expression: {error}")
+            return Metric(name, "regex", source, pattern=pattern, take=table.choice("take", TAKES, "last"))
+        if kind == "json":
+            table.require("path")
+            return Metric(name, "json", source, path=table.text("path"))
+        if kind == "python":
+            table.require("function")
+            written = table.text("function", pattern=FUNCTION, allowed="FILE.py:FUNCTION")
+            file_name, _, function = written.partition(":")
+            file = self.find(table, "function", file_name) if function else None
+            return Metric(name, "python", file=file, function=function, timeout=table.number("timeout", 60.0, above=0))
+        return Metric(name, "wall_time")

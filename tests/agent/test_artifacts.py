@@ -1,0 +1,54 @@
+"""Which of a trial's files are sent."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from trimtab_agent.artifacts import TOLD, Artifact, collect
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    made = tmp_path / "work"
+    (made / "out").mkdir(parents=True)
+    return made
+
+
+def test_files_that_match_in_the_patterns_order_and_once(work: Path) -> None:
+    for name in ("b.txt", "a.txt", "out/trace.json", "other"):
+        (work / name).write_text(name)
+    found = list(collect(work, ["out/*.json", "*.txt", "**/*.json"], most=5, largest=100))
+    assert [one.name for one in found] == ["out/trace.json", "a.txt", "b.txt"]
+    assert found[1] == Artifact("a.txt", 5, sha256(b"a.txt").hexdigest(), b"a.txt")
+
+
+def test_what_is_too_large_or_too_much_is_told_of_alone(work: Path) -> None:
+    (work / "big").write_bytes(b"x" * 2048)
+    for number in range(30):
+        (work / f"{number:02}.txt").write_text("x")
+    found = list(collect(work, ["big", "*.txt"], most=3, largest=1024))
+    assert (found[0].size, found[0].data, found[0].left_out) == (
+        2048,
+        b"",
+        "larger than the 1 KiB that an agent here sends",
+    )
+    assert [one.name for one in found if one.data] == ["00.txt", "01.txt"]
+    assert len(found) == 3 + TOLD
+    assert list(collect(work, ["*"], most=0, largest=1024)) == []
+
+
+def test_nothing_but_a_trial_s_own_files(work: Path) -> None:
+    secret = work.parent / "secret"
+    secret.mkdir()
+    (secret / "key.txt").write_text("secret")
+    (work / "link.txt").symlink_to(secret / "key.txt")
+    (work / "out" / "folder").symlink_to(secret)
+    os.mkfifo(work / "pipe.txt")
+    (work / "dir.txt").mkdir()
+    (work / os.fsdecode(b"\xff.txt")).write_text("x")
+    (work / "a\nb.txt").write_text("x")
+    (work / "mine.txt").write_text("x")
+    found = collect(work, ["*.txt", "**/*.txt", "out/folder/*"], most=5, largest=100)
+    assert [one.name for one in found] == ["mine.txt"]
