@@ -256,8 +256,10 @@ def worker() -> None:
     """
     _set_up_service()
     from service.pipeline.compute import warm_up
+    from service.pipeline.workers import tell_alive
 
     warm_up()
+    tell_alive()
     _consume("compute")
 
 

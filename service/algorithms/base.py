@@ -12,6 +12,7 @@ from typing import ClassVar
 from service.core.errors import InvalidInput, JsonValue, shorten
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar, Space
 from service.core.trial import Trial
 
@@ -85,6 +86,13 @@ class Designer(ABC):
         None where it has no model: most designers, several objectives, nothing measured yet.
         """
         return None
+
+    def sensitivities(self) -> Sensitivities:
+        """What its model says each parameter is answerable for, by objective. Changes nothing that can be observed.
+
+        Empty where it has no model: most designers, nothing measured yet.
+        """
+        return {}
 
     def dump(self) -> JsonValue:
         """What would be costly to find again, to be stored. The history is no part of it: the caller feeds it anew."""

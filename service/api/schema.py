@@ -16,6 +16,7 @@ from service.api.errors import CONTENT_TYPE
 from service.api.streaming import ACTION as EVENTS_ACTION
 from service.api.v1.serializers.problems import FaultSerializer
 from service.api.v1.serializers.studies import StudyEventSerializer
+from service.api.v1.serializers.tenancy import ChangesSerializer
 from service.api.v1.serializers.trials import LogEventSerializer
 from service.api.views import View
 from service.identity import sessions
@@ -24,6 +25,7 @@ Direction: TypeAlias = Literal["request", "response"]
 Endpoint: TypeAlias = tuple[str, str, str, Callable[..., Any]]
 
 EVENTS_PATH = "/api/v1/studies/{name}/events"
+CHANGES_PATH = "/api/v1/events"
 LOG_EVENTS_PATH = "/api/v1/studies/{name}/trials/{number}/events"
 
 
@@ -57,6 +59,17 @@ class _Events(View):
         raise NotImplementedError
 
 
+class _Changes(View):
+    """Stands in the schema for the stream that says which lists have changed."""
+
+    actions = {"GET": EVENTS_ACTION}
+
+    @extend_schema(operation_id="watchTenant", responses={(200, "text/event-stream"): ChangesSerializer})
+    def get(self, request: Request) -> Response:
+        """That something has changed in the tenant, as server-sent events: `ready`, and `change` with this data."""
+        raise NotImplementedError
+
+
 class _LogEvents(View):
     """Stands in the schema for the stream of what a trial prints."""
 
@@ -80,6 +93,7 @@ def add_events(endpoints: list[Endpoint]) -> list[Endpoint]:
     return [
         *endpoints,
         (EVENTS_PATH, EVENTS_PATH, "GET", _Events.as_view()),
+        (CHANGES_PATH, CHANGES_PATH, "GET", _Changes.as_view()),
         (LOG_EVENTS_PATH, LOG_EVENTS_PATH, "GET", _LogEvents.as_view()),
     ]
 

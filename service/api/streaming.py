@@ -29,14 +29,14 @@ def respond(stream: AsyncIterator[str]) -> HttpResponseBase:
     )
 
 
-def admit(request: HttpRequest, name: str) -> Principal:
-    """The caller, who may read the study. Raises Unauthenticated, Forbidden."""
+def admit(request: HttpRequest, name: str | None) -> Principal:
+    """The caller, who may read the study; None: all of them. Raises Unauthenticated, Forbidden."""
     principal = authenticate(request)
     require(principal, ACTION, name)
     return principal
 
 
-def may_go_on(request: HttpRequest, name: str) -> bool:
+def may_go_on(request: HttpRequest, name: str | None) -> bool:
     """Whether the caller may still read: a session that is over, a token that was revoked, ends the stream as well."""
     try:
         admit(request, name)

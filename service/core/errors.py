@@ -29,11 +29,14 @@ class TrimtabError(Exception):
 class InvalidInput(TrimtabError):
     """A field of the request has a value that it must not have. `value` None stands for a missing one."""
 
-    def __init__(self, field: str, value: object, allowed: str, *, code: str = "invalid_argument") -> None:
+    def __init__(
+        self, field: str, value: object, allowed: str, *, code: str = "invalid_argument", **data: JsonValue
+    ) -> None:
         shown = _as_json(value)
         text = shown if isinstance(shown, str) and not isinstance(value, str) else repr(shown)
         message = f"{field} is {'missing' if value is None else text}; allowed: {allowed}"
         super().__init__(code, message, field=field, value=shown, allowed=allowed)
+        self.data.update(data)
 
 
 class NotFound(TrimtabError):

@@ -76,7 +76,10 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
     },
     "operation": {
         OperationState.PENDING: frozenset({OperationState.RUNNING, OperationState.FAILED}),
-        OperationState.RUNNING: frozenset({OperationState.STALE, OperationState.SUCCEEDED, OperationState.FAILED}),
+        # PENDING: what it asks of was changed meanwhile, and it is computed anew.
+        OperationState.RUNNING: frozenset(
+            {OperationState.STALE, OperationState.PENDING, OperationState.SUCCEEDED, OperationState.FAILED}
+        ),
         # PENDING: given to another worker. RUNNING and SUCCEEDED: the worker was only slow.
         OperationState.STALE: frozenset(
             {

@@ -139,6 +139,13 @@ class Space:
                 raise InvalidInput(where, broken, f"values for which {constraint.text}", code="constraint_broken")
         return {name: values[name] for name in self._by_name if name in values}
 
+    def inside(self, configuration: Mapping[str, Scalar]) -> Configuration | None:
+        """The configuration as this space spells it; None where it is not one of the space."""
+        try:
+            return self.validate(configuration)
+        except InvalidInput:
+            return None
+
     def feasible(self, configuration: Mapping[str, Scalar]) -> bool:
         """Whether every constraint holds; one that names an inactive parameter does."""
         return all(constraint.holds(configuration) for constraint in self.constraints)

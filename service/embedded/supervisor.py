@@ -118,6 +118,7 @@ class Supervisor:
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "service.config.settings.embedded",
             "TRIMTAB_DATA_DIR": str(self._data),
+            "TRIMTAB_GRPC_PORT": str(grpc_port),
             "DATABASE_URL": postgres.url(DATABASE, SERVICE),
         }
         if host in WILDCARDS:

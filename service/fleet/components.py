@@ -1,4 +1,5 @@
-"""Components as the agents of a tenant offer them, and what is known of them from past studies."""
+"""Components as the agents of a tenant offer them and its members have written them, and what is known of them from
+past studies."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from django.db.models import F
 from service.core.errors import NotFound
 from service.core.space import Configuration
 from service.fleet import selectors
-from service.fleet.models import Agent
+from service.fleet.models import Agent, ComponentFile
 from service.studies.models import Study
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -47,16 +48,19 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The newest version first. No version: only studies of the past know it. `studies`: how many there are."""
+    """The newest first. No version: no agent offers it. `studies`: how many have tuned it. `files`: that were written
+    here, without their texts, with their `agents`."""
 
     name: str
     versions: Sequence[Version]
     studies: int
+    files: Sequence[ComponentFile]
 
 
 def list_components(principal: Principal) -> list[Component]:
-    """All that agents offer or studies have tuned, by name."""
+    """All that agents offer, members have written or studies have tuned, by name."""
     by_name: dict[str, dict[str, Version]] = {}
+    offering: dict[str, list[Agent]] = {}
     for agent in sorted(selectors.list_agents(principal), key=lambda one: one.last_seen_at, reverse=True):
         for offered in agent.components:
             versions = by_name.setdefault(str(offered["name"]), {})
@@ -72,6 +76,11 @@ def list_components(principal: Principal) -> list[Component]:
                 ),
             )
             version.agents.append(agent)
+            offering.setdefault(str(offered.get("file_digest", "")), []).append(agent)
+    files: dict[str, list[ComponentFile]] = {}
+    for file in access.rows(ComponentFile, principal).defer("text").order_by("name", "-number"):
+        file.agents = offering.get(file.sha256, ())
+        files.setdefault(file.name, []).append(file)
     tuned: dict[str, int] = {}
     for name in access.rows(Study, principal).exclude(component="").values_list("component", flat=True):
         tuned[name] = tuned.get(name, 0) + 1
@@ -84,8 +93,9 @@ def list_components(principal: Principal) -> list[Component]:
                 reverse=True,
             ),
             tuned.get(name, 0),
+            files.get(name, ()),
         )
-        for name in sorted({*by_name, *tuned})
+        for name in sorted({*by_name, *tuned, *files})
     ]
 
 
@@ -94,7 +104,7 @@ def get_component(principal: Principal, name: str) -> Component:
     for component in list_components(principal):
         if component.name == name:
             return component
-    raise NotFound("component_not_found", f"No agent offers a component {name!r}, and no study has tuned one.")
+    raise NotFound("component_not_found", f"Nobody offers, has written or has tuned a component {name!r}.")
 
 
 def best_settings(principal: Principal, name: str) -> list[Best]:
@@ -123,6 +133,17 @@ def best_settings(principal: Principal, name: str) -> list[Best]:
 
 def obstacle(agent: Agent, component: str, digest: str = "", application: str = "") -> str:
     """Why an agent cannot run the trials of a study; empty where it can. An empty digest or application: any."""
+    if why := misfit(agent, component, digest, application):
+        return why
+    if agent.draining:
+        return "is being drained: it takes no more trials"
+    if not agent.online:
+        return "is offline"
+    return ""
+
+
+def misfit(agent: Agent, component: str, digest: str = "", application: str = "") -> str:
+    """Why what an agent offers is not what a study needs; empty where it is."""
     offered = {str(one["name"]): one for one in agent.components}
     if component not in offered:
         return f"offers {', '.join(sorted(offered)) or 'nothing'}, not {component}"
@@ -131,8 +152,4 @@ def obstacle(agent: Agent, component: str, digest: str = "", application: str = 
         return f"has another version, {str(found['digest'])[:12]}"
     if application and application not in found.get("applications", ()):
         return f"has no application {application}, but {', '.join(found.get('applications', ())) or 'none'}"
-    if agent.draining:
-        return "is being drained: it takes no more trials"
-    if not agent.online:
-        return "is offline"
     return ""

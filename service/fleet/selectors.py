@@ -35,7 +35,9 @@ def leases_of(principal: Principal, trial: Trial) -> list[Lease]:
 def _judge(principal: Principal, found: Sequence[Agent]) -> list[Agent]:
     held = access.rows(Lease, principal).filter(state=LeaseState.HELD, agent_id__in=[agent.pk for agent in found])
     running: dict[int, list[Lease]] = {}
-    for lease in held.select_related("study", "trial").defer("study__spec", "settlement").order_by("granted_at"):
+    for lease in (
+        held.select_related("study", "trial").defer("study__spec", "settlement", "invocation").order_by("granted_at")
+    ):
         running.setdefault(lease.agent_id, []).append(lease)
     for agent in found:
         agent.running = running.get(agent.pk, [])

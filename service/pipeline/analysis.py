@@ -1,8 +1,9 @@
 """What a study has found out: the default configuration, the one to take, and the gain of one over the other.
 
-Which one to take is what the designer's posterior says, as the worker that asked it last has stored it; otherwise an
-estimate over replicates. Only trials that completed since the last look are read. Those before are remembered: a
-completed trial never changes.
+Which one to take is what the designer's posterior says, as the worker that asked it last has stored it. Where there is
+none, or a result that has come since is better than what it expects, it is an estimate over replicates. Only trials
+that completed since the last look are read. Those before are remembered: a completed trial never changes. Those outside
+of the study's space, which may have been another, have no part in it.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ class _Memory:
     # By the digest of their configuration.
     completed: dict[str, list[MeasuredTrial]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
+    # The study's revision with which the latest result of each came.
+    revisions: dict[str, int] = field(default_factory=dict)
     analysis: Analysis | None = None
     # How many seconds it took, and when that was, by this process's clock.
     took: float = 0.0
@@ -100,7 +103,7 @@ class _Memory:
 
 
 # Creation time beside the key: a database that was emptied gives its keys again.
-_memories: OrderedDict[tuple[int, datetime], _Memory] = OrderedDict()
+_memories: OrderedDict[tuple[int, datetime, int], _Memory] = OrderedDict()
 _guard = Lock()
 
 
@@ -133,15 +136,15 @@ def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[
     return [by_number[number] for number in numbers]
 
 
-def _stored(principal: Principal, study: Study) -> Recommendation | None:
-    """What the posterior recommended when a worker last looked."""
+def _stored(principal: Principal, study: Study) -> tuple[Recommendation, int] | None:
+    """What the posterior recommended when a worker last looked, and up to which revision of the study it did."""
     if runs_in_request(study) or not spec_of(study).problem.noisy:
         return None
     state = access.rows(DesignerState, principal).filter(study_id=study.pk).defer("state").first()
     found = None if state is None else state.recommendation
     if found is None:
         return None
-    return Recommendation(found["configuration"], found["value"], found["low"], found["high"])
+    return Recommendation(found["configuration"], found["value"], found["low"], found["high"]), found["revision"]
 
 
 def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
@@ -152,26 +155,34 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
         revision__lte=study.revision,
     )
     touched = set()
-    for number, key, params, metrics in completed.order_by("number").values_list("number", "key", "params", "metrics"):
+    spec = spec_of(study)
+    rows = completed.order_by("number").values_list("number", "key", "params", "metrics", "revision")
+    for number, key, params, metrics, revision in rows:
+        if spec.space_version > 1:
+            params = spec.space.inside(params)
+            if params is None:
+                continue
+            key = actions.configuration_key(study, params)
         trial = MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
         memory.completed.setdefault(key, []).append(trial)
+        memory.revisions[key] = max(revision, memory.revisions.get(key, 0))
         touched.add(key)
-    problem = spec_of(study).problem
+    problem = spec.problem
     for key in touched:
         for estimate in estimates.aggregate(problem, memory.completed[key]):
             memory.estimates[key] = estimate
     memory.revision = study.revision
 
 
-def _summarise(study: Study, memory: _Memory, stored: Recommendation | None) -> Analysis:
+def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int] | None) -> Analysis:
     problem = spec_of(study).problem
     default_params = problem.space.default()
     found = list(memory.estimates.values())
     default = next((estimate for estimate in found if estimate.configuration == default_params), None)
     before = None if default is None else _measured(default)
-    # A worker may have looked at more than was read here.
-    known = stored is not None and actions.configuration_key(study, stored.configuration) in memory.estimates
-    recommended = stored if known else _estimated(study, memory)
+    recommended = None if stored is None or not _holds(study, memory, *stored) else stored[0]
+    if recommended is None:
+        recommended = _estimated(study, memory)
     if recommended is None:
         best = [_measured(estimate) for estimate in estimates.best_of(problem, found)]
     else:
@@ -186,6 +197,18 @@ def _summarise(study: Study, memory: _Memory, stored: Recommendation | None) -> 
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
     )
+
+
+def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int) -> bool:
+    """Whether nothing that has come since is better than what the posterior has recommended."""
+    own = actions.configuration_key(study, stored.configuration)
+    # A worker may have looked at more than was read here.
+    if own not in memory.estimates:
+        return False
+    problem = spec_of(study).problem
+    metric, sign = problem.metrics[0], float(problem.signs()[0])
+    since = [found for key, found in memory.estimates.items() if key != own and memory.revisions[key] > revision]
+    return not any(found.acceptable and sign * found.median[metric] < sign * stored.value for found in since)
 
 
 def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
@@ -252,7 +275,7 @@ def _measured(estimate: Estimate) -> Measured:
 
 
 def _memory_of(study: Study) -> _Memory:
-    key = (study.pk, study.created_at)
+    key = (study.pk, study.created_at, study.space_version)
     with _guard:
         memory = _memories.setdefault(key, _Memory())
         _memories.move_to_end(key)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.core.errors import InvalidInput
+from service.core.errors import InvalidInput, NotFound
 from service.core.lifecycle import TrialState
 from service.core.problem import Goal
 from service.studies import selectors
@@ -31,22 +31,26 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Curves of one metric. `metrics`: those that all of the studies have as objectives."""
+    """Curves of one metric. `metrics`: those that all of the studies have as objectives. `missing`: names of none."""
 
     metric: str
     goal: Goal
     metrics: Sequence[str]
     curves: Sequence[Curve]
+    missing: Sequence[str]
 
 
 def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Comparison:
-    """The curves of studies, in their order; without a metric, of the first that all have.
+    """The curves of those studies that there are, in their order; without a metric, of the first that all have.
 
-    Raises InvalidInput where they have none in common, or not this one; NotFound.
+    Raises InvalidInput where they have none in common, or not this one; NotFound where no name is a study's.
     """
     if not 1 <= len(names) <= MOST_STUDIES or len(set(names)) < len(names):
         raise InvalidInput("study", list(names), f"1 to {MOST_STUDIES} different studies")
-    studies = [selectors.get_study(principal, name) for name in names]
+    found = {name: selectors.find_study(principal, name) for name in names}
+    studies = [study for study in found.values() if study is not None]
+    if not studies:
+        raise NotFound("study_not_found", f"No study is called {' or '.join(names)}.")
     specs = [spec_of(study) for study in studies]
     common = [
         objective
@@ -57,11 +61,12 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
         )
     ]
     chosen = next((objective for objective in common if metric in ("", objective.metric)), None)
+    missing = [name for name, study in found.items() if study is None]
     if chosen is None:
         allowed = ", ".join(objective.metric for objective in common)
         raise InvalidInput(
             "metric", metric, allowed or "studies that have an objective in common, with the same goal",
-            code="nothing_in_common" if not common else "invalid_argument",
+            code="nothing_in_common" if not common else "invalid_argument", missing=missing,
         )  # fmt: skip
     sign = 1.0 if chosen.goal == "minimize" else -1.0
     curves = []
@@ -79,4 +84,4 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
                 steps.append((number, value))
         unit = next(one.unit for one in spec.problem.objectives if one.metric == chosen.metric)
         curves.append(Curve(study.name, unit, steps, count, last))
-    return Comparison(chosen.metric, chosen.goal, [objective.metric for objective in common], curves)
+    return Comparison(chosen.metric, chosen.goal, [objective.metric for objective in common], curves, missing)

@@ -8,8 +8,6 @@ pending.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 from contextlib import suppress
@@ -27,7 +25,7 @@ from service.algorithms import registry
 from service.core import logcontext
 from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
-from service.pipeline import budget, ending, queue, state, topup
+from service.pipeline import budget, ending, queue, state, topup, workers
 from service.pipeline.models import DesignerState
 from service.pipeline.quotas import meter
 from service.pipeline.supply import add, note_exhausted, supply
@@ -73,6 +71,8 @@ class Computed:
     closing: bool = False
     # Of the study, as of which it was computed.
     revision: int = 0
+    # What it is good for; of another it is computed anew.
+    space_version: int = 1
 
 
 def warm_up() -> None:
@@ -156,7 +156,7 @@ def _claim(operation_id: UUID) -> Claim | None:
             check_step("operation", OperationState(due.state), OperationState.RUNNING)
             due.state = OperationState.RUNNING
             due.attempt += 1
-            due.worker = f"{socket.gethostname()}/{os.getpid()}"
+            due.worker = workers.name()
             due.heartbeat_at = study.database_time
             access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
             tenants.serve(principal.tenant_id)
@@ -167,13 +167,14 @@ def _claim(operation_id: UUID) -> Claim | None:
 
 def _suggest(claim: Claim) -> Computed:
     study = actions.read_by_id(claim.principal, claim.study_id)
+    version = study.space_version
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
     closing = ending.awaits_best(study)
     searching = operation.count > 0 and study.final_check is None
     wanted = _wanted(claim.principal, study, operation) if searching else 0
     if operation.count > 0 and not closing and wanted <= 0:
         # Others filled the gap meanwhile, with a trial that an agent gave back for instance; or the search is over.
-        return Computed((), study.cursor, study.exhausted, None)
+        return Computed((), study.cursor, study.exhausted, None, space_version=version)
     learner, pending = state.borrow(claim.principal, study)
     tuner = learner.tuner
     answer = Suggestions((), study.cursor, study.exhausted)
@@ -184,9 +185,9 @@ def _suggest(claim: Claim) -> Computed:
                 "designer_failed", "The designer suggested nothing, yet says that the space is not exhausted."
             )
     recommended = tuner.recommend()
-    stop = learner.stop(study.database_time) if searching else None
+    stop = learner.stop(study) if searching else None
     computed = Computed(
-        answer.items, answer.cursor, answer.exhausted, tuner.dump(), recommended, stop, closing, learner.seen
+        answer.items, answer.cursor, answer.exhausted, tuner.dump(), recommended, stop, closing, learner.seen, version
     )
     state.give_back(study, learner)
     return computed
@@ -209,6 +210,10 @@ def _write(claim: Claim, computed: Computed) -> None:
             log.info("operation %s was given to another worker: its result is dropped", claim.operation_id)
             return
         study, operation = locked
+        if computed.space_version != study.space_version:
+            log.info("the space of study %s was changed: operation %s is computed anew", study.name, operation.id)
+            requeue(principal, study, operation)
+            return
         _keep(principal, study, computed)
         if computed.stop is not None and study.final_check is None and study.state in ending.OPEN_ENDED:
             ending.end_search(principal, study, computed.stop, computed.recommended)
@@ -250,6 +255,16 @@ def _keep(principal: Principal, study: Study, computed: Computed) -> None:
         principal,
         DesignerState(study=study, state=computed.dump, recommendation=recommendation, updated_at=study.database_time),
     )
+
+
+def requeue(principal: Principal, study: Study, operation: Operation) -> None:
+    """Have an operation of a locked study computed once more, by whichever worker is next."""
+    check_step("operation", OperationState(operation.state), OperationState.PENDING)
+    operation.state = OperationState.PENDING
+    operation.enqueued_at = study.database_time
+    access.save(principal, operation, "state", "enqueued_at")
+    actions.conclude(principal, study, "operation.requeue", f"operation/{operation.id}")
+    queue.enqueue_on_commit(operation.id)
 
 
 def _fail(claim: Claim, code: str, message: str) -> None:

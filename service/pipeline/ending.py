@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from service.core.errors import Conflict
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
 from service.pipeline import budget, queue, state
@@ -27,6 +28,12 @@ OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
 EXHAUSTED = "Every configuration of the space has been measured."
 
 
+def check_searching(study: Study, what: str) -> None:
+    """Raise Conflict (`search_over`) unless the search of a locked study goes on, so that `what` may be changed."""
+    if study.state not in OPEN_ENDED or study.final_check is not None:
+        raise Conflict("search_over", f"The search of study {study.name!r} is over: its {what} cannot be changed.")
+
+
 def after_result(principal: Principal, study: Study) -> None:
     """A trial of a locked study has ended: end the search if it was enough, or go on with the final check."""
     if study.state not in OPEN_ENDED:
@@ -37,7 +44,7 @@ def after_result(principal: Principal, study: Study) -> None:
     reason = budget.spent(study)
     if reason is None and watches_results(study):
         learner, _ = state.borrow(principal, study)
-        reason = learner.stop(study.database_time)
+        reason = learner.stop(study)
         state.give_back(study, learner)
     if reason is not None:
         end_search(principal, study, reason)

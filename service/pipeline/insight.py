@@ -14,16 +14,18 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from service.core.lifecycle import StudyState, TrialState
+from service.core.sensitivity import Sensitivities
 from service.core.trial import Trial as MeasuredTrial
 from service.pipeline import queue, state, topup
-from service.pipeline.method import runs_in_request
+from service.pipeline.method import method_of, runs_in_request
 from service.pipeline.models import StudyInsight
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.tuner.insight import FEWEST, insight
+from service.tuner.insight import FEWEST, Insight, Predict, by_process, insight
+from service.tuner.tuner import Tuner
 
 # While a study runs it is computed anew when there are so many times as many trials, so that it costs little in all.
 _GROWTH = 1.1
@@ -62,14 +64,21 @@ def compute(tenant_id: int, study_id: int) -> None:
         return
     study = actions.read_by_id(principal, study_id)
     # What is kept where the computation fails: the result of before.
-    changes: dict[str, object] = {"finished": study.finished_count, "error": ""}
+    changes: dict[str, object] = {
+        "finished": study.finished_count,
+        "space_version": study.space_version,
+        "error": "",
+    }
     problem = spec_of(study).problem
     try:
         if runs_in_request(study):
-            told = insight(problem, _trials(principal, study))
+            tuner = Tuner(problem, method_of(spec_of(study)))
+            tuner.update(_trials(principal, study))
+            told = _insight(tuner, None, by_process(problem, tuner.finished))
         else:
             learner, _ = state.borrow(principal, study)
-            told = insight(problem, learner.tuner.finished, learner.tuner.predict)
+            tuner = learner.tuner
+            told = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
             state.give_back(study, learner)
         changes["data"] = asdict(told)
     except Exception as reason:  # whatever ails the forest or the designer is told to whoever asked
@@ -78,21 +87,29 @@ def compute(tenant_id: int, study_id: int) -> None:
     access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
 
 
+def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities) -> Insight:
+    """Around the configuration that the study recommends."""
+    recommended = tuner.recommend()
+    best = None if recommended is None else recommended.configuration
+    return insight(tuner.problem, tuner.finished, predict, shares, best)
+
+
 def _trials(principal: Principal, study: Study) -> list[MeasuredTrial]:
-    """The completed trials; of very many every second, third ... one."""
+    """The completed trials of the present space; of very many every second, third ... one."""
     step = 1 + study.trial_count // _MOST_READ
     found = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
     chosen = found.annotate(place=F("number") % step).filter(place=0).order_by("number")
-    return [
+    told = [
         MeasuredTrial(number, params, TrialState.COMPLETED, metrics or {})
         for number, params, metrics in chosen.values_list("number", "params", "metrics")
     ]
+    return state.within(spec_of(study), told)
 
 
 def _is_due(study: Study, known: StudyInsight | None) -> bool:
     if study.finished_count < FEWEST:
         return False
-    if known is None or known.asked_at is not None:
+    if known is None or known.asked_at is not None or known.space_version != study.space_version:
         return True
     over = study.state in (StudyState.COMPLETED, StudyState.ABORTED) and study.active_count == 0
     return study.finished_count > known.finished * (1.0 if over else _GROWTH)

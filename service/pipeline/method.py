@@ -10,9 +10,8 @@ from service.algorithms.start import default_first
 from service.core.errors import InvalidInput, JsonValue
 from service.policies import stopping
 from service.policies.check import FinalCheck
-from service.policies.stopping import StoppingRule
 from service.studies.models import Study
-from service.studies.specs import Choice, Policy, StudySpec, spec_of
+from service.studies.specs import Choice, Policy, StudySpec, budget_of, spec_of
 from service.tuner.method import Method
 from service.tuner.tuner import Tuner
 
@@ -53,13 +52,15 @@ def method_of(spec: StudySpec) -> Method:
     return Method(
         algorithm=spec.algorithm if spec.choice is None else spec.choice.name,
         algorithm_options=spec.options if spec.choice is None else spec.choice.options,
-        seed=spec.seed,
+        # Each version of the space has a sequence of its own: in those of its dimensions that stay, the same numbers
+        # would repeat what was measured.
+        seed=(spec.seed + spec.space_version - 1) % 2**63,
         resampling=None if spec.resampling is None else spec.resampling.name,
         resampling_options={} if spec.resampling is None else spec.resampling.options,
         estimator=spec.estimator.name,
         estimator_options=spec.estimator.options,
         pruning=tuple((policy.name, policy.options) for policy in spec.pruning),
-        stopping=_stopping(spec),
+        stopping=None if spec.stopping is None else stopping.parse(spec.stopping, spec.problem),
         final_check=None if spec.final_check is None else FinalCheck.parse(spec.final_check, "final_check"),
         budget=spec.budget.max_trials,
         parallelism=1 if spec.execution is None else spec.execution.parallelism,
@@ -83,18 +84,8 @@ def uses_history(study: Study) -> bool:
 
 
 def watches_results(study: Study) -> bool:
-    """Whether each result may end the search, by a rule that looks at the history."""
-    return method_of(spec_of(study)).stopping is not None
-
-
-def _stopping(spec: StudySpec) -> StoppingRule | None:
-    """The rule that the user gave, or the budget of node-hours, which is one as well."""
-    rules: list[JsonValue] = [] if spec.stopping is None else [spec.stopping]
-    if spec.budget.max_node_hours is not None:
-        rules.append({"rule": "node_hours", "hours": spec.budget.max_node_hours})
-    if not rules:
-        return None
-    return stopping.parse(rules[0] if len(rules) == 1 else {"any": rules}, spec.problem)
+    """Whether each result may end the search, by a rule that looks at the history or a budget of node-hours."""
+    return method_of(spec_of(study)).stopping is not None or budget_of(study).max_node_hours is not None
 
 
 def _plain(options: object) -> dict[str, JsonValue]:

@@ -30,6 +30,8 @@ class StudyInsight(TenantOwned):
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
     finished = models.PositiveIntegerField(default=0)
+    # Of the study, when it was computed.
+    space_version = models.PositiveIntegerField(default=1, db_default=1)
     data = ExactJSONField(null=True)
     # Why the last computation gave nothing; empty where it did.
     error = models.TextField(blank=True)

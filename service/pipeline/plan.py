@@ -16,6 +16,7 @@ from service.core.lifecycle import TrialState
 from service.core.space import Configuration
 from service.core.trial import Trial as PlannedTrial
 from service.pipeline.method import bare_tuner, completed
+from service.pipeline.tuned import SpaceCheck, places_of, takes_all
 from service.studies.models import Study, Trial
 from service.studies.specs import StudySpec, parse
 from service.tenancy import access
@@ -52,13 +53,15 @@ class Plan:
     duration: Duration | None
 
 
-def plan(principal: Principal, spec: object) -> Plan:
+def plan(principal: Principal, spec: object, *, check_space: SpaceCheck = takes_all) -> Plan:
     """The plan of a study. Raises InvalidInput as creating it would."""
     found = completed(parse(spec))
-    return Plan(found, found.space.cardinality(), _first(found), _duration(principal, found))
+    check_space(principal, found, places_of(found))
+    return Plan(found, found.space.cardinality(), first_configurations(found), _duration(principal, found))
 
 
-def _first(spec: StudySpec) -> list[Configuration]:
+def first_configurations(spec: StudySpec) -> list[Configuration]:
+    """What a study of a completed spec would measure first, in this order, as far as no worker is needed."""
     default = default_first(spec.space)
     found = [] if default is None else [default]
     tuner = bare_tuner(spec)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
-from service.pipeline import ending
+from service.pipeline import ending, state
 from service.pipeline.method import completed
 from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
+from service.pipeline.tuned import SpaceCheck, places_of, takes_all
 from service.studies import actions, selectors
 from service.studies.models import Study, Trial
 from service.studies.specs import (
@@ -24,7 +24,6 @@ from service.studies.specs import (
     check_tags,
     parse,
     parse_budget,
-    spec_of,
 )
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
@@ -40,14 +39,16 @@ def create_study(
     name: str,
     spec: object,
     *,
+    check_space: SpaceCheck = takes_all,
     tags: Sequence[str] = (),
     load_if_exists: bool = False,
     request_id: str = "",
 ) -> Study:
     """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
 
-    Raises InvalidInput, AlreadyExists (`study_exists`), Conflict (`study_differs` with `load_if_exists`;
-    `designer_failed` where agents are to run what the designer cannot suggest), ResourceExhausted (`quota_exceeded`).
+    Raises InvalidInput, also as `check_space` does, AlreadyExists (`study_exists`), Conflict (`study_differs` with
+    `load_if_exists`; `designer_failed` where agents are to run what the designer cannot suggest), ResourceExhausted
+    (`quota_exceeded`).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -55,6 +56,7 @@ def create_study(
     parsed = completed(parse(spec))
     existing = selectors.find_study(principal, name)
     if existing is None:
+        check_space(principal, parsed, places_of(parsed))
         try:
             return _create(principal, name, parsed, request_id, checked_tags)
         except IntegrityError:
@@ -67,12 +69,23 @@ def create_study(
     if request_id and existing.request_id == request_id:
         return existing
     if not load_if_exists:
-        raise AlreadyExists("study_exists", f"There is a study {name!r} already. Load it, or choose another name.")
-    if not parsed.same_question(spec_of(existing)):
+        raise _taken(name)
+    if not parsed.same_question(existing):
         raise Conflict(
             "study_differs", f"Study {name!r} exists with another space or other objectives: choose another name."
         )
     return existing
+
+
+def check_new_name(principal: Principal, name: str) -> None:
+    """Refuse what a new study cannot be called, as `create_study` would now. Raises InvalidInput, AlreadyExists."""
+    check_name("name", name)
+    if selectors.find_study(principal, name) is not None:
+        raise _taken(name)
+
+
+def _taken(name: str) -> AlreadyExists:
+    return AlreadyExists("study_exists", f"There is a study {name!r} already. Load it, or choose another name.")
 
 
 def _create(principal: Principal, name: str, spec: StudySpec, request_id: str, tags: list[str]) -> Study:
@@ -137,28 +150,29 @@ def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
         return study
 
 
-def extend_budget(principal: Principal, name: str, budget: object) -> Study:
-    """Change what the search of an open study may spend: `max_trials` and `max_seconds`, null for no limit.
+def extend_budget(principal: Principal, name: str, budget: Mapping[str, object]) -> Study:
+    """Change what the search of an open study may spend: `max_trials`, `max_seconds` and `max_node_hours`.
 
-    Raises InvalidInput for less than what was spent already, NotFound, Conflict (`search_over`).
+    Null: no limit; what is left out stays. Raises InvalidInput for less than what was spent already, NotFound, Conflict
+    (`search_over`).
     """
-    wanted = parse_budget(budget)
     with access.work(principal):
         study = actions.lock(principal, name)
-        if study.state not in ending.OPEN_ENDED or study.final_check is not None:
-            raise Conflict("search_over", f"The search of study {name!r} is over: its budget cannot be changed.")
-        now = budget_of(study)
-        if wanted.max_node_hours is None:
-            wanted = replace(wanted, max_node_hours=now.max_node_hours)
-        if wanted.max_node_hours != now.max_node_hours:
-            raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, "what it was when the study was created")
+        ending.check_searching(study, "budget")
+        wanted = parse_budget({**budget_of(study).to_json(), **budget})
+        if wanted == budget_of(study):
+            return study
         begun = study.trial_count - study.added_count
         if wanted.max_trials is not None and wanted.max_trials <= begun:
             raise InvalidInput("budget.max_trials", wanted.max_trials, f"more than the {begun} begun already, or null")
         deadline = _deadline(principal, study, wanted.max_seconds)
         if deadline is not None and deadline <= study.database_time:
             spent = (study.database_time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
-            raise InvalidInput("budget.max_seconds", wanted.max_seconds, f"more than the {spent:.0f} s spent, or null")
+            allowed = f"more than the {spent:.0f} s spent, or null"
+            raise InvalidInput("budget.max_seconds", wanted.max_seconds, allowed, above=spent)
+        if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := state.hours_used(principal, study)):
+            allowed = f"more than the {used:.3g} hours used, or null"
+            raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, allowed)
         study.budget, study.deadline = wanted.to_json(), deadline
         access.save(principal, study, "budget")
         top_up(principal, study)

@@ -62,6 +62,7 @@ def summarise(principal: Principal, study_id: int) -> None:
                 made_at=Now(),
             ),
         )
+        actions.ring_lists(principal, "studies")
 
 
 def _objectives(study: Study, analysis: Analysis) -> list[dict[str, Any]]:

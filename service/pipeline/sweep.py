@@ -13,7 +13,7 @@ from service.core.errors import NotFound
 from service.core.lifecycle import OperationState, check_step
 from service.pipeline import budget, ending, queue, summaries, topup
 from service.pipeline.apart import apart
-from service.pipeline.compute import fail_locked, next_due
+from service.pipeline.compute import fail_locked, next_due, requeue
 from service.studies import actions
 from service.studies.models import Operation
 from service.tenancy import access
@@ -72,12 +72,7 @@ def requeue_lost() -> None:
                 )
                 fail_locked(principal, study, operation, "worker_lost", message)
                 continue
-            check_step("operation", OperationState.STALE, OperationState.PENDING)
-            operation.state = OperationState.PENDING
-            operation.enqueued_at = study.database_time
-            access.save(principal, operation, "state", "enqueued_at")
-            actions.conclude(principal, study, "operation.requeue", f"operation/{operation.id}")
-            queue.enqueue_on_commit(operation.id)
+            requeue(principal, study, operation)
 
 
 def enqueue_forgotten() -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -21,6 +22,12 @@ from django.db import connection
 
 from service.studies.actions import CHANNEL
 
+# What lists there are of a tenant's things.
+KINDS = ("agents", "components", "studies")
+# What may ring, each with what it is the change of: a study, the end of an operation, work for agents, an agent's trial
+# that is to stop (by tenant), what a trial prints, the lists of a tenant.
+TOPICS = ("study", "operation", "work", "stop", "log", "tenant")
+Topic = tuple[str, str]
 LONGEST_WAIT_SECONDS = 5.0
 _RECONNECT_SECONDS = 1.0
 
@@ -31,11 +38,8 @@ log = logging.getLogger(__name__)
 class Bell:
     """One subscription. `wait` returns after a ring since the last wait, or after a bounded time."""
 
-    study: int | None
-    operation: UUID | None
-    work: bool
-    stop: int | None
-    log: int | None
+    # What has changed in the tenant since it was taken last.
+    _kinds: set[str] = field(default_factory=set)
     _rung: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, seconds: float) -> bool:
@@ -47,22 +51,22 @@ class Bell:
         self._rung.clear()
         return True
 
-    def ring(self) -> None:
-        """Wake the one who waits."""
+    def ring(self, kinds: Iterable[str] = ()) -> None:
+        """Wake the one who waits, and say what kinds of things have changed."""
+        self._kinds.update(kinds)
         self._rung.set()
+
+    def take(self) -> list[str]:
+        """The kinds of things that changed since this was asked last."""
+        kinds, self._kinds = sorted(self._kinds), set()
+        return kinds
 
 
 class Listener:
     """Rings the bells of one event loop. Connects at the first subscription and reconnects by itself."""
 
     def __init__(self) -> None:
-        self._studies: dict[int, set[Bell]] = {}
-        self._operations: dict[UUID, set[Bell]] = {}
-        self._work: set[Bell] = set()
-        # by tenant
-        self._stop: dict[int, set[Bell]] = {}
-        # by trial
-        self._logs: dict[int, set[Bell]] = {}
+        self._bells: dict[Topic, set[Bell]] = {}
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -74,26 +78,24 @@ class Listener:
         work: bool = False,
         stop: int | None = None,
         log: int | None = None,
+        tenant: int | None = None,
     ) -> AsyncIterator[Bell]:
         """A bell that rings for changes of a study, for the end of an operation, when agents may find work, when agents
-        of this tenant (`stop`) are to stop trials, or when this trial has printed something (`log`)."""
+        of this tenant (`stop`) are to stop trials, when this trial has printed something (`log`), or for any change of
+        what this tenant (`tenant`) has in its lists."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="trimtab-wakeup")
-        bell = Bell(study, operation, work, stop, log)
-        if study is not None:
-            self._studies.setdefault(study, set()).add(bell)
-        if operation is not None:
-            self._operations.setdefault(operation, set()).add(bell)
-        if work:
-            self._work.add(bell)
-        if stop is not None:
-            self._stop.setdefault(stop, set()).add(bell)
-        if log is not None:
-            self._logs.setdefault(log, set()).add(bell)
+        wanted = {"study": study, "operation": operation, "work": work, "stop": stop, "log": log, "tenant": tenant}
+        bell, topics = Bell(), _topics(wanted)
+        for topic in topics:
+            self._bells.setdefault(topic, set()).add(bell)
         try:
             yield bell
         finally:
-            self._forget(bell)
+            for topic in topics:
+                self._bells[topic].discard(bell)
+                if not self._bells[topic]:
+                    del self._bells[topic]
 
     async def close(self) -> None:
         """Give the connection back; those who wait go on with their bounded waits."""
@@ -101,29 +103,6 @@ class Listener:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
-
-    def _forget(self, bell: Bell) -> None:
-        self._work.discard(bell)
-        if bell.study is not None:
-            bells = self._studies[bell.study]
-            bells.discard(bell)
-            if not bells:
-                del self._studies[bell.study]
-        if bell.stop is not None:
-            stopping = self._stop[bell.stop]
-            stopping.discard(bell)
-            if not stopping:
-                del self._stop[bell.stop]
-        if bell.log is not None:
-            reading = self._logs[bell.log]
-            reading.discard(bell)
-            if not reading:
-                del self._logs[bell.log]
-        if bell.operation is not None:
-            waiting = self._operations[bell.operation]
-            waiting.discard(bell)
-            if not waiting:
-                del self._operations[bell.operation]
 
     async def _run(self) -> None:
         while True:
@@ -138,31 +117,19 @@ class Listener:
                 log.warning("the wake-up connection was lost and is made again: %s", error)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
-    def _ring(self, payload: dict[str, Any]) -> None:
-        for bell in self._studies.get(payload["study"], ()):
-            bell.ring()
-        if payload["operation"] is not None:
-            for bell in self._operations.get(UUID(payload["operation"]), ()):
-                bell.ring()
-        if payload["work"]:
-            for bell in self._work:
-                bell.ring()
-        # A service of before, still running beside this one, does not say it.
-        for bell in self._stop.get(payload.get("stop", 0), ()):
-            bell.ring()
-        for bell in self._logs.get(payload.get("log", 0), ()):
-            bell.ring()
+    def _ring(self, payload: Mapping[str, Any]) -> None:
+        for topic in _topics(payload):
+            for bell in self._bells.get(topic, ()):
+                bell.ring(payload["kinds"] if topic[0] == "tenant" else ())
 
     def _ring_all(self) -> None:
-        for bells in (
-            *self._studies.values(),
-            *self._operations.values(),
-            self._work,
-            *self._stop.values(),
-            *self._logs.values(),
-        ):
-            for bell in bells:
-                bell.ring()
+        for bell in chain.from_iterable(self._bells.values()):
+            bell.ring(KINDS)
+
+
+def _topics(named: Mapping[str, Any]) -> list[Topic]:
+    # A service of another version, still running beside this one, may name fewer of them.
+    return [(topic, str(named[topic])) for topic in TOPICS if named.get(topic)]
 
 
 _listeners: WeakKeyDictionary[asyncio.AbstractEventLoop, Listener] = WeakKeyDictionary()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -231,6 +231,8 @@ _TAILS = 4.0
 # A configuration's own deviation is drawn towards that of all as if the latter came from so many runs of it.
 _PRIOR_RUNS = 6
 _GRID = 61
+# The square of a larger number may be none: such values are told, for instance, as a penalty.
+_HUGE = 1e100
 _REACH = 5.0
 
 
@@ -252,6 +254,25 @@ class Beliefs:
     spread: float
 
 
+def _enlarged(beliefs: Beliefs, size: float) -> Beliefs:
+    """What is believed of values that are `size` times as large; none is beyond the largest number."""
+    most = float(np.finfo(float).max)
+
+    def large(values: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.clip(values * size, -most, most)
+
+    return replace(
+        beliefs,
+        mean=large(beliefs.mean),
+        deviation=large(beliefs.deviation),
+        low=large(beliefs.low),
+        high=large(beliefs.high),
+        noise=min(beliefs.noise * size, most),
+        spread=min(beliefs.spread * size, most),
+    )
+
+
 def believe(
     groups: Sequence[Sequence[float]], around: FloatArray | None = None, most: int | None = None
 ) -> tuple[Beliefs, IntArray]:
@@ -268,6 +289,11 @@ def believe(
     Returns the beliefs about the `most` configurations with the best medians (None: all), and their places, ascending.
     """
     scale = _Scale.of(groups)
+    size = max(abs(value) for group in groups for value in group)
+    if size > _HUGE and not scale.sign:
+        small = [[value / size for value in group] for group in groups]
+        beliefs, places = believe(small, None if around is None else around / size, most)
+        return _enlarged(beliefs, size), places
     blocks = [(places, scale.apply(rows)) for places, rows in _by_size(groups)]
     points, counts = np.empty(len(groups)), np.empty(len(groups))
     for places, rows in blocks:

@@ -7,14 +7,17 @@ from typing import Any, cast
 
 from google.protobuf import struct_pb2
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from service._gen import agent_pb2, tuning_pb2
-from service.core.errors import InvalidInput
+from service.core.errors import InvalidInput, JsonValue
 from service.core.space import Scalar
-from service.fleet.leases import Grant, Outcome
-from service.fleet.models import Agent
+from service.fleet.grants import Grant
+from service.fleet.leases import plain
+from service.fleet.models import Agent, ComponentFile
+from service.fleet.runs import Outcome
 from service.pipeline.analysis import Analysis
 from service.pipeline.report import Reported
 from service.studies.models import Measurement, Study, Trial
@@ -141,11 +144,7 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
     if spec.HasField("algorithm"):
         data["algorithm"] = {"name": spec.algorithm.name, "options": _plain_struct(spec.algorithm.options)}
     if spec.HasField("budget"):
-        data["budget"] = {
-            "max_trials": spec.budget.max_trials if spec.budget.HasField("max_trials") else None,
-            "max_seconds": seconds_or_none(spec.budget, "max_time"),
-            "max_node_hours": spec.budget.max_node_hours if spec.budget.HasField("max_node_hours") else None,
-        }
+        data["budget"] = _budget_json(spec.budget)
     if spec.outcome_constraints:
         data["outcome_constraints"] = list(spec.outcome_constraints)
     data |= {name: _policy_json(getattr(spec, name)) for name in ("resampling", "estimator") if spec.HasField(name)}
@@ -173,6 +172,41 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
             name: getattr(placement, name) for name in ("exclusive", "spread") if placement.HasField(name)
         }
     return data
+
+
+def _budget_json(budget: tuning_pb2.Budget) -> Json:
+    return {
+        "max_trials": budget.max_trials if budget.HasField("max_trials") else None,
+        "max_seconds": seconds_or_none(budget, "max_time"),
+        "max_node_hours": budget.max_node_hours if budget.HasField("max_node_hours") else None,
+    }
+
+
+def budget_changes(budget: tuning_pb2.Budget, fields: FieldMask) -> Json:
+    """The fields of a budget that are meant, in their JSON form. Raises InvalidInput."""
+    names = {"max_trials": "max_trials", "max_time": "max_seconds", "max_node_hours": "max_node_hours"}
+    for path in fields.paths:
+        if path not in names:
+            raise InvalidInput("fields", path, ", ".join(names))
+    data = _budget_json(budget)
+    return {names[path]: data[names[path]] for path in fields.paths}
+
+
+def ranges_json(ranges: Mapping[str, tuning_pb2.Range]) -> Json:
+    """Ranges by parameter, with what was given of each."""
+    found: Json = {}
+    for name, given in ranges.items():
+        where = f"ranges.{name}"
+        found[name] = {}
+        if given.HasField("min"):
+            found[name]["min"] = plain_value(f"{where}.min", given.min)
+        if given.HasField("max"):
+            found[name]["max"] = plain_value(f"{where}.max", given.max)
+        if given.HasField("values"):
+            found[name]["values"] = [
+                plain_value(f"{where}.values[{index}]", value) for index, value in enumerate(given.values.values)
+            ]
+    return found
 
 
 def _policy_json(policy: tuning_pb2.Policy) -> Json:
@@ -223,7 +257,17 @@ def component_json(field: str, component: agent_pb2.Component) -> Json:
             parameter_json(f"{field}.space[{index}]", parameter) for index, parameter in enumerate(component.space)
         ],
         "metrics": list(component.metrics),
+        "file_digest": component.file_digest,
     }
+
+
+def component_file(file: ComponentFile) -> agent_pb2.GetComponentFileResponse:
+    """A component's file that was written here."""
+    message = agent_pb2.GetComponentFileResponse(
+        name=file.name, number=file.number, text=file.text, digest=file.sha256, author=file.author
+    )
+    set_time(message.written_at, file.written_at)
+    return message
 
 
 def _plain_struct(struct: struct_pb2.Struct) -> Json:
@@ -348,6 +392,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
         trial_count=study.trial_count,
         finished_count=study.finished_count,
         space_exhausted=study.exhausted,
+        space_version=study.space_version,
     )
     if study.budget is not None:
         message.spec.ClearField("budget")
@@ -472,6 +517,24 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
     if grant.trial_timeout_seconds is not None:
         message.trial_timeout.CopyFrom(duration(grant.trial_timeout_seconds))
     return message
+
+
+def invocation_json(message: agent_pb2.Invocation) -> dict[str, JsonValue]:
+    """What an agent runs, as it is stored; PostgreSQL keeps no NUL."""
+    return {
+        "commands": [
+            {
+                "step": plain(one.step),
+                "argv": [plain(item) for item in one.argv],
+                "environment": {plain(name): plain(one.environment[name]) for name in sorted(one.environment)},
+            }
+            for one in message.commands
+        ],
+        "folder": plain(message.folder),
+        "host": plain(message.host),
+        "script": plain(message.script),
+        "scheduler_options": [plain(option) for option in message.scheduler_options],
+    }
 
 
 def agent_message(agent: Agent) -> tuning_pb2.Agent:

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from django.db.models import QuerySet
 from psycopg.types.json import Json
 
 from service.core.errors import NotFound
@@ -35,10 +36,11 @@ CHANNEL = "trimtab"
 OPEN_STATES = (TrialState.REQUESTED, TrialState.ACTIVE)
 
 # The spec may be large and is cached by spec_of. NO KEY: rows that refer to the study may be inserted meanwhile.
+_LARGE = ["spec", "first_space"]
 _CLOCK = {"database_time": "statement_timestamp()"}
-_lock_name = Select(Study, "name = %s", ending="FOR NO KEY UPDATE", without=["spec"], extra=_CLOCK)
-_read_id = Select(Study, "id = %s", without=["spec"], extra=_CLOCK)
-_lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=["spec"], extra=_CLOCK)
+_lock_name = Select(Study, "name = %s", ending="FOR NO KEY UPDATE", without=_LARGE, extra=_CLOCK)
+_read_id = Select(Study, "id = %s", without=_LARGE, extra=_CLOCK)
+_lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=_LARGE, extra=_CLOCK)
 _select_trial = Select(Trial, "study_id = %s AND number = %s")
 _select_client = Select(Trial, "study_id = %s AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
 _insert_trials = Insert(Trial)
@@ -116,11 +118,14 @@ def conclude(
     before = study.revision - 1 if study.changed else study.revision
     stamp(study)
     study.updated_at = study.database_time
+    kinds = ["studies"] if study.component == "" else ["studies", "agents"]
     bell = {
         "study": study.pk,
         "operation": None if operation is None else str(operation),
         "work": slot_freed or (study.state == StudyState.ACTIVE and study.requested_count > 0),
         "stop": principal.tenant_id if study.stopping else None,
+        "tenant": principal.tenant_id,
+        "kinds": kinds,
     }
     kept_back = attempt.current()
     writes = [] if kept_back is None else kept_back.writes
@@ -329,31 +334,58 @@ def step_study(study: Study, state: StudyState, reason: str = "") -> None:
 
 def withdraw_trials(principal: Principal, study: Study, states: Sequence[TrialState], reason: str) -> None:
     """End all trials of a locked study that are in these open states as FAILED, with one statement. Agents are told."""
-    ended = (
-        access.rows(Trial, principal)
-        .filter(study_id=study.pk, state__in=states)
-        .update(state=TrialState.FAILED, reason=reason, revision=stamp(study), finished_at=study.database_time)
-    )
+    trials = access.rows(Trial, principal).filter(study_id=study.pk, state__in=states)
+    ended = _withdraw(study, trials, reason, states=list(states))
     if TrialState.REQUESTED in states:
         study.requested_count = 0
     if TrialState.ACTIVE in states:
         study.active_count = 0
         study.stopping = bool(study.component)
     study.finished_count += ended
+
+
+def withdraw_outside(principal: Principal, study: Study, numbers: Sequence[int], reason: str) -> None:
+    """End REQUESTED trials of a locked study as FAILED, with one statement. They do not count against its budget."""
+    trials = access.rows(Trial, principal).filter(study_id=study.pk, number__in=numbers, state=TrialState.REQUESTED)
+    ended = _withdraw(study, trials, reason, states=[TrialState.REQUESTED], numbers=list(numbers))
+    study.requested_count -= ended
+    study.finished_count += ended
+    study.added_count += ended
+
+
+def _withdraw(study: Study, trials: QuerySet[Trial], reason: str, **which: object) -> int:
+    now = study.database_time
+    ended = trials.update(state=TrialState.FAILED, reason=reason, revision=stamp(study), finished_at=now)
     if ended:
-        after = {"state": TrialState.FAILED, "reason": reason, "trials": ended}
-        note(study, "trials", {"states": list(states)}, after)
+        note(study, "trials", which, {"state": TrialState.FAILED, "reason": reason, "trials": ended})
+    return ended
 
 
 def ring_deleted(principal: Principal, study_id: int) -> None:
     """Ring for all who wait for a study that this transaction deletes, agents that run its trials among them."""
-    bell = {"study": study_id, "operation": None, "work": True, "stop": principal.tenant_id}
-    access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
+    tenant = principal.tenant_id
+    _ring(principal, study=study_id, work=True, stop=tenant, tenant=tenant, kinds=["studies", "agents"])
+
+
+def ring_agents(principal: Principal) -> None:
+    """Ring for the heartbeats of the tenant's agents, which are held until there is something to tell them."""
+    _ring(principal, stop=principal.tenant_id)
 
 
 def ring_log(principal: Principal, trial_id: int) -> None:
     """Ring for all who read along what a trial prints."""
-    bell = {"study": None, "operation": None, "work": False, "stop": None, "log": trial_id}
+    _ring(principal, log=trial_id)
+
+
+def ring_lists(principal: Principal, *kinds: str) -> None:
+    """Ring for all who look at the lists of the tenant's studies, agents or components (`kinds`), once this
+    transaction is done."""
+    _ring(principal, tenant=principal.tenant_id, kinds=kinds)
+
+
+def _ring(principal: Principal, **topics: object) -> None:
+    # A listener of before, still running beside this service, expects the first three.
+    bell = {"study": None, "operation": None, "work": False, **topics}
     access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(bell)))
 
 

@@ -7,23 +7,26 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db.models import Count, F, Func, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from service.core.errors import Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
-from service.studies.models import Measurement, Operation, Study, Trial, TrialLog
+from service.studies.models import Artifact, Measurement, Operation, Study, Trial, TrialLog
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
 
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000
+# For how long after its result the end of what a trial printed is waited for.
+LAST_OUTPUT = timedelta(seconds=3)
 # The audit trail's word for a deletion: it answers for a study that is gone.
 DELETED = "study.delete"
 
@@ -78,6 +81,8 @@ class TrialDetail:
     trial: Trial
     measurements: list[Measurement]
     log: str
+    # Without their contents.
+    artifacts: list[Artifact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,16 +255,41 @@ def study_facets(principal: Principal) -> Facets:
     )
 
 
-def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
-    """A trial with its measurements and the tail of its log. Raises NotFound."""
+def trial_of(principal: Principal, study: str, number: int) -> Trial:
+    """The trial of this number, with its study. Raises NotFound."""
     found = get_study(principal, study)
     trial = access.rows(Trial, principal).filter(study_id=found.pk, number=number).first()
     if trial is None:
         raise NotFound("trial_not_found", f"Study {study!r} has no trial {number}.")
+    trial.study = found
+    return trial
+
+
+def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
+    """A trial with its measurements and the tail of its log. Raises NotFound."""
+    trial = trial_of(principal, study, number)
     measurements = list(access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("step"))
     log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
-    # The tail may begin in the middle of a character.
-    return TrialDetail(found, trial, measurements, bytes(log.tail).decode(errors="replace") if log else "")
+    artifacts = access.rows(Artifact, principal).filter(trial_id=trial.pk).defer("content")
+    return TrialDetail(
+        trial.study,
+        trial,
+        measurements,
+        # It may begin in the middle of a character.
+        bytes(log.tail).decode(errors="replace") if log else "",
+        list(artifacts.order_by("attempt", "source", "name")),
+    )
+
+
+def get_artifact(principal: Principal, study: str, number: int, key: int) -> tuple[Artifact, bytes]:
+    """A file that a trial has left, with its content. Raises NotFound."""
+    trial = trial_of(principal, study, number)
+    found = access.rows(Artifact, principal).filter(trial_id=trial.pk, pk=key).first()
+    if found is None:
+        raise NotFound("artifact_not_found", f"Trial {number} of study {study!r} has no artifact {key}.")
+    if found.content is None:
+        raise NotFound("artifact_left_out", f"The content of {found.name!r} is not kept: {found.left_out}.")
+    return found, bytes(found.content)
 
 
 def log_since(principal: Principal, study: str, number: int, source: str, size: int) -> LogPart:
@@ -267,13 +297,10 @@ def log_since(principal: Principal, study: str, number: int, source: str, size: 
 
     A character that is not whole yet is left for next time. Raises NotFound.
     """
-    found = get_study(principal, study)
-    trial = access.rows(Trial, principal).filter(study_id=found.pk, number=number).first()
-    if trial is None:
-        raise NotFound("trial_not_found", f"Study {study!r} has no trial {number}.")
+    trial = trial_of(principal, study, number)
     # Read after the trial: what it printed before it ended is then told.
     log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
-    ended = trial.state not in (TrialState.REQUESTED, TrialState.ACTIVE)
+    ended = trial.state not in (TrialState.REQUESTED, TrialState.ACTIVE) and not _may_print(trial)
     if log is None:
         return LogPart("", 0, "", reset=False, ended=ended)
     tail = bytes(log.tail)
@@ -288,6 +315,13 @@ def log_since(principal: Principal, study: str, number: int, source: str, size: 
         reset=not follows,
         ended=ended,
     )
+
+
+def _may_print(trial: Trial) -> bool:
+    """Whether the last of what a trial printed may be on its way: an agent tells the result first."""
+    if not trial.agent or trial.finished_at is None:
+        return False
+    return abs(timezone.now() - trial.finished_at) < LAST_OUTPUT
 
 
 def _unfinished(data: bytes) -> int:

@@ -9,7 +9,7 @@
                    "placement": {"exclusive", "spread"}} or null}
 
 Only `space` and `objectives` are required. A stored spec has "algorithm_choice": {"name", "reason", "options"} besides,
-where the algorithm is one that chooses another.
+where the algorithm is one that chooses another, and "space_version".
 """
 
 from __future__ import annotations
@@ -117,12 +117,13 @@ class Execution:
     placement: Placement = Placement()
 
 
-# Compared by identity: a study's spec never changes, and spec_of gives the same object again.
+# Compared by identity: spec_of gives the same object again, until the study's space changes.
 @dataclass(frozen=True, eq=False)
 class StudySpec:
     """A spec whose shape was checked; names and options of algorithm and policies are for `pipeline/method.py`.
 
-    `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came.
+    `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came. `space_version`: 1
+    for the space that the study was created with, one more with each change of it.
     """
 
     problem: Problem
@@ -137,21 +138,30 @@ class StudySpec:
     final_check: Mapping[str, JsonValue] | None = None
     budget: Budget = Budget()
     execution: Execution | None = None
+    space_version: int = 1
 
     @property
     def space(self) -> Space:
         return self.problem.space
 
-    def same_question(self, other: StudySpec) -> bool:
-        """Whether space and objectives are the same, so that results of one are results of the other."""
-        mine, theirs = self.problem.to_json(), other.problem.to_json()
-        return (mine["space"], mine["objectives"]) == (theirs["space"], theirs["objectives"])
+    def same_question(self, study: Study) -> bool:
+        """Whether space and objectives are those of a stored study, so that results of one are results of the other.
+
+        The space may also be the one that the study was created with: whoever asks may not know of its change.
+        """
+        mine, theirs = self.problem.to_json(), spec_of(study).problem.to_json()
+        return mine["objectives"] == theirs["objectives"] and mine["space"] in (theirs["space"], study.first_space)
+
+    def with_space(self, space: Space) -> StudySpec:
+        """The same study over the next version of its space."""
+        return replace(self, problem=replace(self.problem, space=space), space_version=self.space_version + 1)
 
     def stored(self) -> dict[str, Any]:
         """The form for the database; `spec_of` reads it back."""
         choice = self.choice
         return {
             **self.to_json(),
+            "space_version": self.space_version,
             "algorithm_choice": None
             if choice is None
             else {"name": choice.name, "reason": choice.reason, "options": dict(choice.options)},
@@ -302,7 +312,9 @@ def _integer(field: str, value: object, least: int, most: int) -> int:
 
 def _seconds(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_SECONDS:
-        raise InvalidInput(field, value, "a number of seconds above 0, at most ten years")
+        allowed = "a number of seconds above 0, at most ten years"
+        # As numbers too, for those who show the field in another unit.
+        raise InvalidInput(field, value, allowed, above=0, at_most=LONGEST_SECONDS)
     return float(value)
 
 
@@ -312,8 +324,8 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
     if data.get("execution"):
         # Those of before there was a placement, as they were: anywhere, side by side.
         data["execution"] = {"placement": {"exclusive": False, "spread": False}, **data["execution"]}
-    choice = data.pop("algorithm_choice", None)
-    return replace(parse(data), choice=None if choice is None else Choice(**choice))
+    choice, version = data.pop("algorithm_choice", None), data.pop("space_version", 1)
+    return replace(parse(data), choice=None if choice is None else Choice(**choice), space_version=version)
 
 
 def _hours(field: str, value: object) -> float:
@@ -322,14 +334,14 @@ def _hours(field: str, value: object) -> float:
     return float(value)
 
 
-_specs: OrderedDict[tuple[int, datetime], StudySpec] = OrderedDict()
+_specs: OrderedDict[tuple[int, datetime, int], StudySpec] = OrderedDict()
 _guard = Lock()
 
 
 def spec_of(study: Study) -> StudySpec:
     """The spec of a stored study, remembered: reading a large space again would cost more than an ask."""
     # Creation time beside the key: a database that was emptied gives its keys again.
-    key = (study.pk, study.created_at)
+    key = (study.pk, study.created_at, study.space_version)
     with _guard:
         known = _specs.get(key)
         if known is not None:
@@ -337,10 +349,17 @@ def spec_of(study: Study) -> StudySpec:
             return known
     parsed = _read(study.spec)
     with _guard:
-        parsed = _specs.setdefault(key, parsed)
+        # Without a lock on the study's row, a spec that is fetched only now may be of a later version than the row.
+        parsed = _specs.setdefault((study.pk, study.created_at, parsed.space_version), parsed)
         while len(_specs) > _REMEMBERED:
             _specs.popitem(last=False)
     return parsed
+
+
+def forget(study: Study) -> None:
+    """Forget the spec of a study whose change was undone."""
+    with _guard:
+        _specs.pop((study.pk, study.created_at, study.space_version), None)
 
 
 def budget_of(study: Study) -> Budget:

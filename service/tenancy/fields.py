@@ -16,7 +16,8 @@ else:
     _Field = models.Field
 
 
-def _dumps(value: object) -> str:
+def to_text(value: object) -> str:
+    """The value as this project writes JSON. Raises ValueError for NaN and infinity."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
@@ -32,4 +33,4 @@ class ExactJSONField(_Field):
         return "json"
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
-        return value if value is None or isinstance(value, Json) else Json(value, dumps=_dumps)
+        return value if value is None or isinstance(value, Json) else Json(value, dumps=to_text)

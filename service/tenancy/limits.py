@@ -14,7 +14,7 @@ MOST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`stored_trials` counts finished ones as well, `log_bytes` what is kept of all trials' logs."""
+    """`stored_trials` counts finished ones as well, `log_bytes` what is kept of all trials' logs and files."""
 
     studies: int
     active_trials: int

@@ -27,6 +27,7 @@ class Action(StrEnum):
     AGENT_READ = "agent.read"
     AGENT_RUN = "agent.run"
     AGENT_ENROL = "agent.enrol"
+    COMPONENT_WRITE = "component.write"
     TOKEN_OWN = "token.own"
     TOKEN_ALL = "token.all"
     MEMBER_READ = "member.read"
@@ -54,6 +55,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.TRIAL_REPORT: (_M, _A, _O),  # measure, complete, fail, stop, add
         Action.AGENT_READ: (_V, _M, _A, _O),
         Action.AGENT_RUN: (_A, _O, _G),  # register, lease, report, settle
+        Action.COMPONENT_WRITE: (_M, _A, _O),  # write a component's file, which an administrator may then install
         Action.AGENT_ENROL: (_A, _O),  # give a machine a credential, take it back
         Action.TOKEN_OWN: (_V, _M, _A, _O),  # one's own API tokens: make, list, revoke
         Action.TOKEN_ALL: (_A, _O),  # those of everybody in the tenant: list, revoke
@@ -67,7 +69,8 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
 }
 
 _READ = {Action.SESSION_READ, Action.STUDY_READ, Action.OPERATION_READ, Action.AGENT_READ, Action.QUOTA_READ}
-_TUNE = {Action.STUDY_CREATE, Action.STUDY_UPDATE, Action.STUDY_DELETE, Action.TRIAL_SUGGEST, Action.TRIAL_REPORT}
+_STUDY = {Action.STUDY_CREATE, Action.STUDY_UPDATE, Action.STUDY_DELETE, Action.TRIAL_SUGGEST, Action.TRIAL_REPORT}
+_TUNE = _STUDY | {Action.COMPONENT_WRITE}
 # What each scope lets an API token do, as far as its owner's role may.
 SCOPES: Mapping[Scope, frozenset[Action]] = {
     Scope.READ: frozenset(_READ),
@@ -76,7 +79,7 @@ SCOPES: Mapping[Scope, frozenset[Action]] = {
     Scope.ADMIN: frozenset(Action),
 }
 # What a token that is good for one study alone may do there.
-IN_ONE_STUDY = frozenset(_TUNE | {Action.STUDY_READ})
+IN_ONE_STUDY = frozenset(_STUDY | {Action.STUDY_READ})
 # And what it may do without naming its study. An operation knows its own, which selectors.get_operation looks at.
 BESIDE_ONE_STUDY = frozenset({Action.SESSION_READ, Action.OPERATION_READ})
 # What needs no tenant.

@@ -6,24 +6,30 @@ all other parameters, that a parameter alone (or a pair beyond its two parameter
 The trees are those of Breiman's forest (2001), by scikit-learn; the deviation between them is the uncertainty. The
 averages are over the whole space as if every combination were allowed: conditions and constraints are not minded, an
 inactive parameter counts as its default.
+
+Beside the forest's importance stand the Sobol' indices of a Gaussian process, the designer's own or one that is fitted
+to the same trials (`algorithms/gp/sensitivity.py`). Both are shares of the same variance, by models that err in other
+ways: a forest overlooks what is smooth and small, a process what is abrupt.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from service.algorithms import registry
 from service.core import estimates
 from service.core.encoding import Encoding, FloatArray
 from service.core.estimates import Estimate
 from service.core.parameters import Scalar
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.sensitivity import Sensitivities, Sensitivity
 from service.core.space import Configuration
 from service.core.trial import Trial
 
@@ -38,6 +44,9 @@ _LEVELS, _PAIR_LEVELS = 33, 17
 _PAIRED = 6
 # From this coefficient of determination an objective is called a linear function of the others.
 _LINEAR = 0.999
+
+# Whose process is looked at.
+_PROCESS = "gp"
 
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
@@ -55,7 +64,8 @@ class Effect:
     """What a parameter does to an objective.
 
     `importance` and its deviation between trees: shares of the variance. `average`: over all other parameters.
-    `change`: of that against the parameter's default. `slice`: through the best configuration.
+    `change`: of that against the parameter's default. `slice`: through the best configuration. `sensitivity`: by a
+    Gaussian process; None where there was none.
     """
 
     parameter: str
@@ -65,6 +75,7 @@ class Effect:
     average: Curve
     change: Curve
     slice: Curve
+    sensitivity: Sensitivity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,29 +126,52 @@ class Insight:
     dependences: Sequence[Dependence]
 
 
-def insight(problem: Problem, trials: Sequence[Trial], predict: Predict | None = None) -> Insight:
-    """What these finished trials say. `predict`: the posterior of the first objective, where there is one."""
+def insight(
+    problem: Problem,
+    trials: Sequence[Trial],
+    predict: Predict | None = None,
+    sensitivities: Sensitivities | None = None,
+    best: Configuration | None = None,
+) -> Insight:
+    """What these finished trials say. `predict`: the posterior of the first objective, where there is one. `best`: the
+    configuration to take, for that objective; None: the one that was measured best, as for the others."""
     found = estimates.aggregate(problem, trials)
     objectives = []
     for place, metric in enumerate(problem.metrics):
         values = np.array([estimate.median[metric] for estimate in found])
         if len(found) >= FEWEST and float(np.ptp(values)) > 0:
-            objectives.append(_of_objective(problem, metric, found, predict if place == 0 else None))
+            known = (sensitivities or {}).get(metric, {})
+            its_own = (predict, best) if place == 0 else (None, None)
+            objectives.append(_of_objective(problem, metric, found, *its_own, known))
     table = np.array([[estimate.median[metric] for metric in problem.metrics] for estimate in found])
     return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table))
 
 
+def by_process(problem: Problem, trials: Sequence[Trial]) -> Sensitivities:
+    """Sobol' indices by a process that is fitted to these trials alone. Only workers are to pay for it."""
+    designer = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
+    designer.update(trials)
+    return designer.sensitivities()
+
+
 def _of_objective(
-    problem: Problem, metric: str, found: Sequence[Estimate], predict: Predict | None
+    problem: Problem,
+    metric: str,
+    found: Sequence[Estimate],
+    predict: Predict | None,
+    best: Configuration | None,
+    sensitivities: Mapping[str, Sensitivity],
 ) -> ObjectiveInsight:
     sign = float(problem.signs()[problem.metrics.index(metric)])
-    acceptable = [estimate for estimate in found if estimate.acceptable] or found
-    best = min(acceptable, key=lambda estimate: sign * estimate.median[metric]).configuration
+    if best is None:
+        acceptable = [estimate for estimate in found if estimate.acceptable] or found
+        best = min(acceptable, key=lambda estimate: sign * estimate.median[metric]).configuration
     kept = _thinned(found)
     look = _Look(problem, metric, kept, best)
     order = sorted(range(len(look.names)), key=lambda place: (-look.importances[place][0], place))
     surfaces = [look.surface(*sorted(pair)) for pair in combinations(order[:_PAIRED], 2)]
     effects = [look.effect(place) for place in order]
+    effects = [replace(effect, sensitivity=sensitivities.get(effect.parameter)) for effect in effects]
     model = "forest"
     if predict is not None:
         drawn = _drawn_by(predict, sign, problem, best, effects, surfaces)
@@ -307,15 +341,7 @@ def _drawn_by(
             return None
         told.append((sign * prediction.mean, prediction.deviation))
     drawn = [
-        Effect(
-            one.parameter,
-            one.importance,
-            one.deviation,
-            one.levels,
-            one.average,
-            one.change,
-            Curve(mean.tolist(), deviation.tolist()),
-        )
+        replace(one, slice=Curve(mean.tolist(), deviation.tolist()))
         for one, (mean, deviation) in zip(effects, told, strict=False)
     ]
     planes = [

@@ -79,9 +79,11 @@ def measured(problem: Problem, trials: Sequence[Trial]) -> list[Measured]:
 def by_posterior(problem: Problem, found: Sequence[Measured], prediction: Prediction) -> Recommendation:
     """The measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
     best = int(np.argmin(prediction.mean))
-    return _recommendation(
-        problem, found[best].configuration, float(prediction.mean[best]), float(prediction.deviation[best])
-    )
+    # Where nothing was measured twice, a model with hardly more points than length scales takes noise for shape.
+    is_enough = len(found) > len(problem.space.parameters) + 1 or any(len(one.values) > 1 for one in found)
+    is_known = not problem.noisy or is_enough
+    deviation = float(prediction.deviation[best]) if is_known else None
+    return _recommendation(problem, found[best].configuration, float(prediction.mean[best]), deviation)
 
 
 def expected_improvement(prediction: Prediction, measured: int) -> float:

@@ -15,6 +15,7 @@ from service.core.lifecycle import TrialState
 from service.core.parameters import identity
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
 from service.core.trial import Trial
 from service.policies import noise, pruning, resampling
@@ -143,6 +144,10 @@ class Tuner:
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         """What the designer's posterior says of them, at its cost; None where it has none."""
         return self._predict(configurations)
+
+    def sensitivities(self) -> Sensitivities:
+        """What the designer's posterior says each parameter is answerable for, at its cost; empty where it has none."""
+        return self._made().sensitivities()
 
     def check(self, best: Configuration, count: int, pending: Sequence[Trial] = ()) -> list[Configuration]:
         """Up to `count` configurations for the final check, in which `best` and the default are measured in turns.

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
-from service.fleet import agents, leases, waiting
+from service.fleet import agents, artifacts, grants, runs, waiting
 from service.fleet.models import Agent, Lease
 from service.identity.principals import administrator
-from service.studies.models import Study
-from service.tenancy import access
+from service.studies.models import Artifact, Study
+from service.tenancy import access, export, tenants
 from tests.api.conftest import SPEC, Api
 
 
@@ -45,7 +47,7 @@ def register(name: str, **changes: object) -> None:
 
 
 def acquire(agent: str, count: int = 2) -> int:
-    return len(leases.acquire(administrator(), agent_id=agent, count=count))
+    return len(grants.acquire(administrator(), agent_id=agent, count=count))
 
 
 def test_an_agent_that_is_drained_takes_no_more_trials_and_goes_on_with_those_it_has(api: Api) -> None:
@@ -59,9 +61,9 @@ def test_an_agent_that_is_drained_takes_no_more_trials_and_goes_on_with_those_it
     assert (running["study"], running["number"], running["attempt"], running["started_at"]) == ("s", 1, 1, None)
     # Its heartbeat and its next start change nothing of it.
     register("a1")
-    assert leases.acquire(administrator(), agent_id="a1", count=1, held=[held(api)]) == []
+    assert grants.acquire(administrator(), agent_id="a1", count=1, held=[held(api)]) == []
     api.ok("PATCH", "/agents/a1", {"draining": False})
-    assert len(leases.acquire(administrator(), agent_id="a1", count=1, held=[held(api)])) == 1
+    assert len(grants.acquire(administrator(), agent_id="a1", count=1, held=[held(api)])) == 1
     api.refused(404, "agent_not_found", "PATCH", "/agents/never", {"draining": True})
     api.refused(400, "invalid_argument", "PATCH", "/agents/a1", {"draining": "perhaps"})
 
@@ -89,3 +91,40 @@ def test_trials_that_wait_for_an_agent_that_is_drained_say_so(api: Api) -> None:
     assert waiting.why(study, found) == ""
     found[1].draining = True
     assert "drained" in waiting.why(study, found)
+
+
+def test_what_a_trial_ran_and_what_it_left(api: Api) -> None:
+    """With its command lines; its files are taken away, never shown, whatever they are called."""
+    register("a1")
+    api.ok("POST", "/studies", {"name": "s", "spec": {**SPEC, "execution": {"component": "gcc-flags"}}})
+    principal = administrator()
+    (grant,) = grants.acquire(principal, agent_id="a1", count=1)
+    (lease,) = api.ok("GET", "/studies/s/trials/1")["leases"]
+    assert (lease["invocation"], lease["run"]) == (None, 0)
+    command = {"step": "command", "argv": ["sort", "-n"], "environment": {"LC_ALL": "C"}}
+    invocation: dict[str, Any] = {"commands": [command], "folder": "/w", "host": "h", "script": ""}
+    invocation["scheduler_options"] = []
+    runs.report_started(principal, agent_id="a1", lease=grant.lease, node="n", run=1, invocation=invocation)
+    (lease,) = api.ok("GET", "/studies/s/trials/1")["leases"]
+    assert (lease["invocation"], lease["run"]) == (invocation, 1)
+    runs.settle(principal, agent_id="a1", lease=grant.lease, outcome="completed", metrics={"seconds": 1.0})
+    name, data = 'out/<b>"é.html', b"<script>alert(1)</script>"
+    put: dict[str, Any] = {"agent_id": "a1", "lease": grant.lease, "left_out": ""}
+    artifacts.put(principal, name=name, size=len(data), sha256=sha256(data).hexdigest(), data=data, **put)
+    artifacts.put(principal, name="big", size=10**10, sha256="", data=b"", **{**put, "left_out": "too large"})
+    big, small = api.ok("GET", "/studies/s/trials/1")["artifacts"]
+    assert (big["name"], big["size"], big["left_out"], big["attempt"]) == ("big", 10**10, "too large", 1)
+    assert (small["name"], small["size"], small["sha256"]) == (name, len(data), sha256(data).hexdigest())
+    response = api.client.get(f"/api/v1/studies/s/trials/1/artifacts/{small['id']}")
+    assert (response.status_code, response.content) == (200, data)
+    assert response["Content-Type"] == "application/octet-stream"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Content-Disposition"] == "attachment; filename*=utf-8''%3Cb%3E%22%C3%A9.html"
+    assert "object-src 'none'" in response["Content-Security-Policy"]
+    api.refused(404, "artifact_left_out", "GET", f"/studies/s/trials/1/artifacts/{big['id']}")
+    api.refused(404, "artifact_not_found", "GET", f"/studies/s/trials/2/artifacts/{small['id']}")
+    api.refused(404, "artifact_not_found", "GET", "/studies/s/trials/1/artifacts/999999")
+    exported = b"".join(export.lines(principal, tenants.get("default")))
+    assert json.loads(exported.splitlines()[-1])["rows"]["studies.artifact"] == 2
+    api.ok("DELETE", "/studies/s")
+    assert not access.rows(Artifact, principal).exists()

@@ -39,6 +39,12 @@ def test_a_time_budget_counts_from_the_first_trial(api: Api, study: Create) -> N
         400, "invalid_argument", "PUT", "/studies/s/budget", {"max_trials": None, "max_seconds": 1e-6}
     )
     assert refusal["data"]["field"] == "budget.max_seconds"
+    # A number too, for whoever shows the budget in another unit than seconds.
+    assert 1e-6 < refusal["data"]["above"] < 3600
+    too_long = api.refused(
+        400, "invalid_argument", "PUT", "/studies/s/budget", {"max_trials": None, "max_seconds": 1e12}
+    )
+    assert (too_long["data"]["above"], too_long["data"]["at_most"]) == (0, 316_224_000)
     assert extend(api, None) == {"max_trials": None, "max_seconds": None, "max_node_hours": None}
 
 
@@ -49,3 +55,15 @@ def test_less_than_was_begun_is_refused(api: Api, study: Create, trials: object,
     body = {"max_trials": trials, "max_seconds": None}
     assert api.refused(400, "invalid_argument", "PUT", "/studies/s/budget", body)["data"]["field"] == field
     assert api.ok("GET", "/studies/s")["spec"]["budget"]["max_trials"] == 5
+
+
+def test_what_is_left_out_of_a_budget_stays(api: Api, study: Create) -> None:
+    study(budget={"max_trials": 5, "max_node_hours": 1.5})
+    (trial,) = api.ok("POST", "/studies/s/suggestions", {"count": 1})["trials"]
+    api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": {"seconds": 1}})
+    told = api.ok("PUT", "/studies/s/budget", {"max_node_hours": 4})["spec"]["budget"]
+    assert told == {"max_trials": 5, "max_seconds": None, "max_node_hours": 4}
+    refusal = api.refused(400, "invalid_argument", "PUT", "/studies/s/budget", {"max_node_hours": 0})
+    assert refusal["data"]["field"] == "budget.max_node_hours"
+    assert api.ok("PUT", "/studies/s/budget", {"max_node_hours": None})["spec"]["budget"]["max_node_hours"] is None
+    assert api.ok("GET", "/studies")["studies"][0]["max_trials"] == 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from service.pipeline import summaries
@@ -51,3 +52,106 @@ def test_the_best_settings_are_known_for_each_application(api: Api) -> None:
         ("small", "s2", 0.5),
     ]
     assert best[1]["configuration"] == {"x": 0.25, "n": 4}
+
+
+def test_a_study_stays_within_what_its_component_takes(api: Api) -> None:
+    """At its creation, in a plan of it, and where its ranges are changed. Of several versions any may take it."""
+    x, n = SPEC["space"]["parameters"]
+
+    def spec(high: float, most: int, **changes: object) -> dict[str, Any]:
+        execution = {"component": "gcc-flags", "application": "small", **changes}
+        return {**SPEC, "space": {"parameters": [{**x, "max": high}, {**n, "max": most}]}, "execution": execution}
+
+    # nobody has offered it, or nobody has told its space: nothing is known
+    api.ok("POST", "/studies", {"name": "early", "spec": spec(9.0, 99)})
+    register("silent", components=[{**COMPONENT, "name": "other", "space": []}])
+    api.ok("POST", "/studies", {"name": "untold", "spec": spec(9.0, 99, component="other")})
+    register("a1", components=[COMPONENT])
+    for path, more in (("/studies", {"name": "s"}), ("/plans", {}), ("/dry-runs", {})):
+        refused = api.refused(400, "outside_component", "POST", path, {**more, "spec": spec(0.5, 17)})
+        assert refused["data"]["field"] == "space[1].max"
+        assert refused["data"]["value"] == 17
+        assert refused["data"]["allowed"] == "integers from 1 to 16, as the component has 'n'"
+    api.refused(404, "study_not_found", "GET", "/studies/s")
+    api.ok("POST", "/studies", {"name": "s", "spec": spec(0.5, 16)})
+    # a study that is asked and told has no component
+    api.ok("POST", "/studies", {"name": "own", "spec": {**spec(0.5, 17), "execution": None}})
+    wide, narrow = {"n": {"max": 17}}, {"n": {"max": 8}}
+    for preview in (True, False):
+        body = {"ranges": wide, "validate_only": preview}
+        refused = api.refused(400, "outside_component", "PATCH", "/studies/s/space", body)
+        assert refused["data"]["field"] == "ranges.n.max"
+    api.ok("PATCH", "/studies/s/space", {"ranges": narrow})
+    # one that was there before may be changed as far as the change itself goes, and loaded as it is
+    api.ok("PATCH", "/studies/early/space", {"ranges": narrow})
+    loaded = {"name": "early", "spec": spec(9.0, 99), "load_if_exists": True}
+    assert api.ok("POST", "/studies", loaded)["name"] == "early"
+    # another version takes more
+    register("a2", components=[{**COMPONENT, "digest": "d2", "space": [x, {**n, "max": 32}]}])
+    api.ok("PATCH", "/studies/s/space", {"ranges": wide})
+    api.refused(400, "outside_component", "POST", "/studies", {"name": "t", "spec": spec(0.5, 17, digest="d1")})
+    api.ok("POST", "/studies", {"name": "t", "spec": spec(0.5, 17, digest="d2")})
+
+
+TEXT = """\
+name: sorter
+parameters:
+  run: {type: int, min: 4, max: 512, default: 32, env: RUN}
+applications: {main: {command: [sort, "{run}"]}}
+"""
+
+
+def test_a_text_is_checked_as_it_is_written(api: Api) -> None:
+    good = api.ok("POST", "/component-checks", {"text": TEXT})
+    assert (good["name"], good["parameters"], good["applications"]) == ("sorter", ["run"], ["main"])
+    assert (good["problems"], good["unseen"], good["metrics"]) == ([], [], ["seconds"])
+    assert "build" in good["words"][""]
+    assert good["words"]["parameters.*.type"][0] == "float"
+    bad = api.ok("POST", "/component-checks", {"text": TEXT.replace("max: 512", "max: 2")})
+    (problem,) = bad["problems"]
+    assert problem == {
+        "line": 3,
+        "column": 25,
+        "length": 1,
+        "field": "parameters.run.min",
+        "message": "4 is not below max, 2",
+    }
+    api.refused(400, "invalid_argument", "POST", "/component-checks", {"text": "#" * 70_000})
+    assert api.ok("GET", "/components") == {"components": []}
+
+
+def test_versions_are_kept_until_they_are_deleted(api: Api) -> None:
+    first = api.ok("POST", "/components", {"text": TEXT})
+    assert (first["name"], first["number"], first["text"]) == ("sorter", 1, TEXT)
+    assert first["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+    # Sent twice it is there once.
+    assert api.ok("POST", "/components", {"text": TEXT}) == first
+    second = TEXT.replace("32", "64")
+    fault = api.refused(409, "component_changed", "POST", "/components", {"text": second})
+    assert fault["data"]["number"] == 1
+    assert api.ok("POST", "/components", {"text": second, "after": 1})["number"] == 2
+    fault = api.refused(400, "invalid_component", "POST", "/components", {"text": TEXT + "foo: 1\n", "after": 2})
+    assert [(one["line"], one["field"]) for one in fault["data"]["problems"]] == [(5, "foo")]
+    # It is offered once an agent says that it has this very file, and waits before.
+    register("a1", components=[{**COMPONENT, "name": "sorter", "file_digest": first["sha256"]}])
+    (listed,) = api.ok("GET", "/components")["components"]
+    offered = {one["number"]: [agent["name"] for agent in one["agents"]] for one in listed["files"]}
+    assert offered == {2: [], 1: ["a1"]}
+    assert api.ok("GET", "/components/sorter/files/1")["text"] == TEXT
+    api.refused(404, "component_file_not_found", "GET", "/components/sorter/files/3")
+    api.ok("DELETE", "/components/sorter/files")
+    assert api.ok("GET", "/components/sorter")["files"] == []
+    api.refused(404, "component_file_not_found", "DELETE", "/components/sorter/files")
+    trail = api.ok("GET", "/audit?action=component.")["entries"]
+    assert [(one["action"], one["target"]) for one in trail] == [
+        ("component.delete", "component/sorter"),
+        ("component.write", "component/sorter"),
+        ("component.write", "component/sorter"),
+    ]
+
+
+def test_who_may_only_look_writes_none(api: Api) -> None:
+    made = api.ok("POST", "/tokens", {"name": "t", "scopes": ["read"], "study": None, "days": 1})
+    reader = Api(made["secret"])
+    assert reader.ok("POST", "/component-checks", {"text": TEXT})["problems"] == []
+    reader.refused(403, "not_permitted", "POST", "/components", {"text": TEXT})

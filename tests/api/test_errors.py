@@ -33,6 +33,21 @@ def test_every_fault_of_a_body_is_told(api: Api) -> None:
     assert {fault["field"] for fault in problem["data"]["errors"]} == {"count", "held_trials"}
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"count": "x"}, "count is 'x'; allowed: a whole number"),
+        ({"count": 2.5}, "count is 2.5; allowed: a whole number"),
+        ({"client_id": None}, "client_id is missing; allowed: a value"),
+        ({"client_id": []}, "client_id is []; allowed: a text"),
+        ({"held_trials": "y"}, "held_trials is 'y'; allowed: a list"),
+    ],
+)
+def test_a_body_is_refused_with_what_is_allowed(api: Api, changes: dict[str, object], told: str) -> None:
+    problem = api.refused(400, "invalid_argument", "POST", "/studies/s/suggestions", {"count": 1, **changes})
+    assert problem["detail"].rstrip(".") == told
+
+
 @pytest.mark.parametrize("token", ["", "wrong"])
 def test_a_wrong_token_is_refused(db: None, token: str) -> None:
     stranger = Api(token)
@@ -82,6 +97,7 @@ def test_a_session_by_the_token(db: None) -> None:
         "role": "operator",
         "scopes": ["admin", "agent", "read", "tune"],
         "study": None,
+        "grpc_port": 0,
     }
     assert browser.get("/api/v1/studies").status_code == 200
     assert browser.delete("/api/v1/session", headers={"X-Trimtab-Console": "1"}).status_code == 204

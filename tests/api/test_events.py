@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -122,3 +123,33 @@ def test_errors_come_as_problem_documents(client: httpx.Client, name: str) -> No
         assert (answer.status_code, answer.json()["code"]) == (status, code)
         assert answer.headers["Content-Type"] == "application/problem+json"
     assert client.post(f"/studies/{name}/events").status_code == 405
+
+
+def test_a_tenants_changes_are_told_by_kind_and_together(client: httpx.Client, name: str) -> None:
+    """However many there are, and whoever else changes something in this service: twice per second at most."""
+    with client.stream("GET", "/events") as response:
+        stream = events(response)
+        assert next(stream)[0] == "ready"
+        # What the listener's own beginning may have told.
+        _until(stream, "studies", lambda: client.post(f"/studies/{name}/suggestions", json={"count": 60}))
+        began = time.monotonic()
+        for number in range(1, 61):
+            done = client.post(f"/studies/{name}/trials/{number}/complete", json={"metrics": {"seconds": 1}})
+            done.raise_for_status()
+        told = 0
+        client.post("/components", json={"text": f"name: {name}\napplications: {{main: {{command: [x]}}}}\n"})
+        for kind, _, data in stream:
+            told += 1
+            assert (kind, set(data)) == ("change", {"kinds"})
+            if "components" in data["kinds"]:
+                break
+        assert told <= 2 * (time.monotonic() - began) + 2
+    client.delete(f"/components/{name}/files").raise_for_status()
+    assert client.post("/events").status_code == 405
+    assert httpx.get(f"{client.base_url}events").status_code == 401
+
+
+def _until(stream: Iterator[tuple[str, int, Json]], kind: str, act: Callable[[], httpx.Response]) -> None:
+    act().raise_for_status()
+    while kind not in next(stream)[2]["kinds"]:
+        pass

@@ -4,11 +4,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from service.algorithms import registry
+from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.trial import Trial
+from service.fleet import dry_runs
+from service.fleet.models import DryRun
 from service.identity.principals import administrator
 from service.studies.models import Trial as StoredTrial
 from service.tenancy import access
@@ -103,3 +107,89 @@ def test_the_catalogue_names_everything_with_its_options(api: Api) -> None:
     for kind in ("resampling", "estimators", "pruning", "stopping"):
         assert found[kind]
         assert all(one["doc"] for one in found[kind])
+
+
+RUNS = {**SPEC, "execution": {"component": "gcc-flags", "application": "small"}}
+
+
+def told(name: str) -> dict[str, Any]:
+    command = {"step": "command", "argv": [name], "environment": {}}
+    return {"commands": [command], "folder": "/w", "host": "h", "script": "", "scheduler_options": []}
+
+
+def test_agents_are_asked_what_they_would_run(api: Api) -> None:
+    """Once, however often somebody asks; the first of them that answers is believed."""
+    asked = {"spec": RUNS, "name": "nightly-1"}
+    nobody = api.ok("POST", "/dry-runs", asked)
+    assert nobody["state"] == "unanswered"
+    assert "No agent that can run component 'gcc-flags'" in nobody["message"]
+    api.refused(400, "invalid_argument", "POST", "/dry-runs", {"spec": SPEC})
+    api.refused(400, "invalid_argument", "POST", "/dry-runs", {"spec": {**RUNS, "objectives": []}})
+    register("a1")
+    register("a2")
+    register("a3", components=[{"name": "another", "digest": "d1", "applications": ["small"]}])
+    for _ in range(2):
+        status, answer = api("POST", "/dry-runs", asked)
+        assert (status, answer["state"], answer["agent"]) == (202, "waiting", "")
+    first = api.ok("POST", "/plans", {"spec": RUNS})["first"]
+    assert [one["params"] for one in answer["trials"]] == first
+    principal = administrator()
+    assert dry_runs.waiting(principal, "a3") == []
+    ((key, trials),) = dry_runs.waiting(principal, "a1")
+    assert [(one.study, one.application, one.params) for one in trials] == [
+        ("nightly-1", "small", params) for params in first
+    ]
+    for agent in ("a2", "a1", "a2"):
+        rendered: list[tuple[dict[str, Any] | None, str]] = [(told(agent), "")] * 2 + [(None, "no such value")]
+        dry_runs.answer(principal, agent_id=agent, dry_run=str(key), trials=rendered)
+    assert dry_runs.waiting(principal, "a1") == []
+    status, answer = api("POST", "/dry-runs", asked)
+    assert (status, answer["state"], answer["agent"], answer["message"]) == (200, "answered", "a2", "")
+    assert [one["invocation"] for one in answer["trials"]] == [told("a2"), told("a2"), None]
+    assert [one["refusal"] for one in answer["trials"]] == ["", "", "no such value"]
+    # After a minute things may be otherwise there.
+    access.rows(DryRun, principal).update(answered_at=Now() - timedelta(seconds=61))
+    assert api("POST", "/dry-runs", asked)[0] == 202
+    assert len(dry_runs.waiting(principal, "a1")) == 1
+
+
+def test_agents_that_do_not_answer(api: Api) -> None:
+    register("old")
+    asked = {"spec": RUNS}
+    assert api("POST", "/dry-runs", asked)[0] == 202
+    principal = administrator()
+    rows = access.rows(DryRun, principal)
+    rows.update(asked_at=Now() - timedelta(seconds=16))
+    status, answer = api("POST", "/dry-runs", asked)
+    assert (status, answer["state"]) == (200, "unanswered")
+    assert answer["message"].startswith("No agent has answered within 15 s (old).")
+    assert dry_runs.waiting(principal, "old") == []
+    # One who asks again later waits again, and an answer that comes late counts all the same.
+    rows.update(asked_at=Now() - timedelta(seconds=31))
+    assert api("POST", "/dry-runs", asked)[0] == 202
+    ((key, trials),) = dry_runs.waiting(principal, "old")
+    with pytest.raises(InvalidInput):
+        dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(told("old"), "")])
+    with pytest.raises(InvalidInput):
+        dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(None, "")] * len(trials))
+    dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(told("old"), "")] * len(trials))
+    assert api("POST", "/dry-runs", asked)[1]["agent"] == "old"
+    # Questions are kept for minutes.
+    rows.update(asked_at=Now() - timedelta(minutes=11))
+    assert api("POST", "/dry-runs", {"spec": {**RUNS, "seed": 8}})[0] == 202
+    assert rows.count() == 1
+
+
+def test_a_name_is_judged_as_by_creating_and_nothing_is_written(api: Api) -> None:
+    for name in ("", "-a", "a b", "a" * 64):
+        told = api.refused(400, "invalid_argument", "POST", "/study-name-checks", {"name": name})
+        refused = api.refused(400, "invalid_argument", "POST", "/studies", {"name": name, "spec": SPEC})
+        assert (told["detail"], told["data"]) == (refused["detail"], refused["data"])
+    assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204
+    assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204
+    api.ok("POST", "/studies", {"name": "s", "spec": SPEC})
+    told = api.refused(409, "study_exists", "POST", "/study-name-checks", {"name": "s"})
+    assert told["detail"] == api.refused(409, "study_exists", "POST", "/studies", {"name": "s", "spec": SPEC})["detail"]
+    api.ok("PATCH", "/studies/s", {"state": "ABORTED"})
+    assert api("DELETE", "/studies/s")[0] == 204
+    assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204

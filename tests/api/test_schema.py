@@ -17,13 +17,17 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
             "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/queue", "/studies/{name}/trials",
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",
-            "/studies/{name}/insight", "/studies/{name}/budget", "/studies/{name}/table", "/studies/{name}/sample",
+            "/studies/{name}/insight", "/studies/{name}/budget", "/studies/{name}/space",
+            "/studies/{name}/table", "/studies/{name}/sample",
             "/studies/{name}/failures", "/studies/{name}/trials.csv", "/studies/{name}/trials.json",
             "/studies/{name}/trials/{number}/events", "/studies/{name}/trials/{number}/measurements",
+            "/studies/{name}/trials/{number}/artifacts/{artifact_id}",
             "/operations/{operation_id}", "/agents",
             "/agents/{agent_id}", "/agents/{agent_id}/credentials", "/audit", "/audit/export", "/quota",
             "/tenant/export", "/tenants", "/tenants/{slug}",
-            "/study-facets", "/comparison", "/methods", "/plans", "/components", "/components/{name}",
+            "/study-facets", "/study-name-checks",
+            "/comparison", "/methods", "/plans", "/dry-runs", "/components", "/components/{name}",
+            "/components/{name}/files", "/components/{name}/files/{number}", "/component-checks", "/events", "/queue",
         )
     } == set(paths)  # fmt: skip
     for path in paths.values():

@@ -254,4 +254,10 @@ def test_studies_are_compared_by_an_objective_that_they_share(api: Api, study: C
     api.refused(400, "invalid_argument", "GET", "/comparison?study=a&study=a")
     study("c", objectives=[{"metric": "watts", "goal": "minimize"}])
     api.refused(400, "nothing_in_common", "GET", "/comparison?study=a&study=c")
-    api.refused(404, "study_not_found", "GET", "/comparison?study=a&study=never")
+    # What is not there, or was deleted, hides nothing of the others.
+    found = api.ok("GET", "/comparison?study=never&study=a&study=c2&study=b")
+    assert ([curve["study"] for curve in found["curves"]], found["missing"]) == (["a", "b"], ["never", "c2"])
+    assert api.ok("GET", "/comparison?study=a")["missing"] == []
+    refused = api.refused(400, "nothing_in_common", "GET", "/comparison?study=never&study=a&study=c")
+    assert refused["data"]["missing"] == ["never"]
+    api.refused(404, "study_not_found", "GET", "/comparison?study=never&study=c2")

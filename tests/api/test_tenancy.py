@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -13,8 +14,10 @@ from django.test import Client
 from service.api.v1 import tenancy
 from service.pipeline import suggest
 from service.pipeline.quotas import Meter
+from service.studies.models import Operation
 from service.tenancy import access
 from service.tenancy.export import in_order
+from service.tenancy.principal import Principal
 from service.tenancy.protection import tables
 from tests.api.conftest import SPEC, Api, Json
 from tests.factories.service import EmbeddedService
@@ -189,3 +192,28 @@ def test_a_stream_comes_whole_from_a_real_service(embedded_service: EmbeddedServ
     assert sum(row.get("table") == "studies.trial" for row in rows) == rows[-1]["rows"]["studies.trial"]
     assert [entry["action"] for entry in entries] == ["study.create", "study.suggest", "study.suggest"]
     assert entries[0]["address"] in ("127.0.0.1", "")
+
+
+def test_an_operator_sees_what_waits_and_who_computes(api: Api) -> None:
+    assert api.ok("GET", "/queue") == {"workers": [], "tenants": []}
+    spec = {**SPEC, "algorithm": {"name": "gp", "options": {"initial": 1}}}
+    execution = {"component": "c", "application": "a", "parallelism": 2}
+    api.ok("POST", "/studies", {"name": "costly", "spec": spec})
+    api.ok("POST", "/studies", {"name": "agents", "spec": {**SPEC, "execution": execution}})
+    # Nobody empties the queue here: what a worker is to compute goes on waiting.
+    for _ in range(3):
+        api.ok("POST", "/studies/costly/suggestions", {"count": 2, "client_id": uuid.uuid4().hex})
+    pending = access.rows(Operation, Principal.system(1)).filter(state="PENDING")
+    waiting = pending.count()
+    assert waiting >= 1
+    (depth,) = api.ok("GET", "/queue")["tenants"]
+    assert (depth["tenant"], depth["waiting"], depth["computing"]) == ("default", waiting, 0)
+    assert depth["oldest_seconds"] >= 0
+    assert depth["trials_waiting"] == 3
+    # One that beats is alive, and busy while it computes.
+    access.across("note_worker", "w", timedelta(seconds=60))
+    assert [(one["name"], one["busy"]) for one in api.ok("GET", "/queue")["workers"]] == [("w", False)]
+    pending.filter(pk=pending.values_list("pk", flat=True)[0]).update(state="RUNNING", worker="w")
+    queue = api.ok("GET", "/queue")
+    assert [(one["name"], one["busy"]) for one in queue["workers"]] == [("w", True)]
+    assert (queue["tenants"][0]["waiting"], queue["tenants"][0]["computing"]) == (waiting - 1, 1)

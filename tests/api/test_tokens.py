@@ -23,6 +23,7 @@ def test_a_token_is_made_used_listed_and_revoked(api: Api, study: Callable[..., 
     assert ("trial.report" in allowed, "study.create" in allowed, "token.own" in allowed) == (True, True, False)
     assert session == {
         "actor": "administrator", "tenant": "default", "role": "operator", "scopes": ["read", "tune"], "study": name,
+        "grpc_port": 0,
     }  # fmt: skip
     [listed] = api.ok("GET", "/tokens")["tokens"]
     assert "secret" not in listed

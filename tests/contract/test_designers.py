@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from service.algorithms import registry
-from service.algorithms.base import Batch, Designer
+from service.algorithms.base import Batch, Cost, Designer
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
+from service.core.ranges import with_ranges
 from service.core.space import (
     BoolParameter,
     CategoricalParameter,
@@ -24,6 +28,7 @@ from service.core.space import (
     Space,
 )
 from service.core.trial import Trial
+from tests.factories.spaces import changed_ranges, spaces
 
 SECONDS = Objective("seconds", "minimize")
 # A parameter of each kind, nested conditions with a child before its parent, a grid of each kind, constraints.
@@ -403,3 +408,71 @@ def test_sequence_never_ends(name: str) -> None:
     check(SMALL, batch)
     assert len(batch.configurations) == 50
     assert not batch.exhausted
+
+
+# Ranges that were narrowed and widened, choices that came and went.
+OTHER = replace(
+    MIXED,
+    space=with_ranges(
+        MIXED.space,
+        {
+            "factor": {"max": 5},
+            "rate": {"min": 0.1, "max": 50.0},
+            "share": {"min": 0.25, "max": 0.75},
+            "threads": {"max": 4},
+            "block": {"values": [16, 64, 512]},
+        },
+    ),
+)
+
+
+def carried_over(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
+    """What a tuner of another space is fed: the trials inside of it."""
+    inside = [(trial, problem.space.inside(trial.configuration)) for trial in trials]
+    return [replace(trial, configuration=one) for trial, one in inside if one is not None]
+
+
+@every_designer
+def test_goes_on_in_a_space_of_other_ranges(name: str) -> None:
+    designer = create(name, MIXED)
+    trials = completed(create("random", MIXED, seed=99).suggest(60, cursor=0).configurations)
+    designer.update(trials[:20])
+    cursor = designer.suggest(2, cursor=0).cursor
+    other = create(name, OTHER, seed=1)
+    # Nobody loads what was learned of the old space; if somebody did, it would be of no use and do no harm.
+    other.load(designer.dump())
+    told = carried_over(OTHER, trials)
+    assert 3 < len(told) < 30
+    other.update(told)
+    pending = active(create("random", OTHER, seed=5).suggest(2, cursor=0).configurations, first=70)
+    for start in (0, cursor):
+        check(OTHER, batch := other.suggest(4, cursor=start, pending=pending))
+        assert len(batch.configurations) == 4
+    fixed: dict[str, Scalar] = {"block": 512, "share": 0.75}
+    check(OTHER, batch := other.suggest(2, cursor=0, fixed=fixed), fixed)
+    assert len(batch.configurations) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if registry.describe(name).cost == Cost.CHEAP])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_nothing_outside_of_other_ranges_is_suggested(name: str, data: st.DataObject) -> None:
+    nothing_outside(name, data)
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if registry.describe(name).cost == Cost.COSTLY])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_nothing_outside_of_other_ranges_is_suggested_at_length(name: str, data: st.DataObject) -> None:
+    nothing_outside(name, data)
+
+
+def nothing_outside(name: str, data: st.DataObject) -> None:
+    space = data.draw(spaces(most_parameters=4))
+    before = Problem.build(space, [SECONDS])
+    after = Problem.build(with_ranges(space, data.draw(changed_ranges(space))), [SECONDS])
+    trials = completed(create("random", before).suggest(12, cursor=0).configurations)
+    designer = create(name, after)
+    designer.update(carried_over(after, trials[:9]))
+    pending = carried_over(after, active([trial.configuration for trial in trials[9:]], first=10))
+    check(after, designer.suggest(3, cursor=0, pending=pending))

@@ -50,6 +50,7 @@ def known(prey: Prey) -> dict[str, Any]:
         "name": prey.study,
         "number": 2,
         "operation_id": prey.operation,
+        "artifact_id": 1,
         "agent_id": prey.agent,
         "token_id": "trm_x",
         "slug": prey.tenant,
@@ -116,7 +117,6 @@ def spoilt(draw: st.DrawFn) -> Any:
     return whole["spec"]
 
 
-@pytest.mark.timeout(600)
 def test_no_study_that_was_taken_is_without_an_answer_later(prey: Prey) -> None:
     url = f"{prey.service.http_url}/api/v1/studies"
     with requests.Session() as session:

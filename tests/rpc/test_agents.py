@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from hashlib import sha256
 from typing import Any
 
 import grpc
@@ -34,7 +35,8 @@ class Agent:
             applications=["small"],
             description="a test's",
             space=[
-                tuning_pb2.Parameter(name="x", float=tuning_pb2.Parameter.FloatRange(min=0, max=1), default=value(0.5))
+                tuning_pb2.Parameter(name="x", float=tuning_pb2.Parameter.FloatRange(min=0, max=1), default=value(0.5)),
+                tuning_pb2.Parameter(name="n", integer=tuning_pb2.Parameter.IntRange(min=1, max=8)),
             ],
             metrics=["loss"],
         )
@@ -169,6 +171,74 @@ def test_a_trial_from_lease_to_result(agent: Agent, tuning: TuningServiceStub) -
     error = refusal(agent.stub.SettleLease, request)
     assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "lease_already_settled")
     assert trial_of(tuning, lease) == trial
+
+
+def measure(agent: Agent, lease: pb.Lease, step: int, loss: float, run: int) -> bool:
+    measurement = tuning_pb2.Measurement(step=step, metrics={"loss": loss})
+    request = pb.ReportMeasurementRequest(agent_id=agent.id, lease=lease.id, measurement=measurement, run=run)
+    return agent.stub.ReportMeasurement(request).cancel
+
+
+def test_what_an_aborted_run_has_measured_is_dropped(agent: Agent, tuning: TuningServiceStub) -> None:
+    """A job that was started anew within its lease tells its steps anew; an agent of before does not count runs."""
+    agent.study(tuning)
+    (lease,) = agent.acquire()
+
+    def told() -> list[tuple[int, float]]:
+        return [(one.step, one.metrics["loss"]) for one in trial_of(tuning, lease).measurements]
+
+    agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="n", run=1))
+    for step in (1, 2):
+        measure(agent, lease, step, 9.0, run=1)
+    assert told() == [(1, 9.0), (2, 9.0)]
+    measure(agent, lease, 1, 5.0, run=2)
+    assert told() == [(1, 5.0)]
+    # late, and of before
+    measure(agent, lease, 3, 9.0, run=1)
+    assert told() == [(1, 5.0)]
+    agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="n", run=3))
+    assert told() == []
+    measure(agent, lease, 1, 4.0, run=3)
+    measure(agent, lease, 2, 3.0, run=0)
+    assert told() == [(1, 4.0), (2, 3.0)]
+
+
+def test_what_a_trial_left_is_kept_once(agent: Agent, tuning: TuningServiceStub) -> None:
+    study = agent.study(tuning)
+    (lease,) = agent.acquire()
+    data = b"trace"
+
+    def put(**changes: Any) -> pb.PutArtifactRequest:
+        fields: dict[str, Any] = {"name": "out/t.json", "size": 5, "sha256": sha256(data).hexdigest(), "data": data}
+        return pb.PutArtifactRequest(agent_id=agent.id, lease=lease.id, **{**fields, **changes})
+
+    error = refusal(agent.stub.PutArtifact, put())
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "lease_not_settled")
+    agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, metrics={"loss": 1.0})
+    for _ in range(2):
+        assert agent.stub.PutArtifact(put()).left_out == ""
+    # of two with one name the first counts
+    assert agent.stub.PutArtifact(put(data=b"", sha256="", left_out="too large")).left_out == ""
+    told = put(name="big", size=10**12, data=b"", sha256="", left_out="too large")
+    assert agent.stub.PutArtifact(told).left_out == "too large"
+    for changes, field in (
+        ({"name": "../t"}, "name"),
+        ({"name": "/t"}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"name": "x" * 256}, "name"),
+        ({"size": 4}, "size"),
+        ({"sha256": "00"}, "sha256"),
+        ({"left_out": "why"}, "data"),
+        ({"data": b"x" * (2 * 1024 * 1024 + 1)}, "data"),
+    ):
+        error = refusal(agent.stub.PutArtifact, put(**changes))
+        assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+    for number in range(19):
+        assert agent.stub.PutArtifact(put(name=f"{number}")).left_out == ""
+    assert agent.stub.PutArtifact(put(name="one too many")).left_out == "more than 20 files of one run"
+    tuning.DeleteStudy(tuning_pb2.DeleteStudyRequest(name=study))
+    error = refusal(agent.stub.PutArtifact, put(name="late"))
+    assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "lease_lost")
 
 
 def test_an_answer_that_was_lost_comes_again(agent: Agent, tuning: TuningServiceStub) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.struct_pb2 import Struct
 
 from service._gen import tuning_pb2 as pb
@@ -185,6 +186,37 @@ def test_states(tuning: TuningServiceStub) -> None:
     assert (error.status, error.code) == (grpc.StatusCode.FAILED_PRECONDITION, "invalid_step")
     error = refusal(tuning.UpdateStudyState, to(pb.STUDY_STATE_UNSPECIFIED))
     assert (error.status, error.data["field"]) == (grpc.StatusCode.INVALID_ARGUMENT, "state")
+
+
+def test_budget_and_space_of_a_search_that_goes_on(tuning: TuningServiceStub) -> None:
+    name = unique()
+    tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=rich_spec()))
+
+    def extend(paths: list[str], **budget: Any) -> pb.ExtendBudgetRequest:
+        return pb.ExtendBudgetRequest(study=name, budget=pb.Budget(**budget), fields=FieldMask(paths=paths))
+
+    told = tuning.ExtendBudget(extend(["max_trials", "max_node_hours"], max_trials=70, max_node_hours=1.5)).spec.budget
+    assert (told.max_trials, told.max_time.seconds, told.max_node_hours) == (70, 90, 1.5)
+    told = tuning.ExtendBudget(extend(["max_time"])).spec.budget
+    assert (told.HasField("max_time"), told.max_trials) == (False, 70)
+    assert refusal(tuning.ExtendBudget, extend(["max_tries"])).data["field"] == "fields"
+
+    def change(ranges: dict[str, pb.Range], only: bool = False) -> pb.ChangeSpaceRequest:
+        return pb.ChangeSpaceRequest(study=name, ranges=ranges, validate_only=only)
+
+    ranges = {
+        "n": pb.Range(max=value(2**50)),
+        "block": pb.Range(values=pb.Values(values=[value(4), value(64.5), value(128)])),
+    }
+    assert tuning.ChangeSpace(change(ranges, True)).study.space_version == 1
+    changed = tuning.ChangeSpace(change(ranges)).study
+    assert changed == tuning.GetStudy(pb.GetStudyRequest(name=name))
+    assert (changed.space_version, changed.spec.space[2].integer.max) == (2, 2**50)
+    assert [one.number or one.integer for one in changed.spec.space[3].ordinal.values] == [4, 64.5, 128]
+    error = refusal(tuning.ChangeSpace, change({"huge": pb.Range(values=pb.Values(values=[value(True)]))}))
+    assert (error.code, error.data["field"]) == ("parameter_unchangeable", "ranges.huge.values")
+    error = refusal(tuning.ChangeSpace, change({"x": pb.Range(max=value(1e21))}))
+    assert (error.code, error.data["field"]) == ("default_outside", "ranges.x.max")
 
 
 def test_delete(tuning: TuningServiceStub, grpc_service: GrpcService) -> None:

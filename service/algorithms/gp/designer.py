@@ -38,11 +38,13 @@ from service.algorithms.gp.fits import Fits, Kind, Process
 from service.algorithms.gp.known import Known
 from service.algorithms.gp.models import Layout, Points, Posterior, Prior
 from service.algorithms.gp.runs import Runs
+from service.algorithms.gp.sensitivity import sensitivities
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Problem
+from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
 from service.core.trial import Trial
 
@@ -149,6 +151,15 @@ class GpDesigner(Designer):
         # On a logarithmic scale it is not the same everywhere: that of the best is what matters.
         _, noise = process.scale.restore(best, np.full(1, math.sqrt(posterior.noise)))
         return Prediction(mean, deviation, float(noise[0]) if self.problem.noisy else 0.0)
+
+    def sensitivities(self) -> Sensitivities:
+        try:
+            # Those that are weighted by chance, of several objectives, say nothing of one.
+            processes = zip(self.problem.metrics, self._known().objectives, strict=False)
+            return {metric: sensitivities(one, self._encoding, seed=self.seed) for metric, one in processes}
+        except ArithmeticError as error:
+            log.warning("The model cannot be used (%s): nothing is told of sensitivities.", error)
+            return {}
 
     def suggest(
         self,

@@ -29,10 +29,10 @@ async def log_events(request: HttpRequest, name: str, number: int) -> HttpRespon
             raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
         principal = await in_thread(admit, request, name)
         logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
-        trial = await in_thread(selectors.get_trial, principal, name, number)
+        trial = await in_thread(selectors.trial_of, principal, name, number)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
         return errors.respond(error)
-    return respond(_stream(request, principal, name, number, trial.trial.pk))
+    return respond(_stream(request, principal, name, number, trial.pk))
 
 
 async def _stream(request: HttpRequest, principal: Principal, name: str, number: int, key: int) -> AsyncIterator[str]:

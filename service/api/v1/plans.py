@@ -6,10 +6,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.plans import MethodsSerializer, PlanSerializer, PlanStudySerializer
+from service.api.v1.serializers.plans import (
+    AskDryRunSerializer,
+    DryRunSerializer,
+    MethodsSerializer,
+    PlanSerializer,
+    PlanStudySerializer,
+)
 from service.api.views import View
-from service.fleet import selectors
+from service.fleet import dry_runs, selectors
 from service.fleet.components import obstacle
+from service.fleet.spaces import check_space
 from service.pipeline.methods import methods
 from service.pipeline.plan import plan
 from service.tenancy.permissions import Action
@@ -34,7 +41,7 @@ class PlanList(View):
     @extend_schema(operation_id="planStudy", request=PlanStudySerializer, responses=PlanSerializer)
     def post(self, request: Request) -> Response:
         """What a study of this spec would do. It is checked as if it were created, and nothing is written."""
-        found = plan(self.principal, self.body(PlanStudySerializer)["spec"])
+        found = plan(self.principal, self.body(PlanStudySerializer)["spec"], check_space=check_space)
         execution = found.spec.execution
         agents = []
         if execution is not None:
@@ -55,3 +62,26 @@ class PlanList(View):
             }
         )
         return Response(described.data)
+
+
+class DryRunList(View):
+    """/dry-runs"""
+
+    actions = {"POST": Action.STUDY_CREATE}
+
+    @extend_schema(
+        operation_id="askDryRun",
+        request=AskDryRunSerializer,
+        responses={200: DryRunSerializer, 202: DryRunSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """What agents would run for the first trials of a study of this spec. 202: none has answered yet, ask again.
+
+        The same again asks nobody twice: it is answered with what is known.
+        """
+        body = self.body(AskDryRunSerializer)
+        found = dry_runs.ask(self.principal, body["spec"], body["name"])
+        data = DryRunSerializer(found).data
+        if found.state == dry_runs.State.WAITING:
+            return Response(data, status=202, headers={"Retry-After": "1"})
+        return Response(data)

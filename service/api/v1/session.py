@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -76,6 +77,7 @@ def _describe(principal: Principal) -> dict[str, object]:
             "scopes": sorted(principal.scopes),
             "actions": [str(action) for action in Action if may(principal, action, principal.study)],
             "study": principal.study,
+            "grpc_port": settings.TRIMTAB_GRPC_PORT,
         }
     )
     return dict(described.data)

@@ -13,6 +13,7 @@ from service.api.v1.serializers.studies import (
     CreateStudySerializer,
     StudyFacetsSerializer,
     StudyListSerializer,
+    StudyNameSerializer,
     StudyQuery,
     StudySerializer,
     UpdateStudySerializer,
@@ -20,6 +21,7 @@ from service.api.v1.serializers.studies import (
 from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
 from service.core.errors import InvalidInput
+from service.fleet.spaces import check_space
 from service.pipeline import studies
 from service.pipeline.analysis import analyse, best_trials
 from service.studies import selectors
@@ -33,8 +35,7 @@ class StudyList(View):
 
     def study(self, request: Request) -> str | None:
         """A study that is to be created stands in the body."""
-        name = request.data.get("name") if request.method == "POST" and isinstance(request.data, dict) else None
-        return name if isinstance(name, str) else None
+        return _new_name(request) if request.method == "POST" else None
 
     @extend_schema(operation_id="listStudies", parameters=[StudyQuery], responses=StudyListSerializer)
     def get(self, request: Request) -> Response:
@@ -67,6 +68,7 @@ class StudyList(View):
             self.principal,
             body["name"],
             body["spec"],
+            check_space=check_space,
             tags=body["tags"],
             load_if_exists=body["load_if_exists"],
             request_id=body["request_id"],
@@ -74,6 +76,22 @@ class StudyList(View):
         return Response(
             StudySerializer(study).data, status=201, headers={"Location": request.build_absolute_uri(study.name)}
         )
+
+
+class StudyNameCheck(View):
+    """/study-name-checks"""
+
+    actions = {"POST": Action.STUDY_CREATE}
+
+    def study(self, request: Request) -> str | None:
+        """As of one that is to be created."""
+        return _new_name(request)
+
+    @extend_schema(operation_id="checkStudyName", request=StudyNameSerializer, responses={204: None})
+    def post(self, request: Request) -> Response:
+        """Whether a new study could be called this: refused as its creation would be, and nothing is written."""
+        studies.check_new_name(self.principal, self.body(StudyNameSerializer)["name"])
+        return Response(status=204)
 
 
 class StudyFacets(View):
@@ -145,3 +163,8 @@ class StudyAnalysis(View):
         """The default configuration, the best, and the gain of one over the other."""
         analysis = analyse(self.principal, selectors.get_study(self.principal, name))
         return Response(AnalysisSerializer(analysis).data)
+
+
+def _new_name(request: Request) -> str | None:
+    name = request.data.get("name") if isinstance(request.data, dict) else None
+    return name if isinstance(name, str) else None

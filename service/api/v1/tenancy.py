@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from service.api.threads import stream
+from service.api.v1.serializers.queue import QueueSerializer
 from service.api.v1.serializers.tenancy import (
     AuditPageQuery,
     AuditPageSerializer,
@@ -24,6 +25,7 @@ from service.api.v1.serializers.tenancy import (
     TenantSerializer,
 )
 from service.api.views import View
+from service.pipeline import workers
 from service.pipeline.quotas import meter
 from service.tenancy import audit, export, tenants
 from service.tenancy.permissions import Action
@@ -81,6 +83,17 @@ class Quota(View):
         """What the tenant may use, and what it does."""
         limits, used = meter.usage(self.principal)
         return Response(QuotaSerializer({"limits": limits, "used": used}).data)
+
+
+class QueueView(View):
+    """/queue"""
+
+    actions = {"GET": Action.TENANT_MANAGE}
+
+    @extend_schema(operation_id="getQueue", responses=QueueSerializer)
+    def get(self, request: Request) -> Response:
+        """What waits for workers and agents in all tenants, and which workers there are."""
+        return Response(QueueSerializer(workers.queue()).data)
 
 
 class TenantList(View):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from service.api.v1.serializers.trials import (
     AddTrialSerializer,
+    ArtifactSerializer,
     CompleteTrialSerializer,
     EnqueuedTrialsSerializer,
     EnqueueTrialsSerializer,
@@ -115,7 +119,29 @@ class TrialDetail(View):
                 "measurements": MeasurementSerializer(detail.measurements, many=True).data,
                 "log": detail.log,
                 "leases": LeaseSerializer(leases_of(self.principal, detail.trial), many=True).data,
+                "artifacts": ArtifactSerializer(detail.artifacts, many=True).data,
             }
+        )
+
+
+class TrialArtifact(View):
+    """/studies/NAME/trials/NUMBER/artifacts/ID"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="getArtifact", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, name: str, number: int, artifact_id: int) -> HttpResponse:
+        """A file that a trial has left, to take away: no browser shows it, whatever is in it."""
+        found, content = selectors.get_artifact(self.principal, name, number, artifact_id)
+        shown = found.name.rpartition("/")[2]
+        return HttpResponse(
+            content,
+            content_type="application/octet-stream",
+            headers={
+                "Content-Disposition": content_disposition_header(as_attachment=True, filename=shown) or "attachment",
+                "X-Content-Type-Options": "nosniff",
+                "Cache-Control": "no-store",
+            },
         )
 
 

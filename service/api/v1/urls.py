@@ -5,18 +5,20 @@ from drf_spectacular.views import SpectacularJSONAPIView
 
 from service.api.v1.agents import AgentList, AgentView
 from service.api.v1.budget import StudyBudget
+from service.api.v1.changes import changes
 from service.api.v1.comparisons import ComparisonView
-from service.api.v1.components import ComponentList, ComponentView
+from service.api.v1.components import ComponentCheck, ComponentFiles, ComponentFileView, ComponentList, ComponentView
 from service.api.v1.events import events
 from service.api.v1.export import ExportCsv, ExportJson
 from service.api.v1.insight import StudyInsightView
 from service.api.v1.logs import log_events
 from service.api.v1.operations import OperationView, SuggestionList
-from service.api.v1.plans import MethodList, PlanList
+from service.api.v1.plans import DryRunList, MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
-from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyFacets, StudyList
+from service.api.v1.space import StudySpace
+from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyFacets, StudyList, StudyNameCheck
 from service.api.v1.table import TrialFailures, TrialSample, TrialTable
-from service.api.v1.tenancy import AuditExport, AuditTrail, Quota, TenantDetail, TenantExport, TenantList
+from service.api.v1.tenancy import AuditExport, AuditTrail, QueueView, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import (
     AgentCredentials,
     ApiTokenList,
@@ -26,6 +28,7 @@ from service.api.v1.tokens import (
     RevocationList,
 )
 from service.api.v1.trials import (
+    TrialArtifact,
     TrialComplete,
     TrialDetail,
     TrialFail,
@@ -44,14 +47,17 @@ urlpatterns = [
     path("tokens/<str:token_id>", ApiTokenView.as_view()),
     path("enrolments", EnrolmentList.as_view()),
     path("revocations", RevocationList.as_view()),
+    path("events", changes),
     path("studies", StudyList.as_view()),
     path("study-facets", StudyFacets.as_view()),
+    path("study-name-checks", StudyNameCheck.as_view()),
     path("comparison", ComparisonView.as_view()),
     path("studies/<str:name>", StudyDetail.as_view()),
     path("studies/<str:name>/best", StudyBest.as_view()),
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
     path("studies/<str:name>/insight", StudyInsightView.as_view()),
     path("studies/<str:name>/budget", StudyBudget.as_view()),
+    path("studies/<str:name>/space", StudySpace.as_view()),
     path("studies/<str:name>/events", events),
     path("studies/<str:name>/suggestions", SuggestionList.as_view()),
     path("studies/<str:name>/queue", TrialQueue.as_view()),
@@ -67,17 +73,23 @@ urlpatterns = [
     path("studies/<str:name>/trials/<int:number>/fail", TrialFail.as_view()),
     path("studies/<str:name>/trials/<int:number>/stop", TrialStop.as_view()),
     path("studies/<str:name>/trials/<int:number>/measurements", TrialMeasurements.as_view()),
+    path("studies/<str:name>/trials/<int:number>/artifacts/<int:artifact_id>", TrialArtifact.as_view()),
     path("operations/<str:operation_id>", OperationView.as_view()),
     path("audit", AuditTrail.as_view()),
     path("audit/export", AuditExport.as_view()),
     path("quota", Quota.as_view()),
     path("tenant/export", TenantExport.as_view()),
+    path("queue", QueueView.as_view()),
     path("tenants", TenantList.as_view()),
     path("tenants/<str:slug>", TenantDetail.as_view()),
     path("methods", MethodList.as_view()),
     path("plans", PlanList.as_view()),
+    path("dry-runs", DryRunList.as_view()),
     path("components", ComponentList.as_view()),
     path("components/<str:name>", ComponentView.as_view()),
+    path("components/<str:name>/files", ComponentFiles.as_view()),
+    path("components/<str:name>/files/<int:number>", ComponentFileView.as_view()),
+    path("component-checks", ComponentCheck.as_view()),
     path("agents", AgentList.as_view()),
     path("agents/<str:agent_id>", AgentView.as_view()),
     path("agents/<str:agent_id>/credentials", AgentCredentials.as_view()),

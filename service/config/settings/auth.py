@@ -10,6 +10,9 @@ from django.core.exceptions import ImproperlyConfigured
 TRIMTAB_ADMIN_TOKEN = os.environ.get("TRIMTAB_ADMIN_TOKEN", "")
 TRIMTAB_ADMIN_TOKEN_FILE = os.environ.get("TRIMTAB_ADMIN_TOKEN_FILE", "")
 
+# The port at which agents and the SDK reach gRPC on the console's host. 0: the console's own, as behind a proxy.
+TRIMTAB_GRPC_PORT = int(os.environ.get("TRIMTAB_GRPC_PORT", "0"))
+
 # Keycloak's realm, such as https://sso.example.org/realms/trimtab: exactly as its tokens name it. Empty: none.
 TRIMTAB_OIDC_ISSUER = os.environ.get("TRIMTAB_OIDC_ISSUER", "").rstrip("/")
 # It becomes part of the page's Content-Security-Policy.

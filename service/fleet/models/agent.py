@@ -24,7 +24,7 @@ class Agent(TenantOwned):
     version = models.CharField(max_length=64, blank=True)
     slots = models.PositiveIntegerField()
     labels = ExactJSONField(default=dict)
-    # [{"name", "digest", "applications", "description", "space", "metrics"}]
+    # [{"name", "digest", "file_digest", "applications", "description", "space", "metrics"}]
     components = ExactJSONField(default=list)
     # What its administrator lets a service run, as the agent tells it: {rule: in words}. Empty: all that it offers.
     policy = ExactJSONField(default=dict, db_default=Value("{}"))

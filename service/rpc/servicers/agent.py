@@ -3,7 +3,7 @@
 from itertools import chain, repeat
 
 from service._gen import agent_pb2, agent_pb2_grpc
-from service.fleet import agents, leases
+from service.fleet import agents, artifacts, component_files, dry_runs, grants, heartbeats, logs, runs
 from service.identity import enrolment
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal, requires
@@ -57,7 +57,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         calls = chain([_renew_leases], repeat(_stops))
         return await self._waits.until(
             lambda: self._threads.run(next(calls), principal, request),
-            lambda response: bool(response.cancel or response.lost),
+            lambda response: bool(response.cancel or response.lost or response.dry_runs),
             seconds=allowed_seconds(request.wait, context),
             stop=principal.tenant_id,
         )
@@ -83,6 +83,24 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     @requires(Action.AGENT_RUN)
     async def AppendLog(self, request: agent_pb2.AppendLogRequest, context: Context) -> agent_pb2.AppendLogResponse:
         return await self._threads.run(_append_log, _caller(request.agent_id), request)
+
+    @requires(Action.AGENT_RUN)
+    async def AnswerDryRun(
+        self, request: agent_pb2.AnswerDryRunRequest, context: Context
+    ) -> agent_pb2.AnswerDryRunResponse:
+        return await self._threads.run(_answer_dry_run, _caller(request.agent_id), request)
+
+    @requires(Action.AGENT_RUN)
+    async def PutArtifact(
+        self, request: agent_pb2.PutArtifactRequest, context: Context
+    ) -> agent_pb2.PutArtifactResponse:
+        return await self._threads.run(_put_artifact, _caller(request.agent_id), request)
+
+    @requires(Action.AGENT_RUN)
+    async def GetComponentFile(
+        self, request: agent_pb2.GetComponentFileRequest, context: Context
+    ) -> agent_pb2.GetComponentFileResponse:
+        return await self._threads.run(_get_component_file, current_principal(), request)
 
 
 def _caller(agent_id: str) -> Principal:
@@ -130,34 +148,47 @@ def _register(principal: Principal, request: agent_pb2.RegisterRequest) -> agent
 
 
 def _acquire_leases(principal: Principal, request: agent_pb2.AcquireLeasesRequest) -> agent_pb2.AcquireLeasesResponse:
-    grants = leases.acquire(principal, agent_id=request.agent_id, count=request.count, held=list(request.held_leases))
-    return agent_pb2.AcquireLeasesResponse(leases=[converters.lease_message(grant) for grant in grants])
+    granted = grants.acquire(principal, agent_id=request.agent_id, count=request.count, held=list(request.held_leases))
+    return agent_pb2.AcquireLeasesResponse(leases=[converters.lease_message(grant) for grant in granted])
 
 
 def _renew_leases(principal: Principal, request: agent_pb2.RenewLeasesRequest) -> agent_pb2.RenewLeasesResponse:
-    renewal = leases.renew(
+    renewal = heartbeats.renew(
         principal,
         agent_id=request.agent_id,
         leases=list(request.leases),
         elapsed={lease: converters.seconds(elapsed) for lease, elapsed in request.elapsed.items()},
         waiting=dict(request.waiting),
     )
-    return _renewal_message(renewal)
+    return _renewal_message(principal, request.agent_id, renewal)
 
 
 def _stops(principal: Principal, request: agent_pb2.RenewLeasesRequest) -> agent_pb2.RenewLeasesResponse:
-    return _renewal_message(leases.stops(principal, agent_id=request.agent_id, leases=list(request.leases)))
+    stops = heartbeats.stops(principal, agent_id=request.agent_id, leases=list(request.leases))
+    return _renewal_message(principal, request.agent_id, stops)
 
 
-def _renewal_message(renewal: leases.Renewal) -> agent_pb2.RenewLeasesResponse:
+def _renewal_message(principal: Principal, agent_id: str, renewal: heartbeats.Renewal) -> agent_pb2.RenewLeasesResponse:
+    asked = dry_runs.waiting(principal, agent_id)
     return agent_pb2.RenewLeasesResponse(
+        dry_runs=[
+            agent_pb2.DryRun(id=str(key), trials=[converters.lease_message(trial) for trial in trials])
+            for key, trials in asked
+        ],
         cancel=[agent_pb2.RenewLeasesResponse.Cancel(lease=lease, reason=reason) for lease, reason in renewal.cancel],
         lost=renewal.lost,
     )
 
 
 def _report_started(principal: Principal, request: agent_pb2.ReportStartedRequest) -> agent_pb2.ReportStartedResponse:
-    leases.report_started(principal, agent_id=request.agent_id, lease=request.lease, node=request.node)
+    runs.report_started(
+        principal,
+        agent_id=request.agent_id,
+        lease=request.lease,
+        node=request.node,
+        run=request.run,
+        invocation=converters.invocation_json(request.invocation) if request.HasField("invocation") else None,
+    )
     return agent_pb2.ReportStartedResponse()
 
 
@@ -165,19 +196,20 @@ def _report_measurement(
     principal: Principal, request: agent_pb2.ReportMeasurementRequest
 ) -> agent_pb2.ReportMeasurementResponse:
     measurement = request.measurement
-    cancel = leases.report_measurement(
+    cancel = runs.report_measurement(
         principal,
         agent_id=request.agent_id,
         lease=request.lease,
         step=measurement.step,
         metrics=dict(measurement.metrics),
         elapsed_seconds=converters.seconds_or_none(measurement, "elapsed"),
+        run=request.run,
     )
     return agent_pb2.ReportMeasurementResponse(cancel=cancel)
 
 
 def _settle_lease(principal: Principal, request: agent_pb2.SettleLeaseRequest) -> agent_pb2.SettleLeaseResponse:
-    leases.settle(
+    runs.settle(
         principal,
         agent_id=request.agent_id,
         lease=request.lease,
@@ -191,7 +223,41 @@ def _settle_lease(principal: Principal, request: agent_pb2.SettleLeaseRequest) -
 
 
 def _append_log(principal: Principal, request: agent_pb2.AppendLogRequest) -> agent_pb2.AppendLogResponse:
-    next_offset = leases.append_log(
+    next_offset = logs.append_log(
         principal, agent_id=request.agent_id, lease=request.lease, offset=request.offset, data=request.data
     )
     return agent_pb2.AppendLogResponse(next_offset=next_offset)
+
+
+def _put_artifact(principal: Principal, request: agent_pb2.PutArtifactRequest) -> agent_pb2.PutArtifactResponse:
+    left_out = artifacts.put(
+        principal,
+        agent_id=request.agent_id,
+        lease=request.lease,
+        name=request.name,
+        size=request.size,
+        sha256=request.sha256,
+        data=request.data,
+        left_out=request.left_out,
+    )
+    return agent_pb2.PutArtifactResponse(left_out=left_out)
+
+
+def _answer_dry_run(principal: Principal, request: agent_pb2.AnswerDryRunRequest) -> agent_pb2.AnswerDryRunResponse:
+    dry_runs.answer(
+        principal,
+        agent_id=request.agent_id,
+        dry_run=request.id,
+        trials=[
+            (converters.invocation_json(one.invocation) if one.HasField("invocation") else None, one.refusal)
+            for one in request.trials
+        ],
+    )
+    return agent_pb2.AnswerDryRunResponse()
+
+
+def _get_component_file(
+    principal: Principal, request: agent_pb2.GetComponentFileRequest
+) -> agent_pb2.GetComponentFileResponse:
+    found = component_files.get(principal, request.name, digest=request.digest)
+    return converters.component_file(found)

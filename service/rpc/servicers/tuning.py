@@ -7,7 +7,8 @@ from uuid import UUID
 from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import NotFound, Unavailable
 from service.fleet import selectors as fleet
-from service.pipeline import enqueue, report, studies, suggest
+from service.fleet.spaces import check_space
+from service.pipeline import enqueue, report, space, studies, suggest
 from service.pipeline.analysis import analyse, best_trials
 from service.pipeline.wakeup import listener
 from service.rpc import converters
@@ -54,6 +55,16 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.STUDY_UPDATE, study="name")
     async def UpdateStudyState(self, request: tuning_pb2.UpdateStudyStateRequest, context: Context) -> tuning_pb2.Study:
         return await self._threads.run(_update_study_state, current_principal(), request)
+
+    @requires(Action.STUDY_UPDATE, study="study")
+    async def ExtendBudget(self, request: tuning_pb2.ExtendBudgetRequest, context: Context) -> tuning_pb2.Study:
+        return await self._threads.run(_extend_budget, current_principal(), request)
+
+    @requires(Action.STUDY_UPDATE, study="study")
+    async def ChangeSpace(
+        self, request: tuning_pb2.ChangeSpaceRequest, context: Context
+    ) -> tuning_pb2.ChangeSpaceResponse:
+        return await self._threads.run(_change_space, current_principal(), request)
 
     @requires(Action.STUDY_DELETE, study="name")
     async def DeleteStudy(
@@ -177,6 +188,7 @@ def _create_study(principal: Principal, request: tuning_pb2.CreateStudyRequest) 
         principal,
         request.name,
         converters.spec_json(request.spec),
+        check_space=check_space,
         load_if_exists=request.load_if_exists,
         request_id=request.request_id,
     )
@@ -206,6 +218,22 @@ def _list_studies(principal: Principal, request: tuning_pb2.ListStudiesRequest) 
 def _update_study_state(principal: Principal, request: tuning_pb2.UpdateStudyStateRequest) -> tuning_pb2.Study:
     state = converters.study_state(request.state)
     return converters.study_message(studies.update_state(principal, request.name, state, reason=request.reason))
+
+
+def _extend_budget(principal: Principal, request: tuning_pb2.ExtendBudgetRequest) -> tuning_pb2.Study:
+    changes = converters.budget_changes(request.budget, request.fields)
+    return converters.study_message(studies.extend_budget(principal, request.study, changes))
+
+
+def _change_space(principal: Principal, request: tuning_pb2.ChangeSpaceRequest) -> tuning_pb2.ChangeSpaceResponse:
+    asked = space.preview if request.validate_only else space.change_space
+    study, outside = asked(principal, request.study, converters.ranges_json(request.ranges), check_space=check_space)
+    return tuning_pb2.ChangeSpaceResponse(
+        study=converters.study_message(study),
+        finished_outside=outside.finished,
+        running_outside=outside.running,
+        waiting_outside=outside.waiting,
+    )
 
 
 def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsRequest) -> tuning_pb2.Operation:

@@ -3,6 +3,6 @@
 from service.studies.models.operation import Operation
 from service.studies.models.study import Study
 from service.studies.models.summary import StudySummary
-from service.studies.models.trial import Measurement, Trial, TrialLog
+from service.studies.models.trial import Artifact, Measurement, Trial, TrialLog
 
-__all__ = ["Measurement", "Operation", "Study", "StudySummary", "Trial", "TrialLog"]
+__all__ = ["Artifact", "Measurement", "Operation", "Study", "StudySummary", "Trial", "TrialLog"]

@@ -19,12 +19,16 @@ class Study(TenantOwned):
     """One search for good configurations.
 
     Its row lock orders all changes of the study and of its trials. Each change raises `revision` and stamps the trials
-    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` never changes:
-    what its budget was extended to stands in `budget`.
+    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` changes with
+    `space_version` alone: what its budget was extended to stands in `budget`.
     """
 
     name = models.CharField(max_length=63)
     spec = ExactJSONField()
+    # Raised when the ranges of the space change; what was learned in another version is learned anew.
+    space_version = models.PositiveIntegerField(default=1, db_default=1)
+    # What the study was created with, as core Space JSON; null while that is the space of the spec.
+    first_space = ExactJSONField(null=True)
     # {"max_trials", "max_seconds", "max_node_hours"}; null: as in the spec.
     budget = ExactJSONField(null=True)
     request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none
@@ -48,7 +52,8 @@ class Study(TenantOwned):
     requested_count = models.PositiveIntegerField(default=0)
     active_count = models.PositiveIntegerField(default=0)
     finished_count = models.PositiveIntegerField(default=0)
-    # Trials that users brought along: finished, but not counted against the budget.
+    # Trials that do not count against the budget: users brought them along, finished, or a change of the space withdrew
+    # them before they ran.
     added_count = models.PositiveIntegerField(default=0)
     default_done = models.BooleanField(default=False)
     exhausted = models.BooleanField(default=False)

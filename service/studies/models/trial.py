@@ -1,4 +1,4 @@
-"""A trial, its measurements and the tail of what it printed."""
+"""A trial, its measurements, the tail of what it printed and the files that it has left."""
 
 from __future__ import annotations
 
@@ -88,3 +88,28 @@ class TrialLog(TenantOwned):
     class Meta:
         # How much a tenant keeps is summed up now and then.
         indexes = [models.Index(fields=["tenant"], name="log_of_tenant")]
+
+
+class Artifact(TenantOwned):
+    """A file from the work folder of one run of a trial, named by its component. It goes with its trial."""
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # The lease of the run, which may be forgotten together with its agent.
+    source = models.UUIDField()
+    attempt = models.PositiveIntegerField()
+    # Its path below the work folder.
+    name = models.CharField(max_length=255)
+    size = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64, blank=True)
+    # Null: it is told of alone, and `left_out` says why.
+    content = models.BinaryField(null=True)
+    left_out = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trial", "source", "name"], name="artifact_of_run")]
+        # How much a tenant keeps is summed up now and then.
+        indexes = [models.Index(fields=["tenant"], name="artifact_of_tenant")]
+
+    def __str__(self) -> str:
+        return self.name

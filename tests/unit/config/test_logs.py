@@ -50,7 +50,7 @@ def test_a_traceback_is_told_whole() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(f"shown: {secret.create(kind)}." for kind in secret.Kind),
+        *(pytest.param(f"shown: {secret.create(kind)}.", id=f"a {kind} secret") for kind in secret.Kind),
         "Authorization: Bearer SECRET",
         "connection to postgresql://user:SECRET@host:5432/name failed",
         "redis://:SECRET@redis:6379/0",

@@ -11,7 +11,8 @@ import pytest
 
 from service.embedded.postgres import SOCKET_PATH_BYTES, Postgres
 from service.embedded.processes import stop
-from tests.factories.service import free_port, postgres_server, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import postgres_server, wait_for
 
 
 def answer(url: str) -> int:

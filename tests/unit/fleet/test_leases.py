@@ -16,8 +16,8 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from service.core.errors import InvalidInput, NotFound, TrimtabError
-from service.fleet import agents, leases, selectors, tasks, waiting
-from service.fleet.leases import Grant
+from service.fleet import agents, grants, heartbeats, leases, logs, runs, selectors, tasks, waiting
+from service.fleet.grants import Grant
 from service.fleet.models import Agent, Lease
 from service.pipeline import analysis, ending, enqueue, report, studies, suggest
 from service.studies import selectors as study_selectors
@@ -58,12 +58,12 @@ def create(principal: Principal, budget: dict[str, Any] | None = None, **executi
 def acquire(
     principal: Principal, count: int = 1, agent_id: str = AGENT, held: list[Grant] | None = None
 ) -> list[Grant]:
-    return leases.acquire(principal, agent_id=agent_id, count=count, held=[one.lease for one in held or []])
+    return grants.acquire(principal, agent_id=agent_id, count=count, held=[one.lease for one in held or []])
 
 
 def settle(principal: Principal, grant: Grant, outcome: Any = "completed", seconds: float = 1.0, **more: Any) -> None:
     metrics = {"seconds": seconds} if outcome == "completed" else {}
-    leases.settle(principal, agent_id=AGENT, lease=grant.lease, outcome=outcome, metrics=metrics, **more)
+    runs.settle(principal, agent_id=AGENT, lease=grant.lease, outcome=outcome, metrics=metrics, **more)
 
 
 def trial(principal: Principal, study: str, number: int) -> Trial:
@@ -97,7 +97,7 @@ def test_a_study_runs_on_an_agent_from_its_first_trial_to_its_last(principal: Pr
         for grant in grants:
             assert (grant.study, grant.component, grant.application) == (name, "compiler", "small")
             assert grant.metrics == ("seconds",)
-            leases.report_started(principal, agent_id=agent, lease=grant.lease, node="n1")
+            runs.report_started(principal, agent_id=agent, lease=grant.lease, node="n1")
             settle(principal, grant, seconds=float(grant.trial))
             done.append(grant.trial)
     assert sorted(done) == [1, 2, 3, 4, 5]
@@ -185,7 +185,7 @@ def test_a_trial_says_why_no_agent_takes_it(
     assert trial(principal, name, 1).reason == "Waits for an agent: none is online."
     (grant,) = acquire(principal, agent_id="agent-2")
     assert trial(principal, name, 1).reason == ""
-    leases.settle(principal, agent_id="agent-2", lease=grant.lease, outcome="failed", reason="disk full")
+    runs.settle(principal, agent_id="agent-2", lease=grant.lease, outcome="failed", reason="disk full")
     access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
     waiting.tell()
     assert trial(principal, name, 1).reason == "disk full", "what went wrong is worth more"
@@ -259,7 +259,7 @@ def test_a_grant_whose_answer_was_lost_comes_again(principal: Principal, agent: 
     lost = acquire(principal)
     again = acquire(principal)
     assert again == lost
-    assert leases.acquire(principal, agent_id=agent, count=0) == lost
+    assert grants.acquire(principal, agent_id=agent, count=0) == lost
     (other,) = acquire(principal, 1, held=lost)
     assert other.trial == 2
 
@@ -276,14 +276,14 @@ def test_a_heartbeat_keeps_leases_and_tells_what_to_cancel(principal: Principal,
     name = create(principal, parallelism=2)
     one, two = acquire(principal, 2)
     before = access.rows(Lease, principal).get(id=one.lease).expires_at
-    renewed = leases.renew(principal, agent_id=agent, leases=[one.lease, two.lease])
+    renewed = heartbeats.renew(principal, agent_id=agent, leases=[one.lease, two.lease])
     assert (renewed.cancel, renewed.lost) == ([], [])
     assert access.rows(Lease, principal).get(id=one.lease).expires_at > before
     report.stop_trial(principal, name, one.trial, reason="too slow")
-    renewed = leases.renew(principal, agent_id=agent, leases=[one.lease, two.lease, str(uuid4()), "odd"])
+    renewed = heartbeats.renew(principal, agent_id=agent, leases=[one.lease, two.lease, str(uuid4()), "odd"])
     assert renewed.cancel == [(one.lease, "too slow")]
     assert len(renewed.lost) == 2
-    assert leases.report_measurement(principal, agent_id=agent, lease=one.lease, step=1, metrics={"seconds": 1.0})
+    assert runs.report_measurement(principal, agent_id=agent, lease=one.lease, step=1, metrics={"seconds": 1.0})
     settle(principal, one, "cancelled")
     assert trial(principal, name, one.trial).state == "PRUNED"
 
@@ -295,7 +295,7 @@ def test_the_nodes_of_a_configuration_go_with_its_next_trial(principal: Principa
     access.rows(Trial, principal).filter(study__name=name, number__lte=6).update(key="same")
     ran = acquire(principal, 7)
     for grant in ran:
-        leases.report_started(principal, agent_id=agent, lease=grant.lease, node=f"n{grant.trial}")
+        runs.report_started(principal, agent_id=agent, lease=grant.lease, node=f"n{grant.trial}")
     settle(principal, ran[0], node="n8")
     settle(principal, ran[1], "infeasible")
     settle(principal, ran[2], "failed", reason="broken")
@@ -317,7 +317,7 @@ def test_a_study_that_does_not_spread_its_trials(principal: Principal, agent: st
     name = create(principal, parallelism=2, placement={"spread": False, "exclusive": False})
     access.rows(Trial, principal).filter(study__name=name).update(key="same")
     (first,) = acquire(principal)
-    leases.report_started(principal, agent_id=agent, lease=first.lease, node="n1")
+    runs.report_started(principal, agent_id=agent, lease=first.lease, node="n1")
     (second,) = acquire(principal, held=[first])
     assert (second.placement.exclusive, second.placement.spread, list(second.measured_on)) == (False, False, [])
 
@@ -350,7 +350,7 @@ def test_a_study_of_before_there_was_a_placement_goes_on_as_it_was(principal: Pr
 def test_a_pruned_trial_shows_the_node_where_it_ended(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)
-    leases.report_started(principal, agent_id=agent, lease=grant.lease, node="n1")
+    runs.report_started(principal, agent_id=agent, lease=grant.lease, node="n1")
     report.stop_trial(principal, name, 1)
     settle(principal, grant, "cancelled", node="n2")
     assert (trial(principal, name, 1).state, trial(principal, name, 1).node) == ("PRUNED", "n2")
@@ -361,7 +361,7 @@ def test_an_expired_trial_is_tried_again_and_fails_after_three_attempts(principa
     for attempt in (1, 2, 3):
         (grant,) = acquire(principal)
         assert (grant.trial, grant.attempt) == (1, attempt)
-        leases.report_measurement(principal, agent_id=agent, lease=grant.lease, step=1, metrics={"seconds": attempt})
+        runs.report_measurement(principal, agent_id=agent, lease=grant.lease, step=1, metrics={"seconds": attempt})
         expire(principal)
     failed = study_selectors.get_trial(principal, name, 1)
     assert failed.trial.state == "FAILED"
@@ -458,7 +458,7 @@ def test_one_settlement_counts(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)
     with pytest.raises(InvalidInput):
-        leases.settle(principal, agent_id=agent, lease=grant.lease, outcome="completed", metrics={"other": 1})
+        runs.settle(principal, agent_id=agent, lease=grant.lease, outcome="completed", metrics={"other": 1})
     for _ in range(2):
         settle(principal, grant, seconds=2.0)
     refused("lease_already_settled", lambda: settle(principal, grant, seconds=3.0))
@@ -495,8 +495,8 @@ def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, a
     grants = acquire(principal, 2)
     expire(principal)
     assert acquire(principal, 2, held=grants) == [], "a call that was held while the agent was silent"
-    assert leases.stops(principal, agent_id=agent, leases=[grant.lease for grant in grants]).lost == [], "another"
-    renewed = leases.renew(principal, agent_id=agent, leases=[grant.lease for grant in grants])
+    assert heartbeats.stops(principal, agent_id=agent, leases=[grant.lease for grant in grants]).lost == [], "another"
+    renewed = heartbeats.renew(principal, agent_id=agent, leases=[grant.lease for grant in grants])
     assert (renewed.cancel, renewed.lost) == ([], [])
     assert study(principal, name).active_count == 2
     for grant in grants:
@@ -514,12 +514,12 @@ def test_what_another_has_meanwhile_is_lost(principal: Principal, agent: str) ->
     expire(principal)
     (taken,) = acquire(principal, 1, agent_id="agent-2")
     assert taken.trial == first.trial
-    renewed = leases.renew(principal, agent_id=agent, leases=[first.lease, second.lease])
+    renewed = heartbeats.renew(principal, agent_id=agent, leases=[first.lease, second.lease])
     assert renewed.lost == [first.lease]
     expire(principal)
     others = acquire(principal, 2, agent_id="agent-2")
     assert len(others) == 2
-    assert leases.renew(principal, agent_id=agent, leases=[second.lease]).lost == [second.lease]
+    assert heartbeats.renew(principal, agent_id=agent, leases=[second.lease]).lost == [second.lease]
     assert study(principal, name).active_count == 2
     refused("lease_lost", lambda: settle(principal, first))
 
@@ -553,7 +553,7 @@ def test_a_late_result_is_refused_once_another_has_the_trial(principal: Principa
     (current,) = acquire(principal)
     assert (current.trial, current.attempt) == (1, 2)
     refused("lease_lost", lambda: settle(principal, late))
-    refused("lease_lost", lambda: leases.report_started(principal, agent_id=agent, lease=late.lease))
+    refused("lease_lost", lambda: runs.report_started(principal, agent_id=agent, lease=late.lease))
     settle(principal, current, seconds=4.0)
     refused("lease_lost", lambda: settle(principal, late))
     assert trial(principal, name, 1).metrics == {"seconds": 4.0}
@@ -565,11 +565,11 @@ def test_leases_belong_to_their_agent(principal: Principal, agent: str) -> None:
     register(principal, "agent-2")
     refused(
         "lease_lost",
-        lambda: leases.settle(
+        lambda: runs.settle(
             principal, agent_id="agent-2", lease=grant.lease, outcome="completed", metrics={"seconds": 1.0}
         ),
     )
-    assert leases.renew(principal, agent_id="agent-2", leases=[grant.lease]).lost == [grant.lease]
+    assert heartbeats.renew(principal, agent_id="agent-2", leases=[grant.lease]).lost == [grant.lease]
 
 
 def test_a_paused_study_grants_nothing_and_an_aborted_one_cancels(principal: Principal, agent: str) -> None:
@@ -581,7 +581,7 @@ def test_a_paused_study_grants_nothing_and_an_aborted_one_cancels(principal: Pri
     studies.update_state(principal, name, "ACTIVE")
     (second,) = acquire(principal)
     studies.update_state(principal, name, "ABORTED", reason="enough")
-    assert leases.renew(principal, agent_id=agent, leases=[second.lease]).cancel == [(second.lease, "enough")]
+    assert heartbeats.renew(principal, agent_id=agent, leases=[second.lease]).cancel == [(second.lease, "enough")]
     settle(principal, second, "cancelled")
     after = study(principal, name)
     assert (after.open_count, after.state) == (0, "ABORTED")
@@ -601,7 +601,7 @@ def test_a_deleted_study_is_lost_to_its_agent(principal: Principal, agent: str) 
     name = create(principal)
     (grant,) = acquire(principal)
     studies.delete_study(principal, name)
-    assert leases.renew(principal, agent_id=agent, leases=[grant.lease]).lost == [grant.lease]
+    assert heartbeats.renew(principal, agent_id=agent, leases=[grant.lease]).lost == [grant.lease]
     refused("lease_lost", lambda: settle(principal, grant))
 
 
@@ -620,7 +620,7 @@ def test_a_study_may_be_deleted_while_a_log_is_appended(
 
     def append() -> None:
         try:
-            leases.append_log(principal, agent_id=agent, lease=grant.lease, offset=0, data=b"out")
+            logs.append_log(principal, agent_id=agent, lease=grant.lease, offset=0, data=b"out")
         finally:
             connection.close()
 
@@ -650,7 +650,7 @@ def test_a_log_is_appended_at_its_offset(principal: Principal, agent: str) -> No
     (grant,) = acquire(principal)
 
     def append(offset: int, data: bytes) -> int:
-        return leases.append_log(principal, agent_id=agent, lease=grant.lease, offset=offset, data=data)
+        return logs.append_log(principal, agent_id=agent, lease=grant.lease, offset=offset, data=data)
 
     assert append(0, b"hello ") == 6
     assert append(0, b"hello ") == 6
@@ -658,7 +658,7 @@ def test_a_log_is_appended_at_its_offset(principal: Principal, agent: str) -> No
     assert append(20, b"gap") == 11
     assert study_selectors.get_trial(principal, name, 1).log == "hello world"
     assert append(11, b"x" * 100_000) == 100_011
-    assert len(study_selectors.get_trial(principal, name, 1).log) == leases.LOG_TAIL_BYTES
+    assert len(study_selectors.get_trial(principal, name, 1).log) == logs.LOG_TAIL_BYTES
     # Its job was started anew within the same lease, and so is the log, wherever that is noticed.
     assert append(0, b"hello ") == 100_011
     assert append(100_000, b"other") == 0
@@ -685,11 +685,11 @@ def test_many_agents_run_each_trial_once(principal: Principal) -> None:
         try:
             idle = 0
             while idle < 20:
-                grants = leases.acquire(principal, agent_id=f"a{index}", count=2)
-                idle = 0 if grants else idle + 1
-                for grant in grants:
+                granted = grants.acquire(principal, agent_id=f"a{index}", count=2)
+                idle = 0 if granted else idle + 1
+                for grant in granted:
                     ran.append((grant.study, grant.trial))
-                    leases.settle(
+                    runs.settle(
                         principal,
                         agent_id=f"a{index}",
                         lease=grant.lease,
@@ -715,16 +715,16 @@ def test_a_heartbeat_prunes_what_runs_for_too_long(principal: Principal, agent: 
     both = [quick.lease, slow.lease]
     # Neither the time since the grant nor that before the trial began counts.
     access.rows(Trial, principal).update(started_at=Now() - timedelta(hours=1))
-    assert leases.renew(principal, agent_id=AGENT, leases=both).cancel == []
+    assert heartbeats.renew(principal, agent_id=AGENT, leases=both).cancel == []
     told = {quick.lease: 4.0, slow.lease: 6.5}
-    ((cancelled, reason),) = leases.renew(principal, agent_id=AGENT, leases=both, elapsed=told).cancel
+    ((cancelled, reason),) = heartbeats.renew(principal, agent_id=AGENT, leases=both, elapsed=told).cancel
     assert (cancelled, "5 s" in reason) == (slow.lease, True)
     pruned = trial(principal, name, slow.trial)
     assert (pruned.state, pruned.seconds, pruned.metrics) == ("PRUNED", 6.5, {"seconds": 6.5})
     # The agent may not have heard it.
-    assert [lease for lease, _ in leases.renew(principal, agent_id=AGENT, leases=both).cancel] == [slow.lease]
+    assert [lease for lease, _ in heartbeats.renew(principal, agent_id=AGENT, leases=both).cancel] == [slow.lease]
     settle(principal, slow, "cancelled", reason=reason, elapsed_seconds=6.7)
-    assert leases.renew(principal, agent_id=AGENT, leases=[quick.lease]).cancel == []
+    assert heartbeats.renew(principal, agent_id=AGENT, leases=[quick.lease]).cancel == []
     settle(principal, quick, elapsed_seconds=4.5)
     assert trial(principal, name, quick.trial).seconds == 4.5
     assert study(principal, name).finished_count == 2

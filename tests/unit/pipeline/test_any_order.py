@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.core.errors import TrimtabError
-from service.fleet import leases
-from service.fleet.leases import Grant
+from service.fleet import heartbeats, runs
+from service.fleet.grants import Grant, acquire
 from service.fleet.models import Lease
-from service.pipeline import report, studies, suggest, sweep
+from service.pipeline import report, space, studies, suggest, sweep
 from service.studies import selectors
 from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from tests.factories.domain import make_execution, make_spec, study_name
@@ -41,6 +42,7 @@ STEPS = st.lists(
                 "expire",
                 "renew",
                 "sweep",
+                "ranges",
             ]
         ),
         st.integers(1, 12),
@@ -68,21 +70,21 @@ def take_step(principal: Principal, study: str, grants: list[Grant], step: str, 
         case "resume":
             studies.update_state(principal, study, "ACTIVE")
         case "acquire":
-            grants += leases.acquire(
-                principal, agent_id=AGENT, count=number % 3 + 1, held=[one.lease for one in grants]
-            )
+            grants += acquire(principal, agent_id=AGENT, count=number % 3 + 1, held=[one.lease for one in grants])
         case "settle" if grant is not None:
-            leases.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="completed", metrics=metrics)
+            runs.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="completed", metrics=metrics)
         case "break" if grant is not None:
-            leases.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="failed")
+            runs.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="failed")
         case "release" if grant is not None:
-            leases.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="released")
+            runs.settle(principal, agent_id=AGENT, lease=grant.lease, outcome="released")
         case "renew":
-            leases.renew(principal, agent_id=AGENT, leases=[one.lease for one in grants])
+            heartbeats.renew(principal, agent_id=AGENT, leases=[one.lease for one in grants])
         case "expire":
             expire(principal)
         case "sweep":
             sweep.sweep()
+        case "ranges":
+            space.change_space(principal, study, {"x": {"min": number / 13}, "n": {"max": number + 3}})
 
 
 def check_books(principal: Principal, name: str) -> None:
@@ -93,7 +95,8 @@ def check_books(principal: Principal, name: str) -> None:
     assert study.requested_count == states.count("REQUESTED")
     assert study.active_count == states.count("ACTIVE")
     assert study.finished_count == len(states) - study.open_count
-    assert study.added_count == sum(trial.origin == "added" for trial in trials)
+    withdrawn = sum(trial.reason == space.WITHDRAWN for trial in trials)
+    assert study.added_count == sum(trial.origin == "added" for trial in trials) + withdrawn
     assert all(
         (trial.metrics is not None) == (trial.state == "COMPLETED") or trial.state == "PRUNED" for trial in trials
     )
@@ -125,14 +128,20 @@ def test_the_books_balance_after_every_step(principal: Principal, on_agents: boo
         spec = make_spec(budget={"max_trials": 8}, execution=execution)
         name = studies.create_study(principal, study_name(), spec).name
         grants: list[Grant] = []
+        last = 0
         for step, number in steps:
-            before = selectors.get_study(principal, name).revision
+            was = selectors.get_study(principal, name)
             try:
                 take_step(principal, name, grants, step, number)
             except TrimtabError:
                 # What is refused changes nothing.
-                assert selectors.get_study(principal, name).revision == before
+                assert selectors.get_study(principal, name).revision == was.revision
             check_books(principal, name)
+            study = selectors.get_study(principal, name)
+            if step == "ranges":
+                last = was.trial_count
+            made = [trial for trial in selectors.all_trials(principal, study) if trial.number > last]
+            assert all(spec_of(study).space.inside(trial.params) for trial in made)
         studies.delete_study(principal, name)
 
     run()

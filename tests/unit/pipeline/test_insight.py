@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from service.pipeline import insight, queue, report, studies
+from service.pipeline import analysis, insight, queue, report, studies
 from service.pipeline.models import StudyInsight
 from service.studies import selectors
 from service.tenancy import access
@@ -84,7 +84,7 @@ def test_a_failure_is_told_and_the_last_answer_stays(
     look(principal, study)
     insight.compute(*told[0])
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("no forest")
 
     monkeypatch.setattr(insight, "insight", fail)
@@ -94,3 +94,21 @@ def test_a_failure_is_told_and_the_last_answer_stays(
     found = look(principal, study)
     assert (found.error, found.asked_at) == ("ValueError: no forest", None)
     assert found.data is not None
+
+
+def test_it_is_drawn_around_what_is_recommended_not_around_a_lucky_run(
+    principal: Principal, told: list[tuple[int, int]]
+) -> None:
+    name = studies.create_study(principal, study_name(), make_spec(noisy=True)).name
+    steady, lucky = {"x": 0.1, "n": 4}, {"x": 0.9, "n": 4}
+    results = [(steady, seconds) for seconds in (1.0, 1.01, 0.99, 1.0)] + [(lucky, 0.95)]
+    # Beside the lucky one all is slower, and one configuration's runs differ by as much as it is faster.
+    beside = [0.85, 0.87, 0.88, 0.92, 0.93, 0.95]
+    results += [({"x": x, "n": 4}, seconds) for x in beside for seconds in (1.3, 1.7)]
+    for params, seconds in results:
+        report.add_trial(principal, name, params=params, metrics={"seconds": seconds})
+    look(principal, name)
+    insight.compute(*told[0])
+    study = selectors.get_study(principal, name)
+    assert [found.params for found in analysis.analyse(principal, study).best] == [steady]
+    assert look(principal, name).data["objectives"][0]["best"] == steady

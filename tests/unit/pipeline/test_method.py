@@ -375,6 +375,26 @@ def test_the_posterior_recommends_and_not_the_luckiest_run(principal: Principal)
 
 
 @pytest.mark.usefixtures("predicting")
+def test_a_better_result_that_no_worker_has_looked_at_is_recommended(principal: Principal) -> None:
+    """Nobody may ask for a further trial: what was told last would never be recommended."""
+    name = create(principal, make_spec(algorithm={"name": "gp"}, resampling={"name": "none"}))
+
+    def recommended() -> Configuration:
+        found = analysis.analyse(principal, get(principal, name)).recommendation
+        assert found is not None
+        return found.configuration
+
+    for trial in ask(principal, name, 3):
+        tell(principal, name, trial, trial.params["x"])
+    later = ask(principal, name, 2)
+    before = recommended()
+    tell(principal, name, later[0], 7.0)
+    assert recommended() == before
+    tell(principal, name, later[1], -7.0)
+    assert recommended() == later[1].params
+
+
+@pytest.mark.usefixtures("predicting")
 def test_the_check_of_a_costly_designer_begins_with_its_posterior(principal: Principal) -> None:
     spec = with_default(
         algorithm={"name": "gp"}, budget={"max_trials": 3}, final_check={"max_trials": 8}, resampling={"name": "none"}

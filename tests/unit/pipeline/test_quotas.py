@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from service.core.errors import InvalidInput, ResourceExhausted
-from service.fleet import agents, leases
+from service.fleet import agents, artifacts, grants, logs, runs
 from service.pipeline import compute, enqueue, quotas, report, studies, suggest, sweep, topup
 from service.pipeline.quotas import Meter
 from service.studies import selectors
@@ -26,7 +27,7 @@ OPERATOR = Principal(0, "operator", Role.OPERATOR)
 def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
     """One that knows nothing of other tests, and to which a minute is as long as a day."""
     new = Meter()
-    for user in (suggest, studies, report, enqueue, compute, leases, quotas, topup):
+    for user in (suggest, studies, report, enqueue, compute, logs, artifacts, quotas, topup):
         monkeypatch.setattr(user, "meter", new)
     monkeypatch.setattr(quotas, "WINDOW", "day")
     monkeypatch.setattr(quotas, "MINUTE", quotas.DAY)
@@ -227,10 +228,10 @@ def test_log_bytes(principal: Principal, limit: Limit, meter: Meter) -> None:
         components=[make_component()],
         session_id="s",
     )
-    (grant,) = leases.acquire(principal, agent_id="a", count=1, held=[])
+    (grant,) = grants.acquire(principal, agent_id="a", count=1, held=[])
 
     def append(offset: int, data: bytes) -> int:
-        return leases.append_log(principal, agent_id="a", lease=grant.lease, offset=offset, data=data)
+        return logs.append_log(principal, agent_id="a", lease=grant.lease, offset=offset, data=data)
 
     assert append(0, b"x" * 90) == 90
     # The agent goes on; what is too much is not kept.
@@ -239,6 +240,13 @@ def test_log_bytes(principal: Principal, limit: Limit, meter: Meter) -> None:
     assert (bytes(log.tail), log.size) == (b"x" * 90, 110)
     # Nor does it count: what is kept of others may still take the rest.
     assert meter.usage(principal)[1]["log_bytes"] == 90
+    # Files count as output does.
+    runs.settle(principal, agent_id="a", lease=grant.lease, outcome="completed", metrics={"seconds": 1.0})
+    for name, count, left_out in (("fits", 10, ""), ("not", 1, "the tenant keeps as much output of trials as it may")):
+        data = b"z" * count
+        file: dict[str, Any] = {"name": name, "size": count, "sha256": sha256(data).hexdigest(), "data": data}
+        assert artifacts.put(principal, agent_id="a", lease=grant.lease, left_out="", **file) == left_out
+    assert meter.usage(principal)[1]["log_bytes"] == 100
 
 
 def test_a_study_on_agents_waits_for_room(principal: Principal, limit: Limit) -> None:

@@ -117,7 +117,7 @@ async def test_a_wait_is_bounded_and_nothing_is_kept(principal: Principal) -> No
         await settled(bell)
         assert not await bell.wait(0.05)
         assert not await bell.wait(-1)
-    assert bells._operations == {}
+    assert bells._bells == {}
     await bells.close()
 
 

@@ -155,6 +155,15 @@ def test_a_lucky_run_is_not_believed_and_replicates_are() -> None:
     assert (beliefs.mean < beliefs.high).all()
 
 
+@pytest.mark.parametrize("penalty", [1e200, 1e300, 1.7e308])
+def test_values_whose_squares_are_no_numbers_are_believed_as_others_are(penalty: float) -> None:
+    beliefs, places = noise.believe([[penalty], [-penalty], [0.0], [1e-300], [5.0, 5.1]])
+    told = np.concatenate([beliefs.mean, beliefs.deviation, beliefs.low, beliefs.high])
+    assert np.isfinite([*told, beliefs.noise, beliefs.spread]).all()
+    assert np.argmin(beliefs.mean) == 1
+    assert list(places) == [0, 1, 2, 3, 4]
+
+
 def test_of_two_runs_that_contradict_each_other_the_better_is_believed() -> None:
     groups = [[10.0, 10.2], [11.0, 10.8], [12.1, 12.0], [9.0, 9.1], [10.1, 24.0]]
     beliefs, _ = noise.believe(groups)

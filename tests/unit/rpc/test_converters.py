@@ -14,7 +14,7 @@ from service._gen import tuning_pb2
 from service.core.errors import InvalidInput
 from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
-from service.fleet.leases import Outcome
+from service.fleet.runs import Outcome
 from service.rpc import converters
 from service.studies.specs import Placement, parse
 

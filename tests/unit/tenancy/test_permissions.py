@@ -88,7 +88,11 @@ def test_every_route_names_its_actions() -> None:
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     described = 0
     for path, operations in schema["paths"].items():
-        view = getattr(resolve(path.replace("{number}", "1").replace("{", "").replace("}", "")).func, "cls", None)
+        view = getattr(
+            resolve(path.replace("{number}", "1").replace("{artifact_id}", "1").replace("{", "").replace("}", "")).func,
+            "cls",
+            None,
+        )
         for method in set(operations) & {"get", "post", "put", "patch", "delete"}:
             described += 1
             if view is None:

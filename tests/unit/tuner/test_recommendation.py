@@ -95,6 +95,13 @@ def test_the_posterior_mean_decides_and_its_interval_is_told() -> None:
     assert recommended.high == pytest.approx(7 + 0.98)
 
 
+@pytest.mark.parametrize(("values", "is_known"), [((5.0,), False), ((5.0, 5.1), True)])
+def test_no_interval_is_told_of_a_noise_that_two_points_cannot_show(values: tuple[float, ...], is_known: bool) -> None:
+    found = measured(RATE, trials(RATE, *((1, value) for value in values), (2, 9.0)))
+    prediction = Prediction(mean=np.array([-5.0, -9.0]), deviation=np.array([1e-9, 1e-9]), noise=1e-9)
+    assert (by_posterior(RATE, found, prediction).low is not None) is is_known
+
+
 def test_what_breaks_an_outcome_constraint_is_taken_only_if_all_do() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
 

@@ -39,6 +39,7 @@ class ComparisonSerializer(serializers.Serializer[Any]):
     goal = serializers.ChoiceField(["minimize", "maximize"])
     metrics = serializers.ListField(child=serializers.CharField(), help_text="Objectives that all of them have.")
     curves = ComparedStudySerializer(many=True)
+    missing = serializers.ListField(child=serializers.CharField(), help_text="Names that no study has.")
 
 
 class ComparisonQuery(Input):

@@ -10,6 +10,43 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+# REST framework's sentences in the words of our errors, which name the field, its value, and then what is allowed.
+_WHOLE = "a whole number"
+_ALLOWED: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
+    serializers.Field: {"required": "a value", "null": "a value"},
+    serializers.BooleanField: {"invalid": "true or false"},
+    serializers.CharField: {
+        "invalid": "a text",
+        "blank": "a text that is not empty",
+        "max_length": "at most {max_length} characters",
+        "min_length": "at least {min_length} characters",
+    },
+    serializers.UUIDField: {"invalid": "a UUID"},
+    serializers.IntegerField: {
+        "invalid": _WHOLE,
+        "max_string_length": _WHOLE,
+        "max_value": "at most {max_value}",
+        "min_value": "at least {min_value}",
+    },
+    serializers.FloatField: {
+        "invalid": "a number",
+        "max_string_length": "a number",
+        "max_value": "at most {max_value}",
+        "min_value": "at least {min_value}",
+    },
+    serializers.DateTimeField: {"invalid": "a time such as 2026-01-31T12:00:00Z", "date": "a time of day, too"},
+    serializers.ListField: {
+        "not_a_list": "a list",
+        "empty": "a list that is not empty",
+        "max_length": "at most {max_length} items",
+        "min_length": "at least {min_length} items",
+    },
+    serializers.DictField: {"not_a_dict": "an object", "empty": "an object that is not empty"},
+    serializers.Serializer: {"invalid": "an object"},
+}
+for _field, _messages in _ALLOWED.items():
+    _field.default_error_messages = {**_field.default_error_messages, **_messages}
+
 _SCALAR = {"oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 
 

@@ -16,6 +16,21 @@ class EffectCurveSerializer(serializers.Serializer[Any]):
     deviation = serializers.ListField(child=serializers.FloatField())
 
 
+class ShareSerializer(serializers.Serializer[Any]):
+    """A share of the variance, 0 to 1, which lies between low and high with 95 %."""
+
+    value = serializers.FloatField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+
+
+class SensitivitySerializer(serializers.Serializer[Any]):
+    """Sobol' indices of a parameter, by functions drawn from the posterior of a Gaussian process."""
+
+    alone = ShareSerializer(help_text="First order: what it explains by itself.")
+    together = ShareSerializer(help_text="Total: with all its interactions.")
+
+
 class EffectSerializer(serializers.Serializer[Any]):
     """What a parameter does to an objective."""
 
@@ -26,6 +41,9 @@ class EffectSerializer(serializers.Serializer[Any]):
     average = EffectCurveSerializer(help_text="Over all values of the other parameters.")
     change = EffectCurveSerializer(help_text="Of the average, against the parameter's default value.")
     slice = EffectCurveSerializer(help_text="With the other parameters as in the best configuration.")
+    sensitivity = SensitivitySerializer(
+        required=False, allow_null=True, help_text="Null where no process could be fitted, or it is flat."
+    )
 
 
 class SurfaceSerializer(serializers.Serializer[Any]):

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from service.api.v1.serializers.fields import ConfigurationField, Input, ScalarField
 from service.api.v1.serializers.problems import StudySpecSerializer
 from service.api.v1.serializers.studies import AlgorithmChoiceSerializer, SpecField
+from service.api.v1.serializers.trials import InvocationSerializer
 
 
 class OptionSerializer(serializers.Serializer[Any]):
@@ -46,6 +47,34 @@ class PlanStudySerializer(Input):
     """A study to plan."""
 
     spec = SpecField()
+
+
+class AskDryRunSerializer(Input):
+    """A study whose first trials agents are asked about."""
+
+    spec = SpecField()
+    name = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="The study's, which an agent's policy may look at."
+    )
+
+
+class RenderedTrialSerializer(serializers.Serializer[Any]):
+    """A trial as an agent would run it."""
+
+    params = ConfigurationField()
+    invocation = InvocationSerializer(allow_null=True, help_text="Null: it is not known, or it would not run.")
+    refusal = serializers.CharField(help_text="Why the agent would not run it; empty: it would.")
+
+
+class DryRunSerializer(serializers.Serializer[Any]):
+    """What an agent would run for the first trials of a study. Nothing is run."""
+
+    state = serializers.ChoiceField(
+        ["waiting", "answered", "unanswered"], help_text="waiting: ask again; an agent is about to answer."
+    )
+    message = serializers.CharField(help_text="Why nobody has answered; else empty.")
+    agent = serializers.CharField(help_text="The name of the one that answered.")
+    trials = RenderedTrialSerializer(many=True, help_text="Fewer than three where only a worker knows more.")
 
 
 class PlannedAgentSerializer(serializers.Serializer[Any]):

@@ -20,6 +20,9 @@ class SessionSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), help_text="What the caller may do, as in the matrix of roles: study.create."
     )
     study = serializers.CharField(allow_null=True, help_text="The only study that the token is good for.")
+    grpc_port = serializers.IntegerField(
+        help_text="Where agents and the SDK reach this host; 0: at the same port as the console."
+    )
 
 
 class SignInSerializer(Input):

@@ -7,7 +7,15 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from service.api.v1.serializers.fields import ConfigurationField, Input, MetricsField, PageQuery, StateField
+from service.api.v1.serializers.fields import (
+    ConfigurationField,
+    Input,
+    MetricsField,
+    ObjectField,
+    PageQuery,
+    ScalarsField,
+    StateField,
+)
 from service.api.v1.serializers.problems import StudySpecSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import StudyState
@@ -29,8 +37,8 @@ class MeasuredSerializer(serializers.Serializer[Any]):
     metrics = MetricsField(help_text="Medians over the trials.")
 
 
-class ObjectiveProgressSerializer(serializers.Serializer[Any]):
-    """How far an objective has come."""
+class ObjectiveSerializer(serializers.Serializer[Any]):
+    """How far an objective has come: what lists and analyses say alike."""
 
     metric = serializers.CharField()
     goal = serializers.ChoiceField(["minimize", "maximize"])
@@ -40,6 +48,11 @@ class ObjectiveProgressSerializer(serializers.Serializer[Any]):
     gain = serializers.FloatField(
         allow_null=True, help_text="0.25: a quarter better than the default, in the direction of the goal."
     )
+
+
+class ObjectiveProgressSerializer(ObjectiveSerializer):
+    """How far an objective has come."""
+
     gain_low = serializers.FloatField(
         allow_null=True, help_text="The gain lies between low and high with 95 %; null for too few measurements."
     )
@@ -110,6 +123,7 @@ class StudySerializer(serializers.Serializer[Any]):
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
     exhausted = serializers.BooleanField(help_text="The space holds no configuration that was not tried.")
+    space_version = serializers.IntegerField(help_text="One more with each change of the space; 1 at first.")
     owner = serializers.CharField(help_text="Who created it.")
     tags = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
@@ -131,17 +145,9 @@ class StudySerializer(serializers.Serializer[Any]):
         return "" if study.final_check is None else str(study.final_check["reason"])
 
 
-class SummarisedObjectiveSerializer(serializers.Serializer[Any]):
-    """How far an objective has come, as of a few seconds ago."""
+class SummarisedObjectiveSerializer(ObjectiveSerializer):
+    """How far an objective has come, as of a few seconds ago; the gain is the final check's, where there was one."""
 
-    metric = serializers.CharField()
-    goal = serializers.ChoiceField(["minimize", "maximize"])
-    unit = serializers.CharField()
-    default = serializers.FloatField(allow_null=True, help_text="Of the default configuration; null until measured.")
-    best = serializers.FloatField(allow_null=True, help_text="Of the best configuration (of the Pareto set).")
-    gain = serializers.FloatField(
-        allow_null=True, help_text="0.25: a quarter better than the default; the final check's, where there was one."
-    )
     low = serializers.FloatField(allow_null=True, help_text="The gain lies between low and high with 95 %.")
     high = serializers.FloatField(allow_null=True, help_text="Null where nothing is known of the noise.")
 
@@ -173,7 +179,7 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     @extend_schema_field(serializers.IntegerField(allow_null=True))
     def get_max_trials(self, study: Study) -> int | None:
         """The budget's."""
-        return spec_of(study).budget.max_trials
+        return budget_of(study).max_trials
 
     @extend_schema_field(SummarisedObjectiveSerializer(many=True))
     def get_objectives(self, study: Study) -> Any:
@@ -251,6 +257,12 @@ class CreateStudySerializer(Input):
     )
 
 
+class StudyNameSerializer(Input):
+    """What a new study is to be called."""
+
+    name = serializers.CharField()
+
+
 class UpdateStudySerializer(Input):
     """A step of a study to another state, or other tags."""
 
@@ -262,10 +274,48 @@ class UpdateStudySerializer(Input):
 
 
 class BudgetInputSerializer(Input):
-    """What the search may spend from now on; null: no limit."""
+    """What the search may spend in all; null: no limit. What is left out stays."""
 
-    max_trials = serializers.IntegerField(allow_null=True)
-    max_seconds = serializers.FloatField(allow_null=True)
+    max_trials = serializers.IntegerField(allow_null=True, required=False)
+    max_seconds = serializers.FloatField(allow_null=True, required=False)
+    max_node_hours = serializers.FloatField(allow_null=True, required=False)
+
+
+class RangeSerializer(serializers.Serializer[Any]):
+    """Of a number its bounds, of which one left out stays; of a list of choices all values that it is to have."""
+
+    min = serializers.FloatField(required=False)
+    max = serializers.FloatField(required=False)
+    values = ScalarsField(required=False)
+
+
+@extend_schema_field(serializers.DictField(child=RangeSerializer()))
+class RangesField(ObjectField):
+    """Ranges by parameter. Kept as they are: `core/ranges.py` checks them."""
+
+
+class ChangeSpaceSerializer(Input):
+    """Other ranges for parameters of a study."""
+
+    ranges = RangesField()
+    validate_only = serializers.BooleanField(
+        required=False, default=False, help_text="Change nothing: only say what would lie outside, and what is wrong."
+    )
+
+
+class OutsideSerializer(serializers.Serializer[Any]):
+    """How many trials lie outside of a space, by what they were when it was asked for."""
+
+    finished = serializers.IntegerField(help_text="They stay, but nothing is learned from them.")
+    running = serializers.IntegerField(help_text="They may finish.")
+    waiting = serializers.IntegerField(help_text="They are withdrawn, and do not count against the budget.")
+
+
+class ChangedSpaceSerializer(serializers.Serializer[Any]):
+    """A study whose space was changed, or would be."""
+
+    study = StudySerializer()
+    outside = OutsideSerializer()
 
 
 class StudyEventSerializer(serializers.Serializer[Any]):

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import Input, ObjectField, PageQuery
+from service.pipeline.wakeup import KINDS
 from service.tenancy import audit
 from service.tenancy.models import AuditEntry
 
@@ -56,6 +57,12 @@ class AuditPageSerializer(serializers.Serializer[Any]):
 
     entries = AuditEntrySerializer(many=True)
     next_page_token = serializers.CharField()
+
+
+class ChangesSerializer(serializers.Serializer[Any]):
+    """What kinds of things have changed in the tenant since the last message: their lists may be others by now."""
+
+    kinds = serializers.ListField(child=serializers.ChoiceField(choices=KINDS))
 
 
 class LimitsSerializer(serializers.Serializer[Any]):

@@ -56,6 +56,38 @@ class MeasurementSerializer(serializers.Serializer[Any]):
     elapsed_seconds = serializers.FloatField(allow_null=True)
 
 
+class CommandSerializer(serializers.Serializer[Any]):
+    """A program that an agent runs for a trial."""
+
+    step = serializers.CharField(help_text="build, header or command: the application's own.")
+    argv = serializers.ListField(child=serializers.CharField())
+    environment = serializers.DictField(
+        child=serializers.CharField(), help_text="What component and trial set, beside what all programs there have."
+    )
+
+
+class InvocationSerializer(serializers.Serializer[Any]):
+    """What an agent made of a configuration, as it says. Secrets are hidden (***), long texts shortened."""
+
+    commands = CommandSerializer(many=True)
+    folder = serializers.CharField(help_text="Where the application runs.")
+    host = serializers.CharField(help_text="The agent's own machine.")
+    script = serializers.CharField(help_text="The batch script that its cluster is given; empty: there is none.")
+    scheduler_options = serializers.ListField(child=serializers.CharField())
+
+
+class ArtifactSerializer(serializers.Serializer[Any]):
+    """A file that a trial has left."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField(help_text="Its path below the trial's work folder.")
+    size = serializers.IntegerField()
+    sha256 = serializers.CharField(help_text="Hexadecimal; empty where its content is left out.")
+    left_out = serializers.CharField(help_text="Why its content is not kept; empty: it is.")
+    attempt = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+
 class LeaseSerializer(serializers.Serializer[Any]):
     """One run of a trial on an agent."""
 
@@ -74,6 +106,10 @@ class LeaseSerializer(serializers.Serializer[Any]):
     started_at = serializers.DateTimeField(allow_null=True)
     settled_at = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField()
+    run = serializers.IntegerField(help_text="Grows when its job is started anew; 0: its agent does not count.")
+    invocation = InvocationSerializer(
+        allow_null=True, help_text="What is run; null: it has not begun, or its agent does not tell."
+    )
 
 
 class TrialDetailSerializer(TrialSerializer):
@@ -82,6 +118,7 @@ class TrialDetailSerializer(TrialSerializer):
     measurements = MeasurementSerializer(many=True)
     log = serializers.CharField(help_text="The end of what it printed.")
     leases = LeaseSerializer(many=True, help_text="Its runs on agents, the first one first.")
+    artifacts = ArtifactSerializer(many=True, help_text="Files that it has left and its component names.")
 
 
 class LogEventSerializer(serializers.Serializer[Any]):

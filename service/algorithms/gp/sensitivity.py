@@ -1,0 +1,127 @@
+"""Sobol' indices of a Gaussian process, with what is not known of them.
+
+Functions are drawn from the posterior, and the indices are those of each function, so that their spread is the
+uncertainty which the measurements leave (Le Gratiet, Cannamela and Iooss, "A Bayesian approach for global sensitivity
+analysis of (multifidelity) computer codes", SIAM/ASA Journal on Uncertainty Quantification 2, 2014). Lengthscales would
+be cheaper, but are no shares of anything: a short one of a parameter that hardly moves the objective looks important.
+
+A function is one of the prior, made of random Fourier features, moved to the measurements by the kernel (Wilson and
+others, "Pathwise conditioning of Gaussian processes", JMLR 22, 2021); so it can be evaluated at any number of points.
+The indices are estimated by the designs of Saltelli and others ("Variance based sensitivity analysis of model output",
+Computer Physics Communications 181, 2010), those of the first order by theirs, total ones by Jansen's estimator. The
+rows of a design are drawn anew for each function (bootstrap), so that the error of the estimate is in the interval.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from service.algorithms.gp.fits import Process
+from service.core.encoding import Encoding, FloatArray
+from service.core.sensitivity import Sensitivity, Share
+
+_FUNCTIONS = 64
+_FEATURES = 1024
+# Rows of a design, a power of two, such that all its points together are not many more than the last.
+_FEWEST_ROWS, _MOST_ROWS, _MOST_POINTS = 64, 1024, 2**14
+# Beyond what was measured, as a share of its range, a drawn function is cut off: where nothing is known, the inverse of
+# a logarithm would make a few points all of the variance.
+_BEYOND = 0.5
+
+
+def sensitivities(process: Process, encoding: Encoding, *, seed: int) -> dict[str, Sensitivity]:
+    """By parameter, in the unit of the values that were measured. Empty where the process is flat."""
+    # Imported here: scipy.stats takes a second to import, and designers do without it as far as they can.
+    from scipy.stats import qmc
+
+    random = np.random.default_rng([seed % 2**64, len(process.runs)])
+    count = len(encoding.space.parameters)
+    rows = _MOST_ROWS
+    while rows > _FEWEST_ROWS and rows * (count + 2) > _MOST_POINTS:
+        rows //= 2
+    numbers = qmc.Sobol(2 * count, rng=random).random(rows)
+    first, second = numbers[:, :count], numbers[:, count:]
+    designs = [first, second]
+    for place in range(count):
+        swapped = first.copy()
+        swapped[:, place] = second[:, place]
+        designs.append(swapped)
+    points = encoding.encode(encoding.spread(np.vstack(designs)))
+    values = _values(process, drawn(process, points, _FUNCTIONS, random)).reshape(_FUNCTIONS, count + 2, rows)
+    alone, together = _indices(values, random)
+    return {
+        name: Sensitivity(_share(alone[:, place]), _share(together[:, place]))
+        for place, name in enumerate(encoding.space.names())
+        if len(alone)
+    }
+
+
+def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.Generator) -> FloatArray:
+    """[functions, b]: functions drawn from the posterior, at b encoded rows, on the process' own scale."""
+    posterior = process.posterior(rows[:0])
+    known, layout = process.points, process.layout
+    numeric, categorical = list(layout.numeric), list(layout.categorical)
+    split, choices = len(numeric), len(categorical)
+    # A Matérn kernel's spectral density is Student's, with twice nu degrees.
+    normal = random.standard_normal((split, _FEATURES))
+    frequencies = normal / np.exp(process.theta[:split])[:, None] / np.sqrt(random.chisquare(5, _FEATURES) / 5)
+    phases = random.uniform(0, 2 * math.pi, _FEATURES)
+    # Choices that differ agree by `unlike`: a feature minds them with the rest of the probability, by a sign each.
+    unlike = np.exp(-np.exp(-process.theta[split : split + choices]) / max(choices, 1))
+    minded = random.random((choices, _FEATURES)) > unlike[:, None]
+    signs: list[tuple[FloatArray, FloatArray]] = []
+    for place, column in enumerate(categorical):
+        codes = np.unique(np.concatenate([rows[:, column], known.rows[:, column]]))
+        sign = random.choice([-1.0, 1.0], (len(codes), _FEATURES))
+        signs.append((codes, np.where(minded[place], sign, 1.0)))
+
+    def features(at: FloatArray) -> FloatArray:
+        found = np.cos(at[:, numeric] @ frequencies + phases) * math.sqrt(2.0 * posterior.scale / _FEATURES)
+        for column, (codes, sign) in zip(categorical, signs, strict=True):
+            found *= sign[np.searchsorted(codes, at[:, column])]
+        return np.asarray(found)
+
+    weights = random.standard_normal((_FEATURES, functions))
+    noise = np.sqrt(posterior.noise * known.share + known.added)[:, None] * random.standard_normal(
+        (posterior.count, functions)
+    )
+    missed = known.outcomes[:, None] - posterior.mean - features(known.rows) @ weights - noise
+    moved = cho_solve((posterior.factor[: posterior.count, : posterior.count], True), missed)
+    found = np.empty((functions, len(rows)))
+    # Some at a time: their features are a thousand numbers each.
+    for start in range(0, len(rows), 4096):
+        part = rows[start : start + 4096]
+        prior = features(part) @ weights
+        found[:, start : start + 4096] = (posterior.mean + prior + posterior.kernel(part)[0] @ moved).T
+    return found
+
+
+def _values(process: Process, outcomes: FloatArray) -> FloatArray:
+    """Values in the metric's unit, times its sign."""
+    measured = process.points.outcomes
+    margin = _BEYOND * float(np.ptp(measured))
+    kept = outcomes.clip(measured.min() - margin, measured.max() + margin)
+    return process.scale.restore(kept, np.zeros_like(kept))[0]
+
+
+def _indices(values: FloatArray, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """[f, d], [f, d]: of each function that is not flat, out of its values at the designs, [functions, d + 2, rows]."""
+    alone, together = [], []
+    for one in values:
+        chosen = one[:, random.integers(0, one.shape[1], one.shape[1])]
+        first, second, swapped = chosen[0], chosen[1], chosen[2:]
+        variance = float(np.var(chosen[:2]))
+        if variance <= 1e-12 * max(float(np.abs(chosen).max()) ** 2, 1e-300):
+            continue
+        # Less the mean, which is no part of the variance but of the estimate's error.
+        alone.append(((second - second.mean()) * (swapped - first)).mean(1) / variance)
+        together.append(0.5 * ((first - swapped) ** 2).mean(1) / variance)
+    return np.array(alone).clip(0.0, 1.0), np.array(together).clip(0.0, 1.0)
+
+
+def _share(shares: FloatArray) -> Share:
+    low, value, high = np.quantile(shares, [0.025, 0.5, 0.975])
+    return Share(float(value), float(low), float(high))

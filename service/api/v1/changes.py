@@ -1,0 +1,53 @@
+"""That something has changed in a tenant, as server-sent events: what is shown of it is to be asked for again.
+
+A message says which lists may be others by now, and nothing else, so it costs no query, however much has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+
+from django.http import HttpRequest, HttpResponseBase
+
+from service.api import errors
+from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
+from service.api.threads import in_thread
+from service.core import logcontext
+from service.pipeline.wakeup import listener
+
+# Whatever changes meanwhile is told together.
+PAUSE_SECONDS = 0.5
+
+
+async def changes(request: HttpRequest) -> HttpResponseBase:
+    """GET. Events: `ready` once changes are told, and `change` with the kinds of things that changed since the last
+    one: some of agents, components, studies."""
+    try:
+        if request.method != "GET":
+            raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
+        principal = await in_thread(admit, request, None)
+        logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
+    except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API
+        return errors.respond(error)
+    return respond(_stream(request, principal.tenant_id))
+
+
+async def _stream(request: HttpRequest, tenant_id: int) -> AsyncIterator[str]:
+    yield RETRY
+    async with listener().watch(tenant=tenant_id) as bell:
+        yield "event: ready\ndata: {}\n\n"
+        spoken = time.monotonic()
+        while True:
+            due = await heartbeat_due(bell, spoken)
+            kinds = bell.take()
+            if not kinds and not due:
+                continue
+            if not await in_thread(may_go_on, request, None):
+                return
+            yield f"event: change\ndata: {json.dumps({'kinds': kinds})}\n\n" if kinds else ": heartbeat\n\n"
+            spoken = time.monotonic()
+            if kinds:
+                await asyncio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,27 @@
+"""A study's space over REST."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from service.api.v1.serializers.studies import ChangedSpaceSerializer, ChangeSpaceSerializer
+from service.api.views import View
+from service.fleet.spaces import check_space
+from service.pipeline import space
+from service.tenancy.permissions import Action
+
+
+class StudySpace(View):
+    """/studies/NAME/space"""
+
+    actions = {"PATCH": Action.STUDY_UPDATE}
+
+    @extend_schema(operation_id="changeSpace", request=ChangeSpaceSerializer, responses=ChangedSpaceSerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Give parameters other ranges, while the search goes on; or say what that would leave outside."""
+        body = self.body(ChangeSpaceSerializer)
+        asked = space.preview if body["validate_only"] else space.change_space
+        study, outside = asked(self.principal, name, body["ranges"], check_space=check_space)
+        return Response(ChangedSpaceSerializer({"study": study, "outside": outside}).data)

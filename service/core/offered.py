@@ -1,0 +1,83 @@
+"""Whether a study's space has only values that the component which it tunes can take.
+
+The component's own ranges and choices are what counts. Of numbers an agent takes each within the range, so that a study
+may have another scale or grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from service.core.errors import InvalidInput, shorten
+from service.core.parameters import (
+    MOST_VALUES,
+    BoolParameter,
+    CategoricalParameter,
+    FloatParameter,
+    IntParameter,
+    OrdinalParameter,
+    Parameter,
+    Scalar,
+)
+from service.core.space import Space
+
+CODE = "outside_component"
+
+
+def check_within(space: Space, offered: Mapping[str, Parameter], places: Mapping[str, str]) -> None:
+    """Whether a component with the parameters `offered` can take all of a space's values; conditions are left to it.
+
+    `places`: the paths of the parameters to be looked at, by name. Raises InvalidInput (`outside_component`) with the
+    path of the field at fault, such as `space[2].max`.
+    """
+    for name, where in places.items():
+        if name not in offered:
+            allowed = f"the component's parameters: {shorten(', '.join(offered), 500)}"
+            raise InvalidInput(f"{where}.name", name, allowed, code=CODE)
+        _check(space[name], offered[name], where)
+
+
+def _check(parameter: Parameter, offered: Parameter, where: str) -> None:
+    allowed = f"{_in_words(offered)}, as the component has {offered.name!r}"
+    if isinstance(parameter, FloatParameter | IntParameter) and isinstance(offered, FloatParameter | IntParameter):
+        if parameter.min < offered.min:
+            raise InvalidInput(f"{where}.min", parameter.min, allowed, code=CODE)
+        if _last(parameter) > offered.max:
+            raise InvalidInput(f"{where}.max", parameter.max, allowed, code=CODE)
+        if isinstance(parameter, IntParameter) or isinstance(offered, FloatParameter):
+            return
+    size = parameter.size()
+    if size is None or size > MOST_VALUES:
+        raise InvalidInput(f"{where}.type", parameter.kind, allowed, code=CODE)
+    for rank in range(size):
+        value = parameter.value_at(rank)
+        if not _takes(offered, value):
+            is_listed = isinstance(parameter, OrdinalParameter | CategoricalParameter)
+            field, shown = (f"values[{rank}]", value) if is_listed else ("type", parameter.kind)
+            raise InvalidInput(f"{where}.{field}", shown, allowed, code=CODE)
+
+
+def _last(parameter: FloatParameter | IntParameter) -> float:
+    """Its largest value: a grid may end before `max`."""
+    size = parameter.size()
+    return parameter.max if size is None else float(parameter.value_at(size - 1))
+
+
+def _takes(offered: Parameter, value: Scalar) -> bool:
+    if not isinstance(offered, FloatParameter | IntParameter):
+        return offered.contains(value)
+    if isinstance(value, bool | str) or not offered.min <= value <= offered.max:
+        return False
+    return isinstance(offered, FloatParameter) or value == int(value)
+
+
+def _in_words(offered: Parameter) -> str:
+    match offered:
+        case FloatParameter():
+            return f"numbers from {offered.min!r} to {offered.max!r}"
+        case IntParameter():
+            return f"integers from {offered.min} to {offered.max}"
+        case BoolParameter():
+            return "true, false"
+        case _:
+            return shorten(", ".join(map(repr, offered.grid() or ())), 300)

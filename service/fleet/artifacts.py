@@ -1,0 +1,109 @@
+"""The files that trials on agents have left: kept beside the trial, bounded, each once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from django.db import IntegrityError
+from django.db.models import QuerySet
+
+from service.core.errors import Conflict, InvalidInput
+from service.core.lifecycle import LeaseState
+from service.fleet import agents
+from service.fleet.leases import find_lease
+from service.fleet.models import Lease
+from service.pipeline.quotas import meter
+from service.studies.models import Artifact, Trial
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+# Of one run of a trial: files that are kept, those that are told of, and the bytes of one.
+MOST_KEPT = 20
+MOST_TOLD = 100
+LARGEST_BYTES = 2 * 1024 * 1024
+NAME_LENGTH = 255
+_LEFT_OUT_LENGTH = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def put(
+    principal: Principal,
+    *,
+    agent_id: str,
+    lease: str,
+    name: str,
+    size: int,
+    sha256: str,
+    data: bytes,
+    left_out: str,
+) -> str:
+    """Keep a file of a settled lease's trial; why its content is not kept, empty where it is.
+
+    The same again changes nothing; of two with one name the first counts. `left_out`: why the agent sends no content.
+    Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`, `lease_not_settled`).
+    """
+    _check(name, size, sha256, data, left_out)
+    agent = agents.known(principal, agent_id)
+    found = find_lease(principal, agent, lease)
+    if found.state == LeaseState.HELD:
+        raise Conflict("lease_not_settled", f"Lease {lease} is held: a trial's files are sent when it has ended.")
+    try:
+        with access.work(principal):
+            return _put(principal, found, name, size, sha256, data, left_out[:_LEFT_OUT_LENGTH])
+    except IntegrityError:
+        # The study was deleted in between, as this then says.
+        find_lease(principal, agent, lease)
+        raise
+
+
+def _put(principal: Principal, lease: Lease, name: str, size: int, sha256: str, data: bytes, left_out: str) -> str:
+    # Those of one trial come one after the other, and whoever deletes it waits.
+    if not access.rows(Trial, principal).filter(pk=lease.trial_id).select_for_update().values_list("pk"):
+        raise Conflict("lease_lost", f"The trial of lease {lease.pk} was deleted.")
+    stored = _of_run(principal, lease)
+    before = stored.filter(name=name).defer("content").first()
+    if before is not None:
+        return before.left_out
+    if stored.count() >= MOST_TOLD:
+        return f"more than {MOST_TOLD} files of one run"
+    if not left_out and stored.filter(content__isnull=False).count() >= MOST_KEPT:
+        left_out = f"more than {MOST_KEPT} files of one run"
+    if not left_out and not meter.room_for_log(principal, len(data)):
+        left_out = "the tenant keeps as much output of trials as it may"
+    access.add(
+        principal,
+        Artifact(
+            trial_id=lease.trial_id,
+            source=lease.pk,
+            attempt=lease.attempt,
+            name=name,
+            size=size,
+            sha256=sha256,
+            content=None if left_out else data,
+            left_out=left_out,
+        ),
+    )
+    return left_out
+
+
+def _of_run(principal: Principal, lease: Lease) -> QuerySet[Artifact]:
+    return access.rows(Artifact, principal).filter(trial_id=lease.trial_id, source=lease.pk)
+
+
+def _check(name: str, size: int, sha256: str, data: bytes, left_out: str) -> None:
+    is_path = all(part not in ("", ".", "..") for part in name.split("/"))
+    if len(name) > NAME_LENGTH or _CONTROL.search(name) or not is_path:
+        raise InvalidInput(
+            "name", name[:NAME_LENGTH], f"a path below the work folder, of at most {NAME_LENGTH} characters"
+        )
+    if len(data) > LARGEST_BYTES:
+        raise InvalidInput("data", f"{len(data)} bytes", f"at most {LARGEST_BYTES} bytes")
+    if _CONTROL.search(left_out):
+        raise InvalidInput("left_out", left_out[:_LEFT_OUT_LENGTH], "a line of text")
+    if left_out and data:
+        raise InvalidInput("data", f"{len(data)} bytes", "nothing beside left_out")
+    if not 0 <= size < 2**63 or (not left_out and size != len(data)):
+        raise InvalidInput("size", size, "0 or more" if left_out else f"that of the data, {len(data)}")
+    if sha256 != ("" if left_out else hashlib.sha256(data).hexdigest()):
+        raise InvalidInput("sha256", sha256[:64], "that of the data, hexadecimal; empty beside left_out")

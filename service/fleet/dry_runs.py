@@ -1,0 +1,205 @@
+"""Dry runs: agents tell what they would run for a configuration. The service knows values alone, and nothing is run.
+
+The question lies in a row until an agent has answered it. Agents hear of it in their heartbeats, which a door-bell
+ends; each that offers the component may answer, and the first answer counts. So a lost message costs time at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db.models import F
+from django.db.models.functions import Now
+
+from service.core.errors import InvalidInput, JsonValue
+from service.core.space import Configuration
+from service.fleet import agents, selectors
+from service.fleet.components import misfit, obstacle
+from service.fleet.grants import Grant
+from service.fleet.leases import plain
+from service.fleet.models import Agent, DryRun
+from service.fleet.runs import check_invocation
+from service.fleet.spaces import check_space
+from service.pipeline.method import completed
+from service.pipeline.plan import first_configurations
+from service.pipeline.tuned import places_of
+from service.studies import actions
+from service.studies.specs import Placement, parse
+from service.tenancy import access, tenants
+from service.tenancy.principal import Principal
+from service.tenancy.statements import Select
+
+# How long an answer is waited for, how long it counts, and how long rows are kept.
+PATIENCE = timedelta(seconds=15)
+FRESH = timedelta(seconds=60)
+KEPT = timedelta(minutes=10)
+# Questions that are put to an agent in one answer to its heartbeat.
+_MOST = 10
+_REFUSAL_LENGTH = 2000
+
+_select_open = Select(
+    DryRun,
+    f"answered_at IS NULL AND asked_at > statement_timestamp() - interval '{PATIENCE.total_seconds()} seconds'",
+    ending=f"ORDER BY asked_at LIMIT {_MOST}",
+)
+
+
+class State(StrEnum):
+    """How far a dry run has come."""
+
+    WAITING = "waiting"
+    ANSWERED = "answered"
+    # Nobody has answered in time, or nobody could.
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """`trials`: the configurations, with `invocation` or `refusal` of each where it is answered. `message`: why it is
+    not, for people."""
+
+    state: State
+    message: str
+    agent: str
+    trials: Sequence[Mapping[str, Any]]
+
+
+def ask(principal: Principal, spec: object, study: str = "") -> Shown:
+    """What agents would run for the first trials of a study. To be called again while it is WAITING.
+
+    The same question meets the answer that is there, or the wait for it. Raises InvalidInput as creating the study
+    would, and where the study does not run on agents.
+    """
+    found = completed(parse(spec))
+    execution = found.execution
+    if execution is None:
+        raise InvalidInput("spec.execution", None, "a component: nothing else runs on agents")
+    check_space(principal, found, places_of(found))
+    first = first_configurations(found)
+    if not first:
+        # A worker works out what comes first.
+        return _bare(State.ANSWERED, "", first)
+    named = execution.component, execution.digest, execution.application
+    able = [agent for agent in selectors.list_agents(principal) if not obstacle(agent, *named)]
+    if not able:
+        return _bare(State.UNANSWERED, f"No agent that can run component {execution.component!r} is connected.", first)
+    question: dict[str, JsonValue] = {
+        "study": study,
+        "component": execution.component,
+        "digest": execution.digest,
+        "application": execution.application,
+        "metrics": list(found.problem.needed_metrics),
+        "trial_timeout_seconds": execution.trial_timeout_seconds,
+        "exclusive": execution.placement.exclusive,
+        "spread": execution.placement.spread,
+        "trials": [dict(one) for one in first],
+    }
+    row, waited = _open(principal, question, able)
+    if row.answer is not None:
+        trials = [{"params": params, **told} for params, told in zip(first, row.answer, strict=True)]
+        return Shown(State.ANSWERED, "", row.agent, trials)
+    if waited < PATIENCE:
+        return _bare(State.WAITING, "", first)
+    names = ", ".join(agent.name for agent in able[:5])
+    seconds = f"{PATIENCE.total_seconds():.0f} s"
+    message = f"No agent has answered within {seconds} ({names}). Those of an earlier version of Trimtab do not."
+    return _bare(State.UNANSWERED, message, first)
+
+
+def waiting(principal: Principal, agent_id: str) -> list[tuple[UUID, list[Grant]]]:
+    """The questions that this agent can answer, each with its trials as they would be leased."""
+    found = _select_open(principal)
+    if not found:
+        return []
+    agent = agents.known(principal, agent_id)
+    asked = []
+    for row in found:
+        question = row.question
+        if not misfit(agent, question["component"], question["digest"], question["application"]):
+            asked.append((row.id, _trials(principal, question)))
+    return asked
+
+
+def answer(
+    principal: Principal, *, agent_id: str, dry_run: str, trials: Sequence[tuple[dict[str, JsonValue] | None, str]]
+) -> None:
+    """Keep what an agent would run, an invocation or a refusal for each of the trials. The first answer counts.
+
+    Raises InvalidInput, NotFound (`unknown_agent`).
+    """
+    agent = agents.known(principal, agent_id)
+    told: list[JsonValue] = [
+        {"invocation": invocation, "refusal": plain(refusal, _REFUSAL_LENGTH)} for invocation, refusal in trials
+    ]
+    for index, (invocation, refusal) in enumerate(trials):
+        if (invocation is None) != bool(refusal):
+            raise InvalidInput(f"trials[{index}]", refusal, "either an invocation or a refusal")
+        check_invocation(f"trials[{index}].invocation", invocation)
+    try:
+        key = UUID(dry_run)
+    except ValueError:
+        raise InvalidInput("id", dry_run, "that of a dry run") from None
+    row = access.rows(DryRun, principal).filter(pk=key).first()
+    if row is None or row.answer is not None:
+        # Nobody waits for it any more.
+        return
+    if len(told) != len(row.question["trials"]):
+        raise InvalidInput("trials", f"{len(told)} of them", f"one for each of {len(row.question['trials'])}")
+    still_open = access.rows(DryRun, principal).filter(pk=key, answered_at__isnull=True)
+    still_open.update(answer=told, agent=agent.name, answered_at=Now())
+
+
+def _open(principal: Principal, question: Mapping[str, JsonValue], able: Sequence[Agent]) -> tuple[DryRun, timedelta]:
+    """The question's row, and for how long it has waited. One whose answer, or whose wait, is over is asked anew."""
+    # Another version of the component answers otherwise.
+    versions = sorted(
+        {one["digest"] for agent in able for one in agent.components if one["name"] == question["component"]}
+    )
+    key = hashlib.sha256(json.dumps([question, versions], sort_keys=True).encode()).hexdigest()
+    with access.work(principal):
+        new = DryRun(id=uuid4(), key=key, question=dict(question))
+        access.rows(DryRun, principal).filter(asked_at__lt=Now() - KEPT).delete()
+        access.add_missing(principal, new)
+        own = access.rows(DryRun, principal).filter(key=key)
+        row = own.select_for_update().annotate(waited=Now() - F("asked_at"), age=Now() - F("answered_at")).get()
+        waited: timedelta = row.waited
+        age: timedelta | None = row.age
+        if age > FRESH if age is not None else waited > 2 * PATIENCE:
+            own.update(asked_at=Now(), answered_at=None, answer=None, agent="")
+            row.answer, waited = None, timedelta()
+            actions.ring_agents(principal)
+        elif row.id == new.id:
+            actions.ring_agents(principal)
+    return row, waited
+
+
+def _trials(principal: Principal, question: Mapping[str, Any]) -> list[Grant]:
+    return [
+        Grant(
+            lease="",
+            tenant=tenants.slug_of(principal.tenant_id),
+            study=question["study"],
+            trial=number,
+            attempt=1,
+            component=question["component"],
+            digest=question["digest"],
+            application=question["application"],
+            params=params,
+            metrics=tuple(question["metrics"]),
+            trial_timeout_seconds=question["trial_timeout_seconds"],
+            placement=Placement(exclusive=question["exclusive"], spread=question["spread"]),
+            measured_on=(),
+        )
+        for number, params in enumerate(question["trials"], 1)
+    ]
+
+
+def _bare(state: State, message: str, first: Sequence[Configuration]) -> Shown:
+    return Shown(state, message, "", [{"params": params, "invocation": None, "refusal": ""} for params in first])

@@ -1,0 +1,191 @@
+"""Trials that are given to agents: leased, described, and told again where the answer was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import F, Q
+
+from service.core.errors import InvalidInput, NotFound
+from service.core.lifecycle import LeaseState, StudyState, TrialState
+from service.core.space import Configuration
+from service.fleet import agents
+from service.fleet.leases import is_untouched, lease_time, lock_lease, to_id
+from service.fleet.models import Agent, Lease
+from service.studies import actions
+from service.studies.change import change
+from service.studies.models import Study
+from service.studies.specs import Placement, spec_of
+from service.tenancy import access, tenants
+from service.tenancy.principal import Principal
+from service.tenancy.statements import Insert
+
+MOST_GRANTS = 1000
+# Studies looked at in one call; the next call goes on with those that waited longest.
+_MOST_CANDIDATES = 100
+
+_insert_leases = Insert(Lease)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """All that an agent must know to run a trial."""
+
+    lease: str
+    tenant: str
+    study: str
+    trial: int
+    attempt: int
+    component: str
+    digest: str
+    application: str
+    params: Configuration
+    metrics: tuple[str, ...]
+    trial_timeout_seconds: float | None
+    placement: Placement
+    measured_on: Sequence[str]
+
+
+def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[str] = ()) -> list[Grant]:
+    """Grant up to `count` trials that wait for an agent like this one; none when there is no work now.
+
+    Leases granted to it before and not listed in `held` come first: the answer was lost. While it holds one that has
+    expired it is given nothing: it is silent. Studies take turns, the one that waited longest first. A count of 0 asks
+    for lost answers alone. Raises InvalidInput, NotFound (`unknown_agent`).
+    """
+    if not 0 <= count <= MOST_GRANTS:
+        raise InvalidInput("count", count, f"0 to {MOST_GRANTS}")
+    agent = agents.known(principal, agent_id)
+    agents.seen(principal, agent)
+    own = [lease_id for lease_id in map(to_id, held) if lease_id is not None]
+    open_leases = list(
+        access.rows(Lease, principal)
+        .filter(Q(state=LeaseState.HELD) | Q(state=LeaseState.EXPIRED, id__in=own), agent_id=agent.pk)
+        .select_related("trial")
+        .defer("invocation")
+    )
+    if any(lease.state == LeaseState.EXPIRED and is_untouched(lease) for lease in open_leases):
+        # This call may be of before its silence. Its heartbeat holds them again, or makes them lost.
+        return []
+    open_leases = [lease for lease in open_leases if lease.state == LeaseState.HELD]
+    unheard = [lease for lease in open_leases if str(lease.id) not in set(held)]
+    grants = _grant_again(principal, agent, unheard)
+    wanted = 0 if agent.draining else min(count - len(grants), agent.slots - len(open_leases))
+    if wanted <= 0:
+        return grants
+    candidates = _candidates(principal, agent)
+    for index, study_id in enumerate(candidates):
+        share = -(-wanted // (len(candidates) - index))
+        granted = _grant(principal, agent, study_id, share)
+        grants += granted
+        wanted -= len(granted)
+        if wanted <= 0:
+            break
+    return grants
+
+
+def _candidates(principal: Principal, agent: Agent) -> list[int]:
+    offered = Q(pk__in=[])
+    for component in agent.components:
+        offered |= Q(
+            component=component["name"],
+            digest__in=("", component["digest"]),
+            application__in=["", *component.get("applications", ())],
+        )
+    waiting = access.rows(Study, principal).filter(
+        offered, state=StudyState.ACTIVE, requested_count__gt=0, active_count__lt=F("parallelism")
+    )
+    turns = waiting.order_by(F("last_granted_at").asc(nulls_first=True), "pk")
+    return list(turns.values_list("pk", flat=True)[:_MOST_CANDIDATES])
+
+
+def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> list[Grant]:
+    """Lease up to `count` trials of one study. One transaction for each study: never two studies' locks at once."""
+
+    def grant(study: Study) -> list[Grant]:
+        free = min(count, (study.parallelism or 0) - study.active_count)
+        if study.state != StudyState.ACTIVE or free <= 0:
+            return []
+        trials = actions.waiting_trials(principal, study, free)
+        if not trials:
+            return []
+        actions.start_trials(principal, study, trials, agent=agent.name)
+        leases = [
+            Lease(
+                study_id=study.pk,
+                trial=trial,
+                agent=agent,
+                attempt=trial.attempt,
+                state=LeaseState.HELD,
+                granted_at=study.database_time,
+                expires_at=study.database_time + lease_time(),
+            )
+            for trial in trials
+        ]
+        _insert_leases(principal, leases)
+        study.last_granted_at = study.database_time
+        actions.conclude(
+            principal,
+            study,
+            "lease.grant",
+            f"agent/{agent.agent_id}",
+            {"trials": [trial.number for trial in trials]},
+        )
+        return [_describe(study, lease, lease.trial.measured_on) for lease in leases]
+
+    try:
+        return change(principal, study_id, grant)
+    except NotFound:
+        return []
+
+
+def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:
+    """Repeat grants whose answer never arrived; those whose trial was stopped meanwhile are settled instead."""
+    grants = []
+    for lease in unheard:
+        with access.work(principal):
+            try:
+                study, held = lock_lease(principal, lease.study_id, lease.id)
+            except NotFound:
+                continue
+            if held.state != LeaseState.HELD:
+                continue
+            if held.trial.state == TrialState.ACTIVE:
+                held.expires_at = study.database_time + lease_time()
+                access.save(principal, held, "expires_at")
+                grants.append(_describe(study, held, actions.measured_on(principal, held.trial)))
+            else:
+                held.state = LeaseState.SETTLED
+                held.settlement = {"outcome": "cancelled"}
+                held.settled_at = study.database_time
+                access.save(principal, held, "state", "settlement", "settled_at")
+                actions.conclude(
+                    principal,
+                    study,
+                    "lease.settle",
+                    f"trial/{held.trial.number}",
+                    {"lease": str(held.id)},
+                    slot_freed=True,
+                )
+    return grants
+
+
+def _describe(study: Study, lease: Lease, measured_on: Sequence[str]) -> Grant:
+    spec = spec_of(study)
+    assert spec.execution is not None
+    return Grant(
+        lease=str(lease.id),
+        tenant=tenants.slug_of(study.tenant_id),
+        study=study.name,
+        trial=lease.trial.number,
+        attempt=lease.attempt,
+        component=study.component,
+        digest=study.digest,
+        application=study.application,
+        params=lease.trial.params,
+        metrics=spec.problem.needed_metrics,
+        trial_timeout_seconds=spec.execution.trial_timeout_seconds,
+        placement=spec.execution.placement,
+        measured_on=measured_on if spec.execution.placement.spread else (),
+    )

@@ -1,0 +1,169 @@
+"""What agents say of the leases that they hold, again and again, and what they are told in return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from service.core.errors import NotFound
+from service.core.lifecycle import LeaseState, TrialState, check_step
+from service.fleet import agents
+from service.fleet.leases import is_untouched, lease_time, lock_lease, plain, return_trial, to_id
+from service.fleet.models import Agent, Lease
+from service.pipeline import report
+from service.studies import actions
+from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.tenancy.statements import Select
+
+# Characters kept of why a trial does not start.
+REASON_LENGTH = 1000
+
+# As leases are asked for in every heartbeat: no more of them than that needs.
+_select_stops = Select(
+    Lease,
+    "agent_id = %s AND state = 'HELD'",
+    without=[field.attname for field in Lease._meta.concrete_fields if field.attname != "id"],
+    extra={
+        f"trial_{name}": f"(SELECT {name} FROM studies_trial AS trial WHERE trial.id = trial_id)"  # nosec B608
+        for name in ("state", "reason")
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Leases to stop, with the reason, and those that are no longer the agent's."""
+
+    cancel: list[tuple[str, str]]
+    lost: list[str]
+
+
+def renew(
+    principal: Principal,
+    *,
+    agent_id: str,
+    leases: Sequence[str],
+    elapsed: Mapping[str, float] | None = None,
+    waiting: Mapping[str, str] | None = None,
+) -> Renewal:
+    """The heartbeat: extend the leases that an agent holds. Raises NotFound (`unknown_agent`).
+
+    `elapsed`: how many seconds the trials of some of them have been running, without builds and queues. Pruning
+    policies that look at nothing else decide here. `waiting`: why some of them do not start, for people.
+    """
+    agent = agents.known(principal, agent_id)
+    agents.seen(principal, agent)
+    ids = {lease: to_id(lease) for lease in leases}
+    mine = access.rows(Lease, principal).filter(
+        agent_id=agent.pk, state=LeaseState.HELD, id__in=[one for one in ids.values() if one is not None]
+    )
+    held: dict[UUID, Lease] = {}
+    if ids:
+        mine.update(expires_at=Now() + lease_time())
+        held = {lease.id: lease for lease in mine.select_related("trial", "study").defer("study__spec", "invocation")}
+        missing = [text for text, lease_id in ids.items() if lease_id not in held]
+        held |= {lease.id: lease for lease in _hold_again(principal, agent, missing)}
+    cancel: list[tuple[str, str]] = []
+    lost: list[str] = []
+    for text, lease_id in ids.items():
+        lease = held.get(lease_id) if lease_id is not None else None
+        if lease is None:
+            lost.append(text)
+        elif lease.trial.state != TrialState.ACTIVE:
+            cancel.append((text, lease.trial.reason))
+        elif elapsed and text in elapsed and spec_of(lease.study).pruning:
+            reason = _prune(principal, lease, elapsed[text])
+            if reason is not None:
+                cancel.append((text, reason))
+        elif (why := plain((waiting or {}).get(text, ""), REASON_LENGTH)) != lease.trial.reason:
+            _note_waiting(principal, lease, why)
+    return Renewal(cancel, lost)
+
+
+def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
+    """What `renew` would answer of leases that it has extended: those to stop, and those that were lost meanwhile.
+
+    Leases granted to the agent since then are looked at as well. One that has expired is not told of: what asks here
+    may be a call of before the agent's silence, and the next heartbeat may hold it again. Raises NotFound
+    (`unknown_agent`).
+    """
+    agent = agents.known(principal, agent_id)
+    held = _select_stops(principal, agent.pk)
+    known = {str(lease.id) for lease in held}
+    if missing := {text: to_id(text) for text in leases if text.lower() not in known}:
+        ids = [lease_id for lease_id in missing.values() if lease_id is not None]
+        expired = access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids)
+        silent = set(expired.values_list("id", flat=True))
+        missing = {text: lease_id for text, lease_id in missing.items() if lease_id not in silent}
+    return Renewal(
+        cancel=[(str(lease.id), lease.trial_reason) for lease in held if lease.trial_state != TrialState.ACTIVE],
+        lost=list(missing),
+    )
+
+
+def _note_waiting(principal: Principal, lease: Lease, reason: str) -> None:
+    """Tell on a leased trial why it does not start; an empty reason: it is expected to."""
+    with access.work(principal):
+        locked = _lock_running(principal, lease)
+        if locked is None:
+            return
+        study, trial = locked
+        trial.reason = reason
+        actions.touch_trial(principal, study, trial, "reason")
+        actions.conclude(principal, study, "trial.wait", f"trial/{trial.number}", {"reason": reason})
+
+
+def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:
+    """Why the leased trial is to be stopped now; None: it goes on."""
+    with access.work(principal):
+        locked = _lock_running(principal, lease)
+        if locked is None:
+            return None
+        study, trial = locked
+        if not report.prune(principal, study, trial, seconds):
+            return None
+        actions.conclude(principal, study, "trial.prune", f"trial/{trial.number}", {"reason": trial.reason})
+        return trial.reason
+
+
+def _lock_running(principal: Principal, lease: Lease) -> tuple[Study, Trial] | None:
+    """The locked study of a lease and its trial, where this still runs by that lease."""
+    try:
+        study = actions.lock_by_id(principal, lease.study_id)
+        trial = actions.get_trial(principal, study, lease.trial.number)
+    except NotFound:
+        return None
+    return (study, trial) if trial.state == TrialState.ACTIVE and trial.attempt == lease.attempt else None
+
+
+def _hold_again(principal: Principal, agent: Agent, leases: Sequence[str]) -> list[Lease]:
+    """Those of an agent's leases that had expired, since it could not be heard, and whose trials still wait for another
+    agent: held again, so that what runs goes on."""
+    ids = [lease for lease in map(to_id, leases) if lease is not None]
+    if not ids:
+        return []
+    again = []
+    for found in access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids):
+        with access.work(principal):
+            try:
+                study, lease = lock_lease(principal, found.study_id, found.id)
+            except NotFound:
+                continue
+            full = study.active_count >= (study.parallelism or 0)
+            if lease.state != LeaseState.EXPIRED or full or not is_untouched(lease):
+                continue
+            return_trial(principal, study, lease)
+            check_step("lease", LeaseState.EXPIRED, LeaseState.HELD)
+            lease.state = LeaseState.HELD
+            lease.expires_at = study.database_time + lease_time()
+            access.save(principal, lease, "state", "expires_at")
+            lease.study = study
+            actions.conclude(principal, study, "lease.renew", f"trial/{lease.trial.number}", {"lease": str(lease.id)})
+            again.append(lease)
+    return again

@@ -1,0 +1,69 @@
+"""What trials print, of which the end is kept."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError
+
+from service.core.errors import Conflict, InvalidInput
+from service.fleet import agents
+from service.fleet.leases import find_lease
+from service.fleet.models import Lease
+from service.pipeline.quotas import meter
+from service.studies import actions
+from service.studies.models import TrialLog
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+LOG_TAIL_BYTES = 64 * 1024
+
+
+def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, data: bytes) -> int:
+    """Append to what a trial printed, at an offset in bytes; the offset where the next bytes belong.
+
+    Bytes that are there already are ignored; after a gap the answer says from where to send again. Where others are
+    there already, the trial's job was started anew and the log begins anew. Only the tail is kept. Raises
+    InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
+    """
+    if not 0 <= offset < 2**63:
+        raise InvalidInput("offset", offset, "0 or more")
+    agent = agents.known(principal, agent_id)
+    found = find_lease(principal, agent, lease)
+    try:
+        with access.work(principal):
+            return _append(principal, found, offset, data)
+    except IntegrityError:
+        # The study was deleted in between, as this then says.
+        find_lease(principal, agent, lease)
+        raise
+
+
+def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int:
+    stored = access.rows(TrialLog, principal).select_for_update().filter(trial_id=lease.trial_id).first()
+    if stored is None or stored.source != lease.id:
+        # A new run starts the log anew; an older one that is late must not.
+        newer = access.rows(Lease, principal).filter(trial_id=lease.trial_id, granted_at__gt=lease.granted_at)
+        if newer.exists():
+            raise Conflict("lease_lost", f"The trial of lease {lease.id} runs elsewhere now.")
+        stored = TrialLog(trial_id=lease.trial_id, source=lease.id)
+    elif _differs(stored, offset, data):
+        stored.size, stored.tail = 0, b""
+        access.put(principal, stored)
+    if offset > stored.size:
+        return stored.size
+    new = data[stored.size - offset :]
+    if new:
+        growth = min(len(new), LOG_TAIL_BYTES - len(stored.tail))
+        if meter.room_for_log(principal, growth):
+            stored.tail = (bytes(stored.tail) + new)[-LOG_TAIL_BYTES:]
+        stored.size += len(new)
+        access.put(principal, stored)
+        actions.ring_log(principal, lease.trial_id)
+    return stored.size
+
+
+def _differs(stored: TrialLog, offset: int, data: bytes) -> bool:
+    """Whether bytes that are kept of a log are others than those sent for their place."""
+    tail = bytes(stored.tail)
+    start = stored.size - len(tail)
+    first, end = max(offset, start), min(offset + len(data), stored.size)
+    return first < end and data[first - offset : end - offset] != tail[first - start : end - start]

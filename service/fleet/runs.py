@@ -1,0 +1,218 @@
+"""What becomes of a leased trial: it begins, is measured, ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from service.core.errors import Conflict, InvalidInput, JsonValue
+from service.core.lifecycle import LeaseState, TrialState, check_step
+from service.fleet import agents
+from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
+from service.fleet.models import Lease
+from service.pipeline import report
+from service.studies import actions
+from service.studies.change import change
+from service.studies.models import Measurement, Study, Trial
+from service.studies.models.trial import NODE_LENGTH
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.tenancy.statements import Update
+
+Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
+# Characters of what an agent says that it runs.
+LARGEST_INVOCATION = 256 * 1024
+
+_start = Update(Lease, "started_at", "node", "run", "invocation")
+_start_again = Update(Lease, "run", "invocation")
+_settle = Update(Lease, "state", "settlement", "settled_at", "node")
+
+
+def report_started(
+    principal: Principal,
+    *,
+    agent_id: str,
+    lease: str,
+    node: str = "",
+    run: int = 0,
+    invocation: Mapping[str, JsonValue] | None = None,
+) -> None:
+    """An agent has started a trial's process: its `run` within the lease, 0 where it does not count, and what is run,
+    for people. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
+    """
+    _check_run(run)
+    check_invocation("invocation", invocation)
+    agent = agents.known(principal, agent_id)
+    found = find_lease(principal, agent, lease)
+
+    def start(study: Study) -> None:
+        held = read_lease(principal, agent, found)
+        expect_held(held)
+        if held.started_at is not None:
+            if run > held.run:
+                _begin_run(principal, held, run)
+                held.invocation = invocation
+                _start_again(principal, held)
+                actions.touch_trial(principal, study, held.trial)
+                actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"run": run})
+            return
+        held.run, held.invocation = max(run, held.run), invocation
+        held.started_at = study.database_time
+        held.node = plain(node, NODE_LENGTH)
+        _start(principal, held)
+        if held.trial.state == TrialState.ACTIVE:
+            # From the grant to here the agent built and prepared: the trial itself starts now.
+            actions.begin_trial(principal, study, held.trial, held.node)
+            actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"node": held.node})
+
+    change(principal, found.study_id, start)
+
+
+def report_measurement(
+    principal: Principal,
+    *,
+    agent_id: str,
+    lease: str,
+    step: int,
+    metrics: Mapping[str, object],
+    elapsed_seconds: float | None = None,
+    run: int = 0,
+) -> bool:
+    """Keep a measurement of a leased trial. True: the trial was stopped, the agent is to cancel it.
+
+    The first one of a newer `run` takes the place of all that earlier ones have measured; one of an earlier run is
+    dropped. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`, `step_already_reported`).
+    """
+    _check_run(run)
+    agent = agents.known(principal, agent_id)
+    found = find_lease(principal, agent, lease)
+    with access.work(principal):
+        study, held = lock_lease(principal, found.study_id, found.id)
+        expect_held(held)
+        trial = held.trial
+        if trial.state != TrialState.ACTIVE:
+            return True
+        if 0 < run < held.run:
+            return False
+        if run > held.run:
+            _begin_run(principal, held, run)
+            access.save(principal, held, "run")
+        if not report.measure(principal, study, trial, step, metrics, elapsed_seconds):
+            return False
+        pruned = report.prune(principal, study, trial, elapsed_seconds)
+        actions.conclude(principal, study, "trial.report", f"trial/{trial.number}", {"step": step})
+        return pruned
+
+
+def settle(
+    principal: Principal,
+    *,
+    agent_id: str,
+    lease: str,
+    outcome: Outcome,
+    metrics: Mapping[str, object] | None = None,
+    reason: str = "",
+    elapsed_seconds: float | None = None,
+    node: str = "",
+) -> None:
+    """End a lease with its trial's outcome; the same again changes nothing. `node`: where it ran, empty: nowhere.
+
+    A lease that expired meanwhile may still be settled with a result while nobody else was given the trial. Raises
+    InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
+    """
+    if outcome not in get_args(Outcome):
+        raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
+    # With what the application printed last, which may be anything.
+    reason = plain(reason)
+    agent = agents.known(principal, agent_id)
+    found = find_lease(principal, agent, lease)
+
+    def end(study: Study) -> None:
+        held = read_lease(principal, agent, found)
+        trial = held.trial
+        measured = report.check_metrics(study, metrics or {}) if outcome == "completed" else {}
+        settlement: dict[str, JsonValue] = {
+            "outcome": outcome,
+            "metrics": dict(measured),
+            "reason": reason,
+            "elapsed_seconds": elapsed_seconds,
+        }
+        if held.state == LeaseState.SETTLED:
+            if held.settlement == settlement:
+                return
+            raise Conflict("lease_already_settled", f"Lease {lease} was settled as {_outcome(held)}.")
+        if held.state == LeaseState.EXPIRED:
+            _take_back(principal, study, held, outcome)
+        check_step("lease", LeaseState(held.state), LeaseState.SETTLED)
+        held.state = LeaseState.SETTLED
+        held.settlement = settlement
+        held.settled_at = study.database_time
+        # A cluster may have started it anew, elsewhere than reported at first.
+        held.node = plain(node, NODE_LENGTH) or held.node
+        _settle(principal, held)
+        if trial.state == TrialState.ACTIVE:
+            trial.seconds = elapsed_seconds
+            trial.node = held.node
+            _apply(principal, study, trial, outcome, measured, reason)
+        elif trial.attempt == held.attempt and trial.node != held.node:
+            trial.node = held.node
+            actions.touch_trial(principal, study, trial, "node")
+        actions.conclude(
+            principal,
+            study,
+            "lease.settle",
+            f"trial/{trial.number}",
+            {"lease": lease, "outcome": outcome},
+            slot_freed=True,
+        )
+
+    change(principal, found.study_id, end)
+
+
+def check_invocation(field: str, invocation: Mapping[str, JsonValue] | None) -> None:
+    """Raises InvalidInput for what an agent says that it runs, where that is too long to be kept."""
+    size = 0 if invocation is None else len(json.dumps(invocation))
+    if size > LARGEST_INVOCATION:
+        raise InvalidInput(field, f"{size} characters", f"at most {LARGEST_INVOCATION} characters as JSON")
+
+
+def _check_run(run: int) -> None:
+    if not 0 <= run < 2**31:
+        raise InvalidInput("run", run, "0 or more")
+
+
+def _begin_run(principal: Principal, lease: Lease, run: int) -> None:
+    """A job was started anew: what the run before has measured is no part of this one's course."""
+    if lease.run:
+        access.rows(Measurement, principal).filter(trial_id=lease.trial_id).delete()
+    lease.run = run
+
+
+def _take_back(principal: Principal, study: Study, lease: Lease, outcome: Outcome) -> None:
+    """Hold an expired lease again so that its late result counts, if the trial still waits for another agent."""
+    if outcome not in ("completed", "infeasible") or not is_untouched(lease):
+        raise Conflict("lease_lost", f"Lease {lease.id} expired, and its trial was given to another agent or ended.")
+    check_step("lease", LeaseState.EXPIRED, LeaseState.SETTLED)
+    return_trial(principal, study, lease)
+
+
+def _apply(
+    principal: Principal,
+    study: Study,
+    trial: Trial,
+    outcome: Outcome,
+    measured: Mapping[str, float],
+    reason: str,
+) -> None:
+    if outcome == "completed":
+        report.finish(principal, study, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
+    elif outcome == "infeasible":
+        report.finish(principal, study, trial, TrialState.INFEASIBLE, reason=reason)
+    else:
+        # Given back without a run it is not the trial's loss; a failure or an agent's own cancellation is counted.
+        report.try_again(principal, study, trial, reason, counted=outcome != "released")
+
+
+def _outcome(lease: Lease) -> str:
+    return str((lease.settlement or {}).get("outcome", "unknown"))

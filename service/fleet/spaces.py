@@ -1,0 +1,54 @@
+"""Spaces of studies on agents, within what the agents' components take: a value outside would be measured by none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from service.core.errors import InvalidInput
+from service.core.offered import check_within
+from service.core.parameters import Parameter, parameter_from_json
+from service.fleet.models import Agent
+from service.studies.specs import StudySpec
+from service.tenancy import access
+from service.tenancy.principal import Principal
+
+
+def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
+    """Whether some agent's version of a study's component takes all values of these parameters.
+
+    `places`: their fields in what was asked for. Nothing is known of a component that no agent has offered, nor of one
+    whose agents do not tell its space; those are let through, as are studies without a component.
+
+    Raises InvalidInput (`outside_component`), by the version that was heard of last.
+    """
+    if spec.execution is None:
+        return
+    refusal: InvalidInput | None = None
+    for offered in _versions(principal, spec.execution.component, spec.execution.digest):
+        try:
+            check_within(spec.space, offered, places)
+        except InvalidInput as error:
+            refusal = refusal or error
+        else:
+            return
+    if refusal is not None:
+        raise refusal
+
+
+def _versions(principal: Principal, component: str, digest: str) -> list[dict[str, Parameter]]:
+    """The parameters of each version of a component by name, of the agents that were heard of last first."""
+    found: dict[str, dict[str, Parameter]] = {}
+    agents = access.rows(Agent, principal).order_by("-last_seen_at").values_list("components", flat=True)
+    for one in (one for components in agents for one in components if one["name"] == component):
+        if digest in ("", one["digest"]):
+            found.setdefault(one["digest"], _parameters(one.get("space", ())))
+    return list(found.values()) if all(found.values()) else []
+
+
+def _parameters(space: list[Mapping[str, Any]]) -> dict[str, Parameter]:
+    """Empty where it cannot be read: agents tell their spaces for people, and are not asked twice."""
+    try:
+        return {str(one["name"]): parameter_from_json(one, "space").checked("space") for one in space}
+    except InvalidInput:
+        return {}
