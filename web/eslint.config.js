@@ -1,5 +1,6 @@
 import js from "@eslint/js";
 import jsxA11y from "eslint-plugin-jsx-a11y";
+import lingui from "eslint-plugin-lingui";
 import reactHooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
@@ -13,6 +14,39 @@ function layer(files, forbidden, message) {
   };
 }
 
+/** Strings that are no texts: what HTML, ECharts, the service and the browser call things. All others go through the catalogue. */
+const notTexts = {
+  ignore: [
+    "^Trimtab$|· Trimtab$|^SVG$|^SHA-256$|^Ctrl K$",
+    // What is typed at a shell or into a script.
+    "^(import trimtab|study = client|trimtab-|cat )",
+    // States, actions, fields, addresses, languages.
+    "^[A-Z_]+$|^[a-z]+([._][a-z_]+)+$|^/|^en(-GB)?$",
+    // CSS, and keys in the browser's storage.
+    "^--?[a-z]|^var\\(|^rgb|^#[0-9a-f]{6}$|^(light|dark)$|^\\(prefers-|^trimtab-",
+    // Units are the same everywhere.
+    "^(ns|µs|ms|s|min|h|B|[KMG]iB|\\s)+$",
+    "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component):$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",
+    // Words and places of a study file and of the service.
+    "^(minimize|maximize|min|max|values|any|all|only|stopping|true|false|read|tune|number|state)$|^(parameters|ranges|objectives)[.\\[]",
+  ],
+  ignoreNames: [
+    "className", "kind", "type", "role", "to", "by", "field", "step", "href", "src", "id", "key", "height", "width", "style", "rel", "target", "scope",
+    "at", "just", "autoComplete", "autoCapitalize", "inputMode", "action",
+    { regex: { pattern: "^aria-(hidden|live|current|busy|sort|keyshortcuts|labelledby|describedby|invalid)$" } },
+    // Of charts, colours and queries.
+    "symbol", "position", "align", "trigger", "nameLocation", "color", "borderColor", "backgroundColor", "fillerColor", "overflow", "renderer", "renderMode",
+    "filterMode", "queryKey", "networkMode", "staleTime", "defaultPreload", "replaceMerge", "sort", "needs", "keywords", "tone", "section", "tab", "show", "connection",
+  ],
+  ignoreFunctions: [
+    "api.*", "may", "import", "lazyRouteComponent", "matchMedia", "EventSource", "Set", "Map", "Intl.*", "URLSearchParams", "document.*", "read",
+    "*.addEventListener", "*.closest", "*.querySelector", "*.removeEventListener", "*.getItem", "*.setItem", "*.removeItem", "*.startsWith", "*.endsWith", "*.includes", "*.split",
+    "*.replace", "*.replaceAll", "*.match", "*.has", "*.get", "*.set", "*.on", "*.off", "*.slice", "*.indexOf", "JSON.*", "*.localeCompare", "saveText", "useState", "EditorView.*", "HighlightStyle.*", "FIRST.*",
+    // Places in a study file.
+    "edit", "mapping", "list", "policy", "draft.set", "draft.setAll", "messageFor", "change", "about", "fault",
+  ],
+};
+
 const features = ["session", "studies", "trials", "fleet", "components", "planning", "access", "analysis"];
 
 export default tseslint.config(
@@ -24,7 +58,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        projectService: { allowDefaultProject: ["eslint.config.js", "vitest.config.ts", "scripts/*.mjs"] },
+        projectService: { allowDefaultProject: ["eslint.config.js", "lingui.config.js", "vitest.config.ts", "scripts/*.mjs"] },
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -33,6 +67,19 @@ export default tseslint.config(
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       // Thrown by TanStack Router's own `redirect`, which is not an Error.
       "@typescript-eslint/only-throw-error": ["error", { allow: [{ from: "package", package: "@tanstack/router-core", name: "Redirect" }] }],
+    },
+  },
+  {
+    files: ["src/**/*.{ts,tsx}"],
+    // The last name fields and columns, and have no texts.
+    ignores: ["src/**/*.test.{ts,tsx}", "src/testing/**", "src/features/planning/{faults,rules}.ts", "src/features/trials/columns.ts"],
+    plugins: { lingui },
+    rules: {
+      "lingui/no-unlocalized-strings": ["error", { useTsTypes: true, ...notTexts }],
+      "lingui/t-call-in-function": "error",
+      "lingui/no-single-tag-to-translate": "error",
+      "lingui/no-single-variables-to-translate": "error",
+      "lingui/no-trans-inside-trans": "error",
     },
   },
   { files: ["scripts/*.mjs", "*.js"], ...tseslint.configs.disableTypeChecked, languageOptions: { globals: { process: "readonly", console: "readonly" } } },

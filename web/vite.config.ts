@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { lingui } from "@lingui/vite-plugin";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
+import { macros } from "./macros.ts";
 
 const SERVICE = process.env.TRIMTAB_CONSOLE_SERVICE ?? "http://127.0.0.1:8470";
 
@@ -28,7 +30,7 @@ function compress(): Plugin {
 }
 
 export default defineConfig({
-  plugins: [react(), compress()],
+  plugins: [macros(), lingui({ failOnCompileError: true }), react(), compress()],
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
   build: { target: "es2022", chunkSizeWarningLimit: 700 },
   // `npm run dev` shows a running service's data.

@@ -1,7 +1,10 @@
 import { join } from "node:path";
+import { lingui } from "@lingui/vite-plugin";
 import { defineConfig } from "vitest/config";
+import { macros } from "./macros.ts";
 
 export default defineConfig({
+  plugins: [macros(), lingui()],
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
-  test: { include: ["src/**/*.test.ts"] },
+  test: { include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/texts.ts"] },
 });

@@ -25,6 +25,7 @@ BENCHMARKS = {
     "slurm_cost": "Cost of a trial on Slurm",
     "apache_cost": "Cost of a trial of apache-gcc",
     "ask_tell": "Ask and tell",
+    "console": "The console with a long study",
     "gp_cost": "Cost of a gp suggestion",
     "gp_quality": "Quality of gp",
     "method": "Quality of the method",

@@ -38,7 +38,6 @@ def test_the_clock_is_one_that_jumps(clock: Clock) -> None:
         assert abs(int(told) - time.time() - offset) < 60
 
 
-@pytest.mark.timeout(300)
 def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """First the agent's, during one study; then the service's, its database's included, during another."""
     service_clock = Clock()

@@ -18,16 +18,17 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import trimtab
 from service.embedded.processes import Child, stop
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
-from tests.factories.browser import CHROMIUM, PATIENCE, build_console, open_page, started_browser
+from tests.factories.browser import CHROMIUM, build_console, open_page
 from tests.factories.compose import DEPLOY, VARIABLES, Compose
 from tests.factories.hosted import hosted_service
 from tests.factories.keycloak import CLIENT, JAVA, PASSWORD, START_SECONDS, TENANTS, realm
-from tests.factories.service import free_port, require_program, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import require_program, wait_for
 
 # Of other projects' images an exact version, to the last number.
 PINNED = re.compile(r"[\w./-]+:\d+\.\d+(\.\d+)?(-[a-z]+)*")
@@ -233,30 +234,27 @@ def _ready(installation: Installation) -> bool:
         return False
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-def test_the_console_through_the_proxy(installation: Installation) -> None:
-    with started_browser() as browser:
-        context = browser.new_context(base_url=installation.origin, ignore_https_errors=True)
-        page = open_page(context)
-        page.goto("/agents")
-        page.get_by_role("button", name="Sign in with your account").click()
-        page.locator("#username").fill("alice")
-        page.locator("#password").fill(PASSWORD)
-        page.locator("#kc-login").click()
-        expect(page).to_have_url(f"{installation.origin}/agents", timeout=PATIENCE)
-        expect(page.get_by_text("alice · acme").first).to_be_visible(timeout=PATIENCE)
-        [cookie] = [item for item in context.cookies() if item["name"] == "trimtab_session"]
-        assert cookie["secure"]
-        assert cookie["httpOnly"]
-        context.close()
+def test_the_console_through_the_proxy(browser: Browser, installation: Installation) -> None:
+    context = browser.new_context(base_url=installation.origin, ignore_https_errors=True)
+    page = open_page(context)
+    page.goto("/agents")
+    page.get_by_role("button", name="Sign in with your account").click()
+    page.locator("#username").fill("alice")
+    page.locator("#password").fill(PASSWORD)
+    page.locator("#kc-login").click()
+    expect(page).to_have_url(f"{installation.origin}/agents")
+    expect(page.get_by_text("alice · acme").first).to_be_visible()
+    [cookie] = [item for item in context.cookies() if item["name"] == "trimtab_session"]
+    assert cookie["secure"]
+    assert cookie["httpOnly"]
+    context.close()
     headers = installation.request("GET", "/").headers
     assert headers["Strict-Transport-Security"]
     assert f"connect-src 'self' {installation.origin}/sso/realms/trimtab/;" in headers["Content-Security-Policy"]
     assert installation.request("GET", "/metrics").status_code == 404
 
 
-@pytest.mark.timeout(600)
 def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_path: Path) -> None:
     """An API token and the SDK, an enrolment and an agent: all by the one encrypted port."""
     admin = {"Authorization": f"Bearer {installation.token('alice')}"}

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from service._gen import agent_pb2, agent_pb2_grpc
-from tests.factories.browser import NEEDS_BROWSER, PATIENCE, build_console, open_page, started_browser
+from tests.factories.browser import NEEDS_BROWSER, build_console, open_page
 from tests.factories.service import EmbeddedService
 
 SPEC: dict[str, Any] = {
@@ -31,7 +31,7 @@ SPEC: dict[str, Any] = {
     "budget": {"max_trials": 20},
 }
 
-pytestmark = [pytest.mark.timeout(300), *NEEDS_BROWSER]
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +40,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServic
     build_console()
     with EmbeddedService(tmp_path_factory.mktemp("console")) as service:
         yield service
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started_browser() as browser:
-        yield browser
 
 
 class Api:
@@ -95,12 +89,12 @@ def page(stranger: Page, service: EmbeddedService) -> Page:
     """A page of a browser that is signed in."""
     stranger.goto("/sign-in")
     sign_in(stranger, service)
-    expect(stranger.get_by_role("heading", name="Home")).to_be_visible(timeout=PATIENCE)
+    expect(stranger.get_by_role("heading", name="Home")).to_be_visible()
     return stranger
 
 
 def see(page: Page, text: str) -> None:
-    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text(text).first).to_be_visible()
 
 
 def row(page: Page, number: int) -> Any:
@@ -134,7 +128,7 @@ def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
     see(stranger, "The token is not valid for this service.")
     expect(field).to_have_attribute("aria-invalid", "true")
     sign_in(stranger, service)
-    expect(stranger.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
+    expect(stranger.get_by_role("heading", name=name)).to_be_visible()
     see(stranger, "This study waits to be asked")
     # The cookie is out of scripts' reach.
     assert stranger.evaluate("document.cookie") == ""
@@ -143,7 +137,7 @@ def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
 def test_an_address_of_another_site_is_not_followed_after_the_sign_in(stranger: Page, service: EmbeddedService) -> None:
     stranger.goto("/sign-in?next=//elsewhere.example/")
     sign_in(stranger, service)
-    expect(stranger).to_have_url(f"{service.http_url}/", timeout=PATIENCE)
+    expect(stranger).to_have_url(f"{service.http_url}/")
 
 
 def part(page: Page, name: str) -> None:
@@ -158,7 +152,7 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     see(page, "Live")
     api("POST", f"/studies/{name}/suggestions", {"count": 3, "client_id": "script"})
     running = page.get_by_role("region", name="3 running")
-    expect(running.get_by_role("listitem")).to_have_count(3, timeout=PATIENCE)
+    expect(running.get_by_role("listitem")).to_have_count(3)
     expect(running).to_contain_text("script")
     api("POST", f"/studies/{name}/trials/1/complete", {"metrics": {"seconds": 2}})
     see(page, "The default is the best so far.")
@@ -166,19 +160,19 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     api("POST", f"/studies/{name}/trials/2/complete", {"metrics": {"seconds": 0.5}})
     api("POST", f"/studies/{name}/trials/3/fail", {"infeasible": True, "reason": "does not compile"})
     gain = page.get_by_role("region", name="Gain against the default")
-    expect(gain).to_contain_text("75.0 % better", timeout=PATIENCE)
-    expect(gain).to_contain_text("500 ms", timeout=PATIENCE)
+    expect(gain).to_contain_text("75.0 % better")
+    expect(gain).to_contain_text("500 ms")
     see(page, "2 different configurations were measured, of a continuum.")
     chart = page.get_by_role("img", name="seconds of 2 completed trials; the best is 500 ms, from trial 2")
-    expect(chart).to_be_visible(timeout=PATIENCE)
-    expect(chart.locator("canvas")).to_be_visible(timeout=PATIENCE)
+    expect(chart).to_be_visible()
+    expect(chart.locator("canvas")).to_be_visible()
     part(page, "Trials")
     expect(page).to_have_url(re.compile(r"\?tab=trials$"))
-    expect(row(page, 1)).to_contain_text("2 s", timeout=PATIENCE)
-    expect(row(page, 2)).to_contain_text("best", timeout=PATIENCE)
-    expect(row(page, 3)).to_contain_text("infeasible", timeout=PATIENCE)
+    expect(row(page, 1)).to_contain_text("2 s")
+    expect(row(page, 2)).to_contain_text("best")
+    expect(row(page, 3)).to_contain_text("infeasible")
     api("POST", f"/studies/{name}/suggestions", {"count": 1, "client_id": "script"})
-    expect(row(page, 4)).to_contain_text("active", timeout=PATIENCE)
+    expect(row(page, 4)).to_contain_text("active")
     page.get_by_role("button", name="Details of trial 3").click()
     see(page, "does not compile")
 
@@ -190,11 +184,11 @@ def test_the_best_configuration_is_taken_away(page: Page, api: Api) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"/studies/{name}")
     best = page.get_by_role("region", name="Best configuration")
-    expect(best.get_by_role("row", name="n 8 (differs from the default) 4")).to_be_visible(timeout=PATIENCE)
-    expect(best.get_by_role("row", name="x 0.5 0.5")).to_be_visible(timeout=PATIENCE)
+    expect(best.get_by_role("row", name="n 8 (differs from the default) 4")).to_be_visible()
+    expect(best.get_by_role("row", name="x 0.5 0.5")).to_be_visible()
     see(page, "2 of 3 parameters differ")
     best.get_by_role("button", name="Copy as JSON").click()
-    expect(best.get_by_role("button", name="Copied")).to_be_visible(timeout=PATIENCE)
+    expect(best.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText().then(JSON.parse)") == {"x": 0.5, "n": 8, "huge": True}
 
 
@@ -215,13 +209,13 @@ def test_a_study_is_paused_resumed_and_stopped(page: Page, api: Api) -> None:
     assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
     page.get_by_role("button", name="Stop", exact=True).click()
     dialogue.get_by_role("button", name="Abort").click()
-    expect(dialogue).to_be_hidden(timeout=PATIENCE)
+    expect(dialogue).to_be_hidden()
     part(page, "Trials")
-    expect(row(page, 1)).to_contain_text("failed", timeout=PATIENCE)
+    expect(row(page, 1)).to_contain_text("failed")
     assert api("GET", f"/studies/{name}")["state"] == "ABORTED"
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
     assert api("GET", f"/studies?name_prefix={name}")["total_count"] == 0
 
 
@@ -234,7 +228,7 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     numbers = page.get_by_role("rowheader").filter(has_text="")
     table = page.get_by_role("region", name="56 trials")
     numbers = table.get_by_role("rowheader")
-    expect(numbers.first).to_have_text("56", timeout=PATIENCE)
+    expect(numbers.first).to_have_text("56")
     expect(numbers).to_have_count(50)
     table.get_by_role("button", name="Next").click()
     expect(numbers).to_have_text(["6", "5", "4", "3", "2", "1"])
@@ -255,12 +249,12 @@ def test_the_list_tells_state_progress_best_and_gain(page: Page, api: Api) -> No
     page.get_by_label("Search studies").fill(name)
     line = page.get_by_role("row").filter(has=page.get_by_role("link", name=name))
     for text in ("active", "random", "2 / 20", "1 s", "75.0 %", "just now", "administrator"):
-        expect(line).to_contain_text(text, timeout=PATIENCE)
+        expect(line).to_contain_text(text)
     page.get_by_role("radio", name="Ended").click()
     see(page, "No study matches")
     page.get_by_role("radio", name="Open").click()
     page.get_by_role("link", name=name).click()
-    expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
 
 
 def test_a_page_survives_the_death_of_the_web_process(page: Page, api: Api, service: EmbeddedService) -> None:
@@ -272,7 +266,7 @@ def test_a_page_survives_the_death_of_the_web_process(page: Page, api: Api, serv
     see(page, "Reconnecting …")
     see(page, "Live")
     api.add(name, 1.0, n=1)
-    expect(row(page, 2)).to_contain_text("1 s", timeout=PATIENCE)
+    expect(row(page, 2)).to_contain_text("1 s")
 
 
 def test_agents_are_listed(page: Page, service: EmbeddedService) -> None:
@@ -292,7 +286,7 @@ def test_agents_are_listed(page: Page, service: EmbeddedService) -> None:
     page.goto("/agents")
     agent = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="node-17"))
     for text in ("online", "0 of 3 slots in use", "gcc-flags", "zen4"):
-        expect(agent).to_contain_text(text, timeout=PATIENCE)
+        expect(agent).to_contain_text(text)
 
 
 def test_unknown_studies_and_pages(page: Page) -> None:
@@ -315,7 +309,7 @@ def test_what_a_study_is_called_is_text_and_nothing_else(page: Page, api: Api) -
     see(page, "No gain yet")
     part(page, "Trials")
     page.get_by_role("button", name="Details of trial 2").click()
-    expect(page.get_by_text(hostile).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text(hostile).first).to_be_visible()
     assert page.title() == f"{name} · Trimtab"
     assert page.locator("img[src=x]").count() == 0
 
@@ -333,7 +327,7 @@ def test_every_page_fits_a_narrow_screen_in_both_themes(
     page = open_page(context)
     page.goto("/studies")
     sign_in(page, service)
-    expect(page.get_by_role("heading", name="Studies")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
     for path, text in (
         ("/studies", name),
         (f"/studies/{name}", "50.0 %"),
@@ -379,4 +373,4 @@ def test_the_keyboard_alone_is_enough(page: Page, api: Api) -> None:
         if page.evaluate("document.activeElement.textContent") == name:
             break
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name=name)).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name=name)).to_be_visible()

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import psutil
-import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +36,6 @@ def left_over(data: Path) -> list[str]:
     return found
 
 
-@pytest.mark.timeout(400)
 def test_interrupted_then_finished(tmp_path: Path) -> None:
     data = tmp_path / "data"
     first = start(data, "--trials", "6", "--pairs", "6")
@@ -65,7 +63,6 @@ def test_interrupted_then_finished(tmp_path: Path) -> None:
     assert left_over(data) == []
 
 
-@pytest.mark.timeout(120)
 def test_killed_leaves_no_process(tmp_path: Path) -> None:
     data = tmp_path / "data"
     demo = start(data)

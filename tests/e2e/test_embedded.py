@@ -10,12 +10,12 @@ import urllib.request
 from pathlib import Path
 
 import psutil
-import pytest
 from typer.testing import CliRunner
 
 import trimtab
 from service.main import app
-from tests.factories.service import EmbeddedService, free_port, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import EmbeddedService, wait_for
 from trimtab.study import Study
 
 NAMES = {"postgres", "web", "grpc", "worker", "beat"}
@@ -114,7 +114,6 @@ def test_new_login_link(embedded_service: EmbeddedService, tmp_path: Path) -> No
     assert str(tmp_path) in refused.stderr
 
 
-@pytest.mark.timeout(240)
 def test_survives_the_death_of_each_part_and_stops_in_time(own_service: EmbeddedService) -> None:
     service = own_service.start()
     token = service.token
@@ -147,7 +146,6 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     assert not (service.data_dir / "service.json").exists()
 
 
-@pytest.mark.timeout(180)
 def test_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(data), "--port", "0", "--grpc-port", "0"]
@@ -172,7 +170,6 @@ def test_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
         service.__exit__()
 
 
-@pytest.mark.timeout(120)
 def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: EmbeddedService) -> None:
     service = own_service.start()
     make_study(service, "watched")

@@ -24,7 +24,6 @@ TIMES = {
 }
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("algorithm", ["random", "gp"])
 def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) -> None:
     runs = tmp_path / "runs"

@@ -54,7 +54,6 @@ def test_the_role_that_owns_the_tables_may_migrate_and_not_serve(hosted: Hosted)
         assert "owns the table" in refused(owner, command)
 
 
-@pytest.mark.timeout(240)
 def test_ask_and_tell_with_a_costly_designer(client: trimtab.Client) -> None:
     study = client.create_study(
         "hosted-gp",
@@ -70,7 +69,6 @@ def test_ask_and_tell_with_a_costly_designer(client: trimtab.Client) -> None:
     assert study.best_trial.metrics["y"] < 4
 
 
-@pytest.mark.timeout(240)
 def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trimtab.Client, tmp_path: Path) -> None:
     token_file = tmp_path / "token"
     token_file.write_text(TOKEN)
@@ -140,7 +138,6 @@ def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimt
     assert "NOT_FOUND" in line["message"]
 
 
-@pytest.mark.timeout(240)
 def test_a_worker_says_what_it_computes_for(hosted: Hosted, client: trimtab.Client) -> None:
     study = client.create_study(
         "costly", space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("y")], algorithm="gp", seed=1
@@ -199,7 +196,6 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
     assert lines(hosted, "web", level="INFO")
 
 
-@pytest.mark.timeout(60)
 def test_every_process_stops_when_told(hosted: Hosted) -> None:
     for name in ("web", "grpc", "worker-2", "beat"):
         process = hosted.processes[name].process

@@ -24,8 +24,6 @@ from tests.factories.hosted import TOKEN, Hosted, hosted_service
 from tests.factories.keycloak import OTHER_CLIENT, PASSWORD, PEOPLE, TENANTS, Keycloak
 from tests.factories.service import wait_for
 
-pytestmark = pytest.mark.timeout(300)
-
 SPEC: dict[str, Any] = {
     "space": {"parameters": [{"name": "x", "type": "float", "min": 0.0, "max": 1.0}]},
     "objectives": [{"metric": "loss", "goal": "minimize"}],

@@ -8,8 +8,6 @@ import sys
 import uuid
 from pathlib import Path
 
-import pytest
-
 from tests.factories.service import EmbeddedService
 
 
@@ -20,7 +18,6 @@ def tenants(service: EmbeddedService, *words: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
-@pytest.mark.timeout(240)
 def test_a_tenant_from_its_creation_to_its_deletion(embedded_service: EmbeddedService, tmp_path: Path) -> None:
     slug = f"t-{uuid.uuid4().hex[:8]}"
     created = json.loads(tenants(embedded_service, "create", slug, "--name", "Some Ltd"))

@@ -18,11 +18,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import trimtab
 from tests.factories.agent import APPLICATION, COMPONENT, RealAgent, value, write_component
-from tests.factories.browser import NEEDS_BROWSER, PATIENCE, build_console, open_page, started_browser
+from tests.factories.browser import NEEDS_BROWSER, build_console, open_page
 from tests.factories.hosted import Hosted, hosted_service
 from tests.factories.keycloak import PASSWORD, TENANTS, Keycloak
 
-pytestmark = [pytest.mark.timeout(400), *NEEDS_BROWSER]
+pytestmark = NEEDS_BROWSER
 
 TRIMTAB = [sys.executable, "-c", "from trimtab.cli.main import app; app(prog_name='trimtab')"]
 
@@ -34,12 +34,6 @@ def hosted(tmp_path_factory: pytest.TempPathFactory, redis_url: str, keycloak: K
     with hosted_service(folder, redis_url, keycloak.environment, tenants=TENANTS) as hosted:
         keycloak.let_console(hosted.http_url)
         yield hosted
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started_browser() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -71,7 +65,7 @@ def sign_in(page: Page, name: str, path: str = "/") -> Page:
 
 
 def see(page: Page, text: str) -> None:
-    expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text(text).first).to_be_visible()
 
 
 class Shell:
@@ -126,7 +120,7 @@ def agrees(page: Page, name: str) -> Callable[[str, str], None]:
 def test_the_console_by_keycloak(new_page: Callable[[], Page], hosted: Hosted, keycloak: Keycloak) -> None:
     page = sign_in(new_page(), "alice", "/agents")
     # Back where one wanted to go, and known by name and tenant.
-    expect(page).to_have_url(f"{hosted.http_url}/agents", timeout=PATIENCE)
+    expect(page).to_have_url(f"{hosted.http_url}/agents")
     see(page, "alice · acme")
     assert page.evaluate("document.cookie") == ""
     page.reload()
@@ -142,13 +136,13 @@ def test_the_console_by_keycloak(new_page: Callable[[], Page], hosted: Hosted, k
     page.context.clear_cookies(name="trimtab_session")
     page.get_by_role("link", name="Studies").click()
     see(page, "No studies yet")
-    expect(page).to_have_url(f"{hosted.http_url}/studies", timeout=PATIENCE)
+    expect(page).to_have_url(f"{hosted.http_url}/studies")
 
     # Signed out here and there: Keycloak asks for the password again.
     page.get_by_role("button", name="Sign out").click()
-    expect(page).to_have_url(f"{hosted.http_url}/sign-in", timeout=PATIENCE)
+    expect(page).to_have_url(f"{hosted.http_url}/sign-in")
     page.get_by_role("button", name="Sign in with your account").click()
-    expect(page.locator("#password")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator("#password")).to_be_visible()
     page.goto("/studies")
     see(page, "Sign in to Trimtab")
 
@@ -275,7 +269,7 @@ def test_two_tenants_at_work_at_the_same_time(
     # A viewer looks on and changes nothing.
     page = sign_in(new_page(), "vera", "/studies")
     for name in expected["acme"]:
-        expect(page.get_by_role("link", name=name)).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_role("link", name=name)).to_be_visible()
     expect(page.get_by_role("link", name="on-globex")).to_have_count(0)
     token = keycloak.token("vera")
     for method, path in (("DELETE", "/studies/by-hand"), ("POST", "/enrolments"), ("GET", "/tokens?everyone=true")):

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from service.embedded.postgres import OWNER
-from service.fleet import agents, leases
+from service.fleet import agents, component_files, dry_runs, grants, logs
 from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
@@ -20,6 +20,7 @@ from service.pipeline import report, studies, suggest, summaries
 from service.pipeline.models import DesignerState, StudyInsight
 from service.pipeline.quotas import meter
 from service.studies import selectors
+from service.studies.models import Artifact, Trial
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal, Role
 from tests.factories.domain import make_component, make_execution, make_principal, make_spec
@@ -35,6 +36,7 @@ class Furnished:
     operation: str
     lease: str
     token: str
+    artifact: int
 
     @property
     def words(self) -> set[str]:
@@ -64,8 +66,10 @@ def furnish() -> Furnished:
     report.report_measurement(principal, STUDY, 1, step=1, metrics={"seconds": 1.0})
     studies.create_study(principal, ON_AGENTS, make_spec(execution=make_execution()))
     register_agent(principal, AGENT)
-    (grant,) = leases.acquire(principal, agent_id=AGENT, count=1, held=[])
-    leases.append_log(principal, agent_id=AGENT, lease=grant.lease, offset=0, data=SECRET.encode())
+    (grant,) = grants.acquire(principal, agent_id=AGENT, count=1, held=[])
+    logs.append_log(principal, agent_id=AGENT, lease=grant.lease, offset=0, data=SECRET.encode())
+    text = f"name: {STUDY}\ndescription: {SECRET}\napplications: {{main: {{command: [run]}}}}\n"
+    component_files.write(principal, text, after=0)
     token, _ = tokens.create(principal, name=SECRET, scopes=["read"], study=STUDY)
     _, enrolment_token = enrolment.create(principal)
     digest = sha256(uuid4().bytes).hexdigest()
@@ -79,7 +83,12 @@ def furnish() -> Furnished:
     access.add(principal, StudyInsight(study=study, data={"secret": SECRET}, asked_at=None))
     summaries.summarise(principal, study.pk)
     meter.add_worker_seconds(principal, 1.0)
-    return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk))
+    (trial,) = access.rows(Trial, principal).filter(study__name=STUDY, number=1)
+    artifact = access.add(
+        principal, Artifact(trial=trial, source=uuid4(), attempt=1, name=f"{SECRET}.txt", size=1, content=b"x")
+    )
+    dry_runs.ask(principal, make_spec(execution=make_execution()), ON_AGENTS)
+    return Furnished(principal, str(detail.operation.id), grant.lease, str(token.pk), artifact.pk)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from service._gen import agent_pb2_grpc, errordetails_pb2, tuning_pb2, tuning_pb2_grpc
 from service.embedded.postgres import OWNER, SERVICE
+from tests.factories.ports import free_port
 
 TOKEN = "rpc-test-token"
 # Tests never count on speed: whatever takes longer than this hangs.
@@ -62,9 +62,7 @@ class GrpcService:
 
     def start(self) -> None:
         if self.port == 0:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.port = free.getsockname()[1]
+            self.port = free_port()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "service.main", "grpc", "--port", str(self.port)], env=self.environment
         )

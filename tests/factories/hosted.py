@@ -14,7 +14,8 @@ import psycopg
 from service.embedded.postgres import SUPERUSER, Postgres, programs
 from service.embedded.processes import Child, stop
 from tests.factories.compose import DEPLOY, Compose
-from tests.factories.service import free_port, postgres_server, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import postgres_server, wait_for
 
 TOKEN = "hosted-token"
 

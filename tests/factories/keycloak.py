@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 
 from service.embedded.processes import Child, stop
-from tests.factories.service import free_port, require_program, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import require_program, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 REALM = "trimtab"

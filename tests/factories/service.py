@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
 
 from service.embedded.postgres import Postgres
 from service.embedded.processes import Child, stop
+from tests.factories.ports import free_port
 
 START_SECONDS = 90.0
 
@@ -37,7 +39,7 @@ class EmbeddedService:
         self.environment = {**os.environ, **(environment or {})}
         self.environment.pop("DJANGO_SETTINGS_MODULE", None)
         self._options = options
-        self._ports = ("0", "0")
+        self._ports = (str(free_port()), str(free_port()))
         self._popen: subprocess.Popen[bytes] | None = None
         self.output = ""
 
@@ -156,7 +158,7 @@ def redis_server(folder: Path) -> Iterator[str]:
     child = Child("redis", argv, dict(os.environ), folder / "redis.log")
     child.start()
     try:
-        wait_for(lambda: _accepts(port), 10, "Redis listens")
+        wait_for(lambda: _accepts(port), 60, "Redis listens")
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         stop([child])
@@ -166,18 +168,15 @@ def require_program(name: str, package: str) -> str:
     """The path of a program that a test needs. Without it: a failure in CI, else a skip that names it."""
     path = shutil.which(name)
     if path is None:
-        message = f"{name} is not installed (Debian package {package})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        lack(f"{name} is not installed (Debian package {package})")
     return path
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def lack(message: str) -> NoReturn:
+    """A test cannot run here, as `message` says: a failure in CI, else a skip."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from service.embedded.processes import Child, stop
-from tests.factories.service import free_port, require_program, wait_for
+from tests.factories.ports import free_port
+from tests.factories.service import require_program, wait_for
 
 NODES = 4
 FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -49,10 +50,10 @@ PartitionName=short Nodes=ALL MaxTime=1
 
 
 class Slurm:
-    """A cluster on this machine, its files in `folder`."""
+    """A cluster on this machine, its files in `folder`; `more` is said in its slurm.conf, too."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, more: str = "") -> None:
+        self.folder, self._more = folder, more
         self.configuration = folder / "slurm.conf"
         ports = [free_port() for _ in range(NODES)]
         # processes are tracked by the node's name, which therefore belongs to this cluster alone
@@ -67,12 +68,12 @@ class Slurm:
     def start(self) -> None:
         """Returns when every node is idle."""
         self._munge.start()
-        wait_for((self.folder / "munge.sock").exists, 10, "munged listens")
+        wait_for((self.folder / "munge.sock").exists, 60, "munged listens")
         self.controller.start()
         for child in self._daemons:
             child.start()
         try:
-            wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), 30, "nodes idle")
+            wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), 90, "nodes idle")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
@@ -96,7 +97,7 @@ class Slurm:
     def settle(self) -> None:
         """Ends every job and makes every node available again."""
         self.run("scancel", f"--user={os.getuid()}")
-        wait_for(lambda: self.run("squeue", "-h") == "", 20, "no job is left")
+        wait_for(lambda: self.run("squeue", "-h") == "", 60, "no job is left")
         if self.run("sinfo", "-h", "-t", "drain,down,drng,fail", "-o", "%D").strip():
             self.run("scontrol", "update", f"nodename={','.join(self.nodes)}", "state=resume")
 
@@ -137,6 +138,7 @@ class Slurm:
                 proctrack="proctrack/cgroup" if cgroup else "proctrack/linuxproc",
                 nodes="\n".join(nodes),
             )
+            + self._more
         )
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nIgnoreSystemd=yes\n")
 
@@ -154,11 +156,11 @@ class Slurm:
 
 
 @contextmanager
-def slurm_cluster(folder: Path) -> Iterator[Slurm]:
+def slurm_cluster(folder: Path, more: str = "") -> Iterator[Slurm]:
     """A running cluster."""
     for program in ("sbatch", "squeue", "scancel", "scontrol"):
         require_program(program, "slurm-wlm")
-    slurm = Slurm(folder)
+    slurm = Slurm(folder, more)
     try:
         slurm.start()
         yield slurm

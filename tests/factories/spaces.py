@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -138,3 +139,44 @@ def values_of(draw: st.DrawFn, parameter: Parameter) -> Scalar:
 def configurations_of(draw: st.DrawFn, space: Space) -> Configuration:
     """A configuration of the space; its constraints are not looked at."""
     return space.prune({parameter.name: draw(values_of(parameter)) for parameter in space.parameters})
+
+
+@st.composite
+def changed_ranges(draw: st.DrawFn, space: Space) -> dict[str, dict[str, object]]:
+    """Other ranges for some of its parameters, which `core.ranges.with_ranges` takes."""
+    parents = {one.condition.parent for one in space.parameters if one.condition is not None}
+    free = [one for one in space.parameters if one.name not in parents and not isinstance(one, BoolParameter)]
+    chosen = draw(st.lists(st.sampled_from(free), unique_by=lambda one: one.name)) if free else []
+    kept = {one.name: one.default_value() for one in chosen} if space.has_explicit_default else {}
+    return {one.name: draw(_ranges_of(one, kept.get(one.name))) for one in chosen}
+
+
+@st.composite
+def _ranges_of(draw: st.DrawFn, parameter: Parameter, kept: Scalar | None) -> dict[str, object]:
+    """Another range that has the value `kept`: narrower, wider, or both."""
+    if not isinstance(parameter, FloatParameter | IntParameter):
+        values = [parameter.value_at(rank) for rank in range(parameter.size() or 0)]
+        fewer = draw(st.lists(st.sampled_from(values), unique_by=repr))
+        if kept is not None and repr(kept) not in map(repr, fewer):
+            fewer.append(kept)
+        return {"values": [*fewer, f"new {len(values)}"]}
+    size = parameter.size()
+    if size is None:
+        ends = [draw(st.floats(parameter.min, parameter.max)) for _ in range(2)]
+        ends += [float(kept)] if kept is not None else []
+        wider = draw(st.sampled_from([1.0, 1.5]))
+        return {"min": min(ends), "max": max(ends) + (wider - 1.0) * (max(ends) - min(ends))}
+    # Where a grid of a factor begins again, its points may be rounded otherwise.
+    first = 0 if parameter.factor is not None else draw(st.integers(0, size - 1))
+    last = draw(st.integers(first, size - 1))
+    if kept is not None:
+        first, last = min(first, parameter.rank(kept)), max(last, parameter.rank(kept))
+    # Two points alone may lie nearer, by rounding, than their step.
+    last = first if last == first else min(max(last, first + 2), size - 1)
+    if 0 < last - first < 2:
+        return {}
+    bounds: dict[str, Any] = {"min": parameter.value_at(first), "max": parameter.value_at(last)}
+    # The last point of a factor's grid may lie above its rounded value.
+    if kept is not None and not replace(parameter, default=None, **bounds).contains(kept):
+        return {}
+    return bounds

@@ -1,3 +1,5 @@
+import { i18n } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
@@ -18,29 +20,29 @@ export function Shell() {
   return (
     <>
       <a className={styles.skip} href="#content">
-        Skip to the content
+        {t`Skip to the content`}
       </a>
       <header className={styles.header}>
-        <Link to="/" className={styles.brand} aria-label="Trimtab, home">
+        <Link to="/" className={styles.brand} aria-label={t`Trimtab, home`}>
           <img src="/favicon.svg" alt="" width="26" height="26" />
           Trimtab
         </Link>
-        <nav className={styles.nav} aria-label="Main">
+        <nav className={styles.nav} aria-label={t`Main`}>
           <Link to="/studies" activeProps={{ "aria-current": "page" }}>
-            Studies
+            {t`Studies`}
           </Link>
           <Link to="/components" activeProps={{ "aria-current": "page" }}>
-            Components
+            {t`Components`}
           </Link>
           <Link to="/agents" activeProps={{ "aria-current": "page" }}>
-            Agents
+            {t`Agents`}
           </Link>
           <Link to="/administration" activeProps={{ "aria-current": "page" }}>
-            Administration
+            {t`Administration`}
           </Link>
         </nav>
         <div className={styles.tools}>
-          <Button small kind="quiet" aria-label="Find a study, a page or a command" aria-keyshortcuts="Control+K Meta+K" onClick={() => setPalette(true)}>
+          <Button small kind="quiet" aria-label={t`Find a study, a page or a command, Ctrl K`} aria-keyshortcuts="Control+K Meta+K" onClick={() => setPalette(true)}>
             <span aria-hidden="true">⌕</span>
             <kbd className={styles.keys} aria-hidden="true">
               Ctrl K
@@ -65,14 +67,16 @@ export function Shell() {
 
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 const SIGNS: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
+const NAMES = { system: msg`system`, light: msg`light`, dark: msg`dark` };
 
 function ThemeButton() {
   const theme = useTheme();
-  const text = `Theme: ${theme}. Change to ${NEXT[theme]}.`;
+  const [name, next] = [i18n._(NAMES[theme]), i18n._(NAMES[NEXT[theme]])];
+  const text = t`Theme: ${name}. Change to ${next}.`;
   return (
     <Button small kind="quiet" aria-label={text} title={text} onClick={() => setTheme(NEXT[theme])}>
       <span aria-hidden="true">{SIGNS[theme]}</span>
-      <span className={styles.themeName}>{theme}</span>
+      <span className={styles.themeName}>{name}</span>
     </Button>
   );
 }
@@ -84,7 +88,7 @@ function Who() {
   if (!session || !options?.provider) return null;
   const text = session.tenant === "" ? session.actor : `${session.actor} · ${session.tenant}`;
   return (
-    <span className={styles.who} title={`Signed in as ${session.actor}, ${session.role}`}>
+    <span className={styles.who} title={t`Signed in as ${session.actor}, ${session.role}`}>
       {text}
     </span>
   );
@@ -107,7 +111,7 @@ function SignOutButton() {
   });
   return (
     <Button small kind="quiet" disabled={leave.isPending} onClick={() => leave.mutate()}>
-      Sign out
+      {t`Sign out`}
     </Button>
   );
 }

@@ -1,31 +1,32 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg } from "@lingui/core/macro";
 import type { StudyState, TrialState } from "@/lib/api/client";
 import styles from "./Badge.module.css";
 
 type State = StudyState | TrialState;
 
-const LOOKS: Record<State, [tone: string, text: string]> = {
-  ACTIVE: ["accent", "active"],
-  PAUSED: ["warn", "paused"],
-  COMPLETED: ["good", "completed"],
-  ABORTED: ["soft", "aborted"],
-  REQUESTED: ["soft", "waiting"],
-  INFEASIBLE: ["warn", "infeasible"],
-  FAILED: ["bad", "failed"],
-  PRUNED: ["info", "stopped early"],
+const LOOKS: Record<State, { tone: string; text: MessageDescriptor }> = {
+  ACTIVE: { tone: "accent", text: msg`active` },
+  PAUSED: { tone: "warn", text: msg`paused` },
+  COMPLETED: { tone: "good", text: msg`completed` },
+  ABORTED: { tone: "soft", text: msg`aborted` },
+  REQUESTED: { tone: "soft", text: msg`waiting` },
+  INFEASIBLE: { tone: "warn", text: msg`infeasible` },
+  FAILED: { tone: "bad", text: msg`failed` },
+  PRUNED: { tone: "info", text: msg`stopped early` },
 };
 
 /** What a state is called in the console. */
 export function stateText(state: State): string {
-  return LOOKS[state][1];
+  return i18n._(LOOKS[state].text);
 }
 
 /** A state, told by word and colour. */
 export function StateBadge({ state }: { state: State }) {
-  const [tone, text] = LOOKS[state];
   return (
-    <span className={`${styles.badge} ${styles[tone]}`}>
+    <span className={`${styles.badge} ${styles[LOOKS[state].tone]}`}>
       <span className={`${styles.dot} ${state === "ACTIVE" ? styles.alive : ""}`} aria-hidden="true" />
-      {text}
+      {stateText(state)}
     </span>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import type { EChartsType } from "echarts/core";
 import { createContext, useContext, useEffect, useMemo, useRef, useState } from "react";
@@ -87,8 +88,7 @@ export function Chart({ label, height, option, name, onPick, onRange }: Props) {
     const handle = () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        const { dataZoom } = chart.getOption() as { dataZoom?: { startValue?: number; endValue?: number }[] };
-        const { startValue, endValue } = dataZoom?.[0] ?? {};
+        const { startValue, endValue } = stretches(chart)[0] ?? {};
         if (startValue !== undefined && endValue !== undefined) onRange(startValue, endValue);
       }, 250);
     };
@@ -104,6 +104,8 @@ export function Chart({ label, height, option, name, onPick, onRange }: Props) {
     const width = place.current?.clientWidth ?? 900;
     const drawn = init(null, null, { renderer: "svg", ssr: true, width, height });
     drawn.setOption({ ...option(palette), backgroundColor: palette.surface, animation: false });
+    const shown = chart === null ? [] : stretches(chart);
+    if (shown.length > 0) drawn.setOption({ dataZoom: shown });
     saveText(`${file}.svg`, "image/svg+xml", drawn.renderToSVGString());
     drawn.dispose();
   }
@@ -112,12 +114,25 @@ export function Chart({ label, height, option, name, onPick, onRange }: Props) {
     <div className={styles.frame}>
       <div ref={place} role="img" aria-label={label} style={{ height }} />
       {name === undefined || onPaper ? null : (
-        <Button small kind="quiet" className={styles.save} aria-label={`Save as SVG: ${name}`} title="Save the plot as SVG" onClick={() => void save(name)}>
+        <Button small kind="quiet" className={styles.save} aria-label={t`Save as SVG: ${name}`} title={t`Save the plot as SVG`} onClick={() => void save(name)}>
           SVG
         </Button>
       )}
     </div>
   );
+}
+
+interface Stretch {
+  start?: number | undefined;
+  end?: number | undefined;
+  startValue?: number | undefined;
+  endValue?: number | undefined;
+}
+
+/** Which part of its axes a chart shows, for each of its ways to choose one. */
+function stretches(chart: EChartsType): Stretch[] {
+  const { dataZoom = [] } = chart.getOption() as { dataZoom?: Stretch[] };
+  return dataZoom.map(({ start, end, startValue, endValue }) => ({ start, end, startValue, endValue }));
 }
 
 function usePalette(onPaper: boolean): Palette {

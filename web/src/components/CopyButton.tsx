@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useEffect, useState } from "react";
 import { Button } from "./Button";
 
@@ -11,7 +12,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   }, [said]);
 
   async function copy() {
-    setSaid((await copyText(text)) ? "Copied" : "Copying is not allowed here");
+    setSaid((await copyText(text)) ? t`Copied` : t`Copying is not allowed here`);
   }
 
   return (

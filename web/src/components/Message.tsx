@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { Button } from "./Button";
 import styles from "./Message.module.css";
@@ -19,7 +20,7 @@ export function Problem({ error, again }: { error: Error; again?: () => void }) 
       <p>{error.message}</p>
       {again === undefined ? null : (
         <Button small onClick={again}>
-          Try again
+          {t`Try again`}
         </Button>
       )}
     </div>
@@ -30,7 +31,7 @@ export function Problem({ error, again }: { error: Error; again?: () => void }) 
 export function Loading({ what }: { what: string }) {
   return (
     <p className={styles.loading} role="status">
-      Loading {what} …
+      {t`Loading ${what} …`}
     </p>
   );
 }

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { formatNumber } from "@/lib/format";
 import styles from "./Progress.module.css";
 
 /** How much of something is done; without a limit there is no bar. */
@@ -5,15 +7,15 @@ export function Progress({ done, of, unit }: { done: number; of: number | null |
   if (of === null || of === undefined) {
     return (
       <span>
-        {done} {unit}
+        {formatNumber(done)} {unit}
       </span>
     );
   }
   return (
     <span className={styles.progress}>
-      <progress className={styles.bar} value={Math.min(done, of)} max={of} aria-label={`${done} of ${of} ${unit}`} />
+      <progress className={styles.bar} value={Math.min(done, of)} max={of} aria-label={t`${formatNumber(done)} of ${formatNumber(of)} ${unit}`} />
       <span className={styles.text}>
-        {done} / {of}
+        {formatNumber(done)} / {formatNumber(of)}
       </span>
     </span>
   );

@@ -33,22 +33,27 @@ export function scaleAxis(palette: Palette, format: (value: number) => string) {
   return { ...plain, axisLabel: { ...plain.axisLabel, formatter: format } };
 }
 
-/** A slider below a plot that chooses a stretch of its first axis. */
-export function zoom(palette: Palette) {
-  return {
-    type: "slider" as const,
-    filterMode: "none" as const,
-    height: 16,
-    bottom: 4,
-    showDetail: false,
-    brushSelect: false,
-    moveHandleSize: 0,
-    borderColor: palette.line,
-    fillerColor: "rgb(128 150 160 / 22%)",
-    dataBackground: { lineStyle: { color: palette.line }, areaStyle: { color: palette.line } },
-    selectedDataBackground: { lineStyle: { color: palette.soft, opacity: 0.5 }, areaStyle: { color: palette.soft, opacity: 0.2 } },
-    handleStyle: { color: palette.surface, borderColor: palette.soft },
-  };
+/** Ways to choose a stretch of the first axes: a slider below the plot; Ctrl and the wheel; dragging, which moves it. */
+export function zoom(palette: Palette, xAxisIndex = [0]) {
+  const common = { xAxisIndex, filterMode: "none" as const };
+  return [
+    // The wheel alone scrolls the page.
+    { ...common, type: "inside" as const, zoomOnMouseWheel: "ctrl" as const, moveOnMouseMove: true, throttle: 40 },
+    {
+      ...common,
+      type: "slider" as const,
+      height: 16,
+      bottom: 4,
+      showDetail: false,
+      brushSelect: false,
+      moveHandleSize: 0,
+      borderColor: palette.line,
+      fillerColor: "rgb(128 150 160 / 22%)",
+      dataBackground: { lineStyle: { color: palette.line }, areaStyle: { color: palette.line } },
+      selectedDataBackground: { lineStyle: { color: palette.soft, opacity: 0.5 }, areaStyle: { color: palette.soft, opacity: 0.2 } },
+      handleStyle: { color: palette.surface, borderColor: palette.soft },
+    },
+  ];
 }
 
 interface Whisker {
@@ -56,12 +61,13 @@ interface Whisker {
   value: (dimension: number) => number;
 }
 
-/** A whisker from low to high, for a custom series with data [position, low, high]; `across`: bars lie. */
-export function whisker(color: string, across = false) {
+/** A whisker from low to high, for a custom series with data [position, low, high]; `across`: bars lie; `shift`: pixels beside the position. */
+export function whisker(color: string, across = false, shift = 0) {
   return (_: unknown, raw: unknown) => {
     const api = raw as Whisker;
     const [position, low, high] = [api.value(0), api.value(1), api.value(2)];
-    const [a, b] = across ? [api.coord([low, position]), api.coord([high, position])] : [api.coord([position, low]), api.coord([position, high])];
+    const ends = across ? [api.coord([low, position]), api.coord([high, position])] : [api.coord([position, low]), api.coord([position, high])];
+    const [a, b] = ends.map(([x, y]) => (across ? [x, y + shift] : [x + shift, y])) as [[number, number], [number, number]];
     const cap = ([x, y]: [number, number]) => (across ? { x1: x, y1: y - 4, x2: x, y2: y + 4 } : { x1: x - 4, y1: y, x2: x + 4, y2: y });
     return {
       type: "group" as const,

@@ -26,3 +26,20 @@ export function useThrottled<T>(value: T, milliseconds: number): T {
   }, [value, milliseconds]);
   return shown;
 }
+
+/** `value`, once it has not changed for so many milliseconds. */
+export function useSettled<T>(value: T, milliseconds: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value, milliseconds]);
+  return settled;
+}
+
+/** `value`, or what it was last where it is not known just now. */
+export function useLast<T>(value: T | undefined): T | undefined {
+  const [last, setLast] = useState(value);
+  if (value !== undefined && value !== last) setLast(value);
+  return value ?? last;
+}

@@ -56,6 +56,14 @@ describe("gains", () => {
     expect(formatGain(-0.000001)).toBe("0.00\u202f%");
   });
 
+  it("are all only where nothing is left", () => {
+    expect(formatGain(0.9994)).toBe("99.9\u202f%");
+    expect(formatGain(0.99984)).toBe("99.98\u202f%");
+    expect(formatGain(0.999999)).toBe("99.9999\u202f%");
+    expect(formatGain(1 - 1e-12)).toBe("99.9999\u202f%");
+    expect(formatGain(1)).toBe("100\u202f%");
+  });
+
   it("have an interval where one is known", () => {
     expect(formatGainInterval({ low: -0.02, high: 0.1 })).toBe("−2.00 to 10.0\u202f%");
     expect(formatGainInterval({ low: null, high: null })).toBeNull();

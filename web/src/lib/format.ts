@@ -1,9 +1,14 @@
+import { i18n } from "@lingui/core";
+import { plural, t } from "@lingui/core/macro";
 import type { ObjectiveProgress, Scalar } from "./api/client";
 
-// The console's language is English; numbers follow it. Times are in the viewer's zone.
-const LOCALE = "en-GB";
 const MINUS = "\u2212";
 const THIN = "\u202f";
+
+/** The language that numbers and dates are written in: that of the texts. Times are in the viewer's zone. */
+function locale(): string {
+  return i18n.locale === "en" ? "en-GB" : i18n.locale;
+}
 
 /** A number with so many significant digits as help: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. */
 export function formatNumber(value: number, digits = 4): string {
@@ -12,16 +17,28 @@ export function formatNumber(value: number, digits = 4): string {
   const size = Math.abs(value);
   if (size >= 1e9 || size < 1e-4) {
     const [mantissa = "", exponent = ""] = value.toExponential(digits - 1).split("e");
-    return `${trimZeros(mantissa)}e${exponent.replace("+", "")}`.replaceAll("-", MINUS);
+    return `${formatNumber(Number(mantissa), digits)}e${exponent.replace("+", "").replace("-", MINUS)}`;
   }
   // Digits left of the point are never rounded away: they are a count as often as a measurement.
   const whole = Math.floor(Math.log10(size)) + 1;
-  const text = new Intl.NumberFormat("en", { maximumSignificantDigits: Math.max(digits, whole, 1) }).format(value);
-  return text.replace("-", MINUS);
+  return written(value, Math.max(digits, whole, 1), "significant");
 }
 
-function trimZeros(text: string): string {
-  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+/** A number with so many digits after the point, whether they help or not: numbers in a column that are compared. */
+export function formatFixed(value: number, digits: number): string {
+  return written(value, digits, "fraction");
+}
+
+// To make one costs more than to write a hundred numbers with it.
+const formats = new Map<string, Intl.NumberFormat>();
+
+/** A number as the language writes it, with so many digits at most in all, or as many after the point. */
+function written(value: number, digits: number, kind: "significant" | "fraction"): string {
+  const key = `${locale()} ${kind} ${digits}`;
+  const fixed = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  const known = formats.get(key) ?? new Intl.NumberFormat(locale(), kind === "fraction" ? fixed : { maximumSignificantDigits: digits });
+  formats.set(key, known);
+  return known.format(value).replace("-", MINUS);
 }
 
 const SECONDS = new Set(["s", "sec", "second", "seconds"]);
@@ -67,14 +84,18 @@ export function formatValue(value: Scalar | undefined): string {
 export function formatGain(gain: number): string {
   const percent = gain * 100;
   const size = Math.abs(percent);
-  const rounded = size >= 100 ? size.toFixed(0) : size >= 10 ? size.toFixed(1) : size.toFixed(2);
-  return `${percent < 0 && Number(rounded) !== 0 ? MINUS : ""}${rounded}${THIN}%`;
+  // Of nearly all not all: 99.98 %, where 100 % would mean that nothing is left.
+  const isNear = size < 100 && size >= 99.95;
+  const near = isNear ? Math.min(Math.ceil(-Math.log10(100 - size)), 4) : 1;
+  const digits = size >= 100 ? 0 : size >= 10 ? near : 2;
+  const sign = percent < 0 && Number(size.toFixed(digits)) !== 0 ? MINUS : "";
+  return `${sign}${written(isNear ? Math.min(size, 99.9999) : size, digits, "fraction")}${THIN}%`;
 }
 
 /** Between what the gain lies with 95 %, where that is known: "9 to 15.2 %". */
 export function formatGainInterval({ low, high }: { low: number | null; high: number | null }): string | null {
   if (low === null || high === null) return null;
-  return `${formatGain(low).replace(`${THIN}%`, "")} to ${formatGain(high)}`;
+  return t`${formatGain(low).replace(`${THIN}%`, "")} to ${formatGain(high)}`;
 }
 
 /** A number too large to read, by powers of ten: digits "1200000000000" → "1.2e12". */
@@ -88,28 +109,33 @@ export function formatFactor({ goal, default: start, best }: ObjectiveProgress):
   return `${formatNumber(goal === "minimize" ? start / best : best / start, 3)}${THIN}×`;
 }
 
+/** "a, b or c"; as a conjunction "a, b and c". */
+export function formatList(texts: string[], type: "disjunction" | "conjunction" = "disjunction"): string {
+  return new Intl.ListFormat(locale(), { type }).format(texts);
+}
+
 /** A length of time: "820 ms", "12.3 s", "4 min 5 s", "2 h 3 min". */
 export function formatDuration(seconds: number): string {
-  if (seconds < 1) return `${Math.round(seconds * 1000)}${THIN}ms`;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}${THIN}s`;
+  if (seconds < 0.9995) return `${seconds > 0 && seconds < 0.0005 ? "< 1" : Math.round(seconds * 1000)}${THIN}ms`;
+  if (seconds < 59.5) return `${seconds < 9.95 ? written(seconds, 1, "fraction") : Math.round(seconds)}${THIN}s`;
   const rounded = Math.round(seconds);
   const [hours, minutes] = [Math.floor(rounded / 3600), Math.floor((rounded % 3600) / 60)];
   if (hours === 0) return `${minutes}${THIN}min ${rounded % 60}${THIN}s`;
   if (hours < 48) return `${hours}${THIN}h ${minutes}${THIN}min`;
-  return `${Math.round(hours / 24)}${THIN}days`;
+  return plural(Math.round(hours / 24), { one: "#\u202fday", other: "#\u202fdays" });
 }
 
 /** How long ago: "just now", "5 min ago", "3 days ago". */
 export function formatAgo(time: Date, now: Date): string {
   const seconds = (now.getTime() - time.getTime()) / 1000;
-  if (seconds < 10) return "just now";
-  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
-  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
-  return `${Math.floor(seconds / 86400)} days ago`;
+  if (seconds < 10) return t`just now`;
+  if (seconds < 60) return t`${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return t`${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return t`${Math.floor(seconds / 3600)} h ago`;
+  return plural(Math.floor(seconds / 86400), { one: "# day ago", other: "# days ago" });
 }
 
 /** A point in time, in the viewer's zone. */
 export function formatTime(time: Date): string {
-  return new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "long" }).format(time);
+  return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "long" }).format(time);
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { placeOf, ticksOf } from "./scale";
+import { isInside, placeOf, ticksOf } from "./scale";
 
 const size = { name: "size", type: "int" as const, min: 1, max: 1024, log: true };
 const share = { name: "share", type: "float" as const, min: -1, max: 1 };
@@ -24,4 +24,13 @@ it("writes a few values at an axis, where they are", () => {
   expect(ticksOf(share, 3).map(({ text }) => text)).toEqual(["−1", "0", "1"]);
   expect(ticksOf(size, 3).map(({ text }) => text)).toEqual(["1", "32", "1,024"]);
   expect(ticksOf(mode).map(({ place }) => place)).toEqual([1 / 6, 0.5, 5 / 6]);
+});
+
+it("tells configurations of an earlier space from those of this one", () => {
+  const parameters = [size, share, mode, { name: "flag", type: "bool" as const }];
+  expect(isInside(parameters, { size: 1024, share: -1, mode: 3, flag: true })).toBe(true);
+  // What is inactive is nowhere.
+  expect(isInside(parameters, { share: 0, mode: "a" })).toBe(true);
+  expect(isInside(parameters, { size: 2048, share: 0, mode: "a" })).toBe(false);
+  expect(isInside(parameters, { size: 1, share: 0, mode: "c" })).toBe(false);
 });

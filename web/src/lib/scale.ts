@@ -36,6 +36,16 @@ export function placeOf(parameter: Parameter, value: Scalar | undefined): number
   return isLogarithmic(parameter) ? Math.log(value / min) / Math.log(max / min) : (value - min) / (max - min);
 }
 
+/** Whether a configuration lies in the ranges of these parameters, which may have been others when it was measured. */
+export function isInside(parameters: readonly Parameter[], values: Readonly<Record<string, Scalar>>): boolean {
+  return parameters.every((parameter) => {
+    const value = values[parameter.name];
+    if (value === undefined) return true;
+    if (!isNumeric(parameter)) return choicesOf(parameter).includes(value);
+    return typeof value === "number" && value >= (parameter.min ?? -Infinity) && value <= (parameter.max ?? Infinity);
+  });
+}
+
 /** A few values to write at a parameter's axis. */
 export function ticksOf(parameter: Parameter, most = 5): Tick[] {
   if (!isNumeric(parameter)) {

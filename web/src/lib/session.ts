@@ -14,3 +14,13 @@ export function useMay(): (action: string) => boolean {
   const { data } = useQuery(sessionQuery);
   return (action) => data?.actions.includes(action) ?? false;
 }
+
+/** HOST:PORT at which agents and scripts reach the service: its gRPC port, or behind a proxy the console's own. */
+export function useServer(): string {
+  const { data } = useQuery(sessionQuery);
+  return serverAt(location, data?.grpc_port ?? 0);
+}
+
+export function serverAt({ hostname, port, protocol }: Pick<Location, "hostname" | "port" | "protocol">, grpcPort: number): string {
+  return `${hostname}:${grpcPort || port || (protocol === "https:" ? 443 : 80)}`;
+}

@@ -54,6 +54,7 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     active_count: 0,
     finished_count: 1,
     exhausted: false,
+    space_version: 1,
     created_at: "2026-01-02T12:00:00Z",
     updated_at: "2026-01-02T12:00:00Z",
     ...changes,

@@ -1,19 +1,28 @@
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useNavigate, type LinkProps } from "@tanstack/react-router";
+import { useLocation, useNavigate, useParams, type LinkProps } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Dialog as Radix } from "radix-ui";
 import { useDeferredValue, useState } from "react";
 import { stateText } from "@/components/Badge";
+import choices from "@/components/Choices.module.css";
 import { componentsQuery } from "@/features/components/api";
 import { studiesQuery } from "@/features/studies/api";
 import { useMay } from "@/lib/session";
 import { setTheme, type Theme } from "@/lib/theme";
+import { STUDY_TABS } from "../addresses";
+import { TITLES } from "../titles";
 import styles from "./Palette.module.css";
 
 /** What the palette finds: pages, studies by any part of their name, components, the theme. */
 export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const may = useMay();
+  // On the pages of a study: its name.
+  const inside = useParams({ strict: false });
+  const isStudy = useLocation({ select: ({ pathname }) => pathname.startsWith("/studies/") });
+  const here = isStudy ? inside.name : undefined;
   const [text, setText] = useState("");
   const search = useDeferredValue(text.trim());
   const studies = useInfiniteQuery({ ...studiesQuery({ search, sort: "-updated" }, 8), refetchInterval: false });
@@ -33,50 +42,69 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <Radix.Portal>
         <Radix.Overlay className={styles.overlay} />
         <Radix.Content className={styles.content} aria-describedby={undefined}>
-          <Radix.Title className="visually-hidden">Go to, or do</Radix.Title>
-          <Command label="Go to, or do" loop>
-            <Command.Input className={styles.input} placeholder="Study, page, command …" value={text} onValueChange={setText} />
-            <Command.List className={styles.list} label="What was found">
-              <Command.Empty className={styles.none}>Nothing is called that.</Command.Empty>
-              <Command.Group heading="Go to">
-                {may("study.create") ? <Command.Item onSelect={() => go({ to: "/new" })}>New study</Command.Item> : null}
-                <Command.Item onSelect={() => go({ to: "/" })}>Home</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/studies" })}>Studies</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/studies", search: { show: "attention" } })}>Studies that need attention</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/components" })}>Components</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/agents" })}>Agents</Command.Item>
+          <Radix.Title className="visually-hidden">{t`Go to, or do`}</Radix.Title>
+          <Command label={t`Go to, or do`} loop>
+            <Command.Input className={styles.input} placeholder={t`Study, page, command …`} value={text} onValueChange={setText} />
+            <Command.List className={`${choices.choices} ${styles.list}`} label={t`What was found`}>
+              <Command.Empty className={`${choices.none} ${styles.none}`}>{t`Nothing is called that.`}</Command.Empty>
+              {here === undefined ? null : (
+                <Command.Group heading={here}>
+                  {STUDY_TABS.map((tab) => (
+                    <Command.Item
+                      key={tab}
+                      value={`${here}:${tab}`}
+                      keywords={[i18n._(TITLES[tab])]}
+                      onSelect={() => go({ to: "/studies/$name", params: { name: here }, search: { tab: tab === "overview" ? undefined : tab } })}
+                    >
+                      {i18n._(TITLES[tab])}
+                    </Command.Item>
+                  ))}
+                  <Command.Item onSelect={() => go({ to: "/studies/$name/report", params: { name: here } })}>{t`Report to print`}</Command.Item>
+                  {may("study.create") ? (
+                    <Command.Item onSelect={() => go({ to: "/new", search: { clone: here } })}>{t`Clone this study`}</Command.Item>
+                  ) : null}
+                </Command.Group>
+              )}
+              <Command.Group heading={t`Go to`}>
+                {may("study.create") ? <Command.Item onSelect={() => go({ to: "/new" })}>{t`New study`}</Command.Item> : null}
+                <Command.Item onSelect={() => go({ to: "/" })}>{t`Home`}</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/studies" })}>{t`Studies`}</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/studies", search: { show: "attention" } })}>{t`Studies that need attention`}</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/compare", search: { study: [] } })}>{t`Compare studies`}</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/components" })}>{t`Components`}</Command.Item>
+                <Command.Item onSelect={() => go({ to: "/agents" })}>{t`Agents`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/administration" })} keywords={["tokens", "settings"]}>
-                  Administration
+                  {t`Administration`}
                 </Command.Item>
               </Command.Group>
               {found.length > 0 ? (
-                <Command.Group heading="Studies">
+                <Command.Group heading={t`Studies`}>
                   {found.map((study) => (
                     <Command.Item
                       key={study.name}
-                      value={`study ${study.name}`}
+                      value={`study:${study.name}`}
                       // The service has found it, perhaps by its tags.
                       keywords={[text]}
                       onSelect={() => go({ to: "/studies/$name", params: { name: study.name } })}
                     >
-                      {study.name} <span className={styles.soft}>{stateText(study.state)}</span>
+                      {study.name} <span className={choices.soft}>{stateText(study.state)}</span>
                     </Command.Item>
                   ))}
                 </Command.Group>
               ) : null}
               {components.data === undefined || components.data.components.length === 0 ? null : (
-                <Command.Group heading="Components">
+                <Command.Group heading={t`Components`}>
                   {components.data.components.map(({ name }) => (
-                    <Command.Item key={name} value={`component ${name}`} onSelect={() => go({ to: "/components/$name", params: { name } })}>
+                    <Command.Item key={name} value={`component:${name}`} onSelect={() => go({ to: "/components/$name", params: { name } })}>
                       {name}
                     </Command.Item>
                   ))}
                 </Command.Group>
               )}
-              <Command.Group heading="Theme">
-                <Command.Item onSelect={() => choose("light")}>Light</Command.Item>
-                <Command.Item onSelect={() => choose("dark")}>Dark</Command.Item>
-                <Command.Item onSelect={() => choose("system")}>As the system has it</Command.Item>
+              <Command.Group heading={t`Theme`}>
+                <Command.Item onSelect={() => choose("light")}>{t`Light`}</Command.Item>
+                <Command.Item onSelect={() => choose("dark")}>{t`Dark`}</Command.Item>
+                <Command.Item onSelect={() => choose("system")}>{t`As the system has it`}</Command.Item>
               </Command.Group>
             </Command.List>
           </Command>

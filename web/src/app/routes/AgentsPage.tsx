@@ -1,27 +1,34 @@
+import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { agentsQuery } from "@/features/fleet/api";
 import { AgentList } from "@/features/fleet/AgentList";
 import { Enrol } from "@/features/fleet/Enrol";
-import { useMay } from "@/lib/session";
+import { formatNumber } from "@/lib/format";
+import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
+import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
 export function AgentsPage() {
-  useTitle("Agents");
+  useTitle(t`Agents`);
+  useLiveLists();
   const may = useMay();
+  const server = useServer();
   const { data, error, refetch } = useQuery(agentsQuery);
   const online = data?.agents.filter((agent) => agent.online) ?? [];
+  const [there, all] = [formatNumber(online.length), formatNumber(data?.agents.length ?? 0)];
+  const busy = formatNumber(online.reduce((sum, { busy }) => sum + busy, 0));
+  const slots = online.reduce((sum, { slots }) => sum + slots, 0);
   return (
     <>
       <div className={styles.head}>
         <div className={styles.title}>
-          <h1>Agents</h1>
+          <h1>{t`Agents`}</h1>
           {data === undefined || data.agents.length === 0 ? null : (
             <span className={styles.soft}>
-              {online.length} of {data.agents.length} online, {online.reduce((sum, { busy }) => sum + busy, 0)} of{" "}
-              {online.reduce((sum, { slots }) => sum + slots, 0)} slots in use
+              {t`${there} of ${all} online, ${busy} of ${plural(slots, { one: "# slot", other: "# slots" })} in use`}
             </span>
           )}
         </div>
@@ -29,13 +36,13 @@ export function AgentsPage() {
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="agents" /> : null
+        error === null ? <Loading what={t`agents`} /> : null
       ) : data.agents.length > 0 ? (
         <AgentList
           agents={data.agents}
           mayChange={may("agent.enrol")}
           trial={(name, number) => (
-            <Link to="/studies/$name" params={{ name }}>
+            <Link to="/studies/$name/trials/$number" params={{ name, number: String(number) }}>
               {name} #{number}
             </Link>
           )}
@@ -47,16 +54,16 @@ export function AgentsPage() {
         />
       ) : (
         <div className={styles.panel}>
-          <Empty title="No agents yet">
+          <Empty title={t`No agents yet`}>
             <p>
-              An agent runs trials on a machine, with the components that its administrator installed there.
-              {may("agent.enrol") ? " Enrol one, or start one with a token:" : " An administrator enrols one, or starts one with a token:"}
+              {t`An agent runs trials on a machine, with the components that its administrator installed there.`}{" "}
+              {may("agent.enrol") ? t`Enrol one, or start one with a token:` : t`An administrator enrols one, or starts one with a token:`}
             </p>
             <Code>{`trimtab-agent run \\
-    --server ${location.hostname}:8471 \\
+    --server ${server} \\
     --token-file admin-token \\
     --components ./components`}</Code>
-            <p>Studies that you ask and tell from a script need none.</p>
+            <p>{t`Studies that you ask and tell from a script need none.`}</p>
           </Empty>
         </div>
       )}

@@ -1,5 +1,6 @@
+import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Card } from "@/components/Card";
 import { SelectField } from "@/components/Field";
@@ -9,22 +10,26 @@ import { Ago } from "@/components/Time";
 import { componentQuery } from "@/features/components/api";
 import { BestSettings } from "@/features/components/BestSettings";
 import { domainOf } from "@/features/components/domain";
+import { Files } from "@/features/components/Files";
 import { ApiError, type ComponentDetail } from "@/lib/api/client";
-import { formatValue } from "@/lib/format";
+import { formatList, formatValue } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { componentRoute } from "../router";
+import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
+const route = getRouteApi("/signed-in/components/$name");
+
 export function ComponentPage() {
-  const { name } = componentRoute.useParams();
+  const { name } = route.useParams();
   useTitle(name);
+  useLiveLists();
   const may = useMay();
   const { data, error, refetch } = useQuery(componentQuery(name));
   if (error instanceof ApiError && error.status === 404) {
     return (
-      <Empty title={`Nobody knows a component ${name}`}>
-        <Link to="/components">To the components</Link>
+      <Empty title={t`Nobody knows a component ${name}`}>
+        <Link to="/components">{t`To the components`}</Link>
       </Empty>
     );
   }
@@ -39,18 +44,30 @@ export function ComponentPage() {
         </div>
         <div className={styles.title}>
           <Link to="/studies" search={{ component: name }}>
-            {data.studies} {data.studies === 1 ? "study" : "studies"}
+            {plural(data.studies, { one: "# study", other: "# studies" })}
           </Link>
           {may("study.create") && newest !== undefined ? (
             <Link to="/new" search={{ component: name }} className={styles.primary}>
-              Tune it
+              {t`Tune it`}
             </Link>
           ) : null}
         </div>
       </div>
-      <Card title="Best settings known">
+      <Files
+        name={name}
+        files={data.files}
+        mayWrite={may("component.write")}
+        edit={(version) =>
+          may("component.write") ? (
+            <Link to="/write-component" search={{ name, version }} aria-label={t`Edit version ${version}`}>
+              {t`Edit`}
+            </Link>
+          ) : null
+        }
+      />
+      <Card title={t`Best settings known`}>
         {data.best.length === 0 ? (
-          <p className={styles.soft}>None yet. They appear here when a study with one objective has measured the default and something else.</p>
+          <p className={styles.soft}>{t`None yet. They appear here when a study with one objective has measured the default and something else.`}</p>
         ) : (
           <BestSettings
             best={data.best}
@@ -64,8 +81,8 @@ export function ComponentPage() {
         )}
       </Card>
       {newest === undefined ? (
-        <Card title="Versions">
-          <p className={styles.soft}>No agent offers it any more.</p>
+        <Card title={t`Versions`}>
+          <p className={styles.soft}>{data.files.length > 0 ? t`No agent offers it.` : t`No agent offers it any more.`}</p>
         </Card>
       ) : (
         <>
@@ -79,16 +96,16 @@ export function ComponentPage() {
 
 function Versions({ versions }: Pick<ComponentDetail, "versions">) {
   return (
-    <Card title="Versions" flush>
+    <Card title={t`Versions`} flush>
       <table className={table.table}>
         <thead>
           <tr>
-            <th scope="col">Digest</th>
-            <th scope="col">Applications</th>
-            <th scope="col">Metrics</th>
-            <th scope="col">Agents</th>
+            <th scope="col">{t`Digest`}</th>
+            <th scope="col">{t`Applications`}</th>
+            <th scope="col">{t`Metrics`}</th>
+            <th scope="col">{t`Agents`}</th>
             <th scope="col" className={table.number}>
-              Last seen
+              {t`Last seen`}
             </th>
           </tr>
         </thead>
@@ -98,10 +115,10 @@ function Versions({ versions }: Pick<ComponentDetail, "versions">) {
               <th scope="row">
                 <code title={digest}>{digest.slice(0, 12)}</code>
               </th>
-              <td data-label="Applications">{applications.join(", ")}</td>
-              <td data-label="Metrics">{metrics.join(", ")}</td>
-              <td data-label="Agents">{agents.map((agent) => (agent.online ? agent.name : `${agent.name} (offline)`)).join(", ")}</td>
-              <td data-label="Last seen" className={table.number}>
+              <td data-label={t`Applications`}>{applications.join(", ")}</td>
+              <td data-label={t`Metrics`}>{metrics.join(", ")}</td>
+              <td data-label={t`Agents`}>{agents.map((agent) => (agent.online ? agent.name : t`${agent.name} (offline)`)).join(", ")}</td>
+              <td data-label={t`Last seen`} className={table.number}>
                 <Ago at={seen_at} />
               </td>
             </tr>
@@ -119,11 +136,11 @@ function Parameters({ versions }: Pick<ComponentDetail, "versions">) {
   const { space } = version;
   return (
     <Card
-      title={`${space.length} ${space.length === 1 ? "parameter" : "parameters"}`}
+      title={plural(space.length, { one: "# parameter", other: "# parameters" })}
       flush
       actions={
         versions.length < 2 ? undefined : (
-          <SelectField bare label="Version" value={version.digest} onChange={(event) => setDigest(event.target.value)}>
+          <SelectField bare label={t`Version`} value={version.digest} onChange={(event) => setDigest(event.target.value)}>
             {versions.map((one) => (
               <option key={one.digest} value={one.digest}>
                 {one.digest.slice(0, 12)}
@@ -136,20 +153,20 @@ function Parameters({ versions }: Pick<ComponentDetail, "versions">) {
       <table className={table.table}>
         <thead>
           <tr>
-            <th scope="col">Parameter</th>
-            <th scope="col">Values</th>
-            <th scope="col">Default</th>
-            <th scope="col">Only while</th>
+            <th scope="col">{t`Parameter`}</th>
+            <th scope="col">{t`Values`}</th>
+            <th scope="col">{t`Default`}</th>
+            <th scope="col">{t`Only while`}</th>
           </tr>
         </thead>
         <tbody>
           {space.map((parameter) => (
             <tr key={parameter.name}>
               <th scope="row">{parameter.name}</th>
-              <td data-label="Values">{domainOf(parameter)}</td>
-              <td data-label="Default">{formatValue(parameter.default)}</td>
-              <td data-label="Only while">
-                {parameter.condition === undefined ? null : `${parameter.condition.parent} is ${parameter.condition.values.map(String).join(" or ")}`}
+              <td data-label={t`Values`}>{domainOf(parameter)}</td>
+              <td data-label={t`Default`}>{formatValue(parameter.default)}</td>
+              <td data-label={t`Only while`}>
+                {parameter.condition === undefined ? null : t`${parameter.condition.parent} is ${formatList(parameter.condition.values.map(String))}`}
               </td>
             </tr>
           ))}

@@ -1,22 +1,33 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { componentsQuery } from "@/features/components/api";
 import { ComponentTable } from "@/features/components/ComponentTable";
+import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
+import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
 export function ComponentsPage() {
-  useTitle("Components");
+  useTitle(t`Components`);
+  useLiveLists();
+  const may = useMay();
   const { data, error, refetch } = useQuery(componentsQuery);
   return (
     <>
       <div className={styles.head}>
-        <h1>Components</h1>
+        <h1>{t`Components`}</h1>
+        {may("component.write") ? (
+          <Link to="/write-component" className={styles.primary}>
+            {t`Write a component`}
+          </Link>
+        ) : null}
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="components" /> : null
+        error === null ? <Loading what={t`components`} /> : null
       ) : (
         <div className={styles.panel}>
           {data.components.length > 0 ? (
@@ -29,10 +40,12 @@ export function ComponentsPage() {
               )}
             />
           ) : (
-            <Empty title="No components yet">
+            <Empty title={t`No components yet`}>
               <p>
-                A component says what is tuned: its parameters, how their values reach the system, how its metrics are read. It is a file on the machine of an{" "}
-                <Link to="/agents">agent</Link>, which offers it here. Try one there first:
+                <Trans>
+                  A component says what is tuned: its parameters, how their values reach the system, how its metrics are read. It is a file on the machine of an{" "}
+                  <Link to="/agents">agent</Link>, which offers it here; it may be written here before. Try one there first:
+                </Trans>
               </p>
               <Code>{"trimtab-agent check ./components\ntrimtab-agent try NAME --components ./components"}</Code>
             </Empty>

@@ -1,3 +1,5 @@
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -9,9 +11,10 @@ import { Ago } from "@/components/Time";
 import { agentsQuery } from "@/features/fleet/api";
 import { studiesQuery, type StudyFilter } from "@/features/studies/api";
 import type { Agent, ListedStudy } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, unitOf } from "@/lib/format";
-import { useMay } from "@/lib/session";
+import { formatGain, formatGainInterval, formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
+import { useLiveLists } from "../useLiveLists";
 import styles from "./HomePage.module.css";
 import pages from "./pages.module.css";
 
@@ -22,7 +25,8 @@ const ATTENTION: StudyFilter = { attention: true, sort: "-updated" };
 
 /** What is running, what has finished and how much it gained, what needs somebody. */
 export function HomePage() {
-  useTitle("Home");
+  useTitle(t`Home`);
+  useLiveLists();
   const may = useMay();
   const running = useInfiniteQuery(studiesQuery(RUNNING, SHOWN));
   const ended = useInfiniteQuery(studiesQuery(ENDED, SHOWN));
@@ -31,36 +35,40 @@ export function HomePage() {
   const failed = [running, ended, attention].find(({ error }) => error !== null);
   if (failed?.error) return <Problem error={failed.error} again={() => void failed.refetch()} />;
   const [first, second, third] = [running.data?.pages[0], ended.data?.pages[0], attention.data?.pages[0]];
-  if (first === undefined || second === undefined || third === undefined) return <Loading what="what is going on" />;
+  if (first === undefined || second === undefined || third === undefined) return <Loading what={t`what is going on`} />;
+  // A study that runs and needs attention is the same in both lists, which were not asked for at the same moment.
+  const known = new Map(first.studies.map((study) => [study.name, study]));
   const away = (agents.data?.agents ?? []).filter((agent) => !agent.online && agent.running.length > 0);
   const empty = first.total_count + second.total_count + third.total_count === 0;
   return (
     <>
       <div className={pages.head}>
-        <h1>Home</h1>
+        <h1>{t`Home`}</h1>
         {may("study.create") ? (
           <Link to="/new" className={pages.primary}>
-            New study
+            {t`New study`}
           </Link>
         ) : null}
       </div>
       {empty ? <Begin agents={agents.data?.agents} create={may("study.create")} /> : null}
       {third.total_count + away.length > 0 ? (
-        <Card title="Needs attention" flush actions={more(third.total_count, "attention")}>
+        <Card title={t`Needs attention`} flush actions={more(third.total_count, "attention")}>
           <ul className={styles.list}>
-            {third.studies.map((study) => (
+            {third.studies.map((listed) => known.get(listed.name) ?? listed).map((study) => (
               <Line key={study.name} study={study}>
-                <span className={styles.reason}>{study.state === "PAUSED" ? study.state_reason : "No agent takes its trials."}</span>
+                <span className={styles.reason}>{study.state === "PAUSED" ? study.state_reason : t`No agent takes its trials.`}</span>
               </Line>
             ))}
             {away.map((agent) => (
               <li key={agent.agent_id} className={styles.line}>
                 <span className={styles.name}>
                   <Link to="/agents">{agent.name}</Link>
-                  <span className={styles.soft}>agent</span>
+                  <span className={styles.soft}>{t`agent`}</span>
                 </span>
                 <span className={styles.reason}>
-                  Was heard of last <Ago at={agent.last_seen_at} />, with {agent.running.length} {agent.running.length === 1 ? "trial" : "trials"}.
+                  <Trans>
+                    Was heard of last <Ago at={agent.last_seen_at} />, with <Plural value={agent.running.length} one="# trial" other="# trials" />.
+                  </Trans>
                 </span>
               </li>
             ))}
@@ -69,11 +77,11 @@ export function HomePage() {
       ) : null}
       {empty ? null : (
         <div className={styles.columns}>
-          <Card title="Running" flush actions={more(first.total_count, "open")}>
-            <List studies={first.studies} none="Nothing is running." />
+          <Card title={t`Running`} flush actions={more(first.total_count, "open")}>
+            <List studies={first.studies} none={t`Nothing is running.`} />
           </Card>
-          <Card title="Finished" flush actions={more(second.total_count, "ended")}>
-            <List studies={second.studies} none="Nothing has finished yet." />
+          <Card title={t`Finished`} flush actions={more(second.total_count, "ended")}>
+            <List studies={second.studies} none={t`Nothing has finished yet.`} />
           </Card>
         </div>
       )}
@@ -85,7 +93,7 @@ export function HomePage() {
 function more(count: number, show: "open" | "ended" | "attention"): ReactNode {
   return (
     <Link to="/studies" search={{ show }}>
-      {count > SHOWN ? `All ${count}` : "To the list"}
+      {count > SHOWN ? t`All ${formatNumber(count)}` : t`To the list`}
     </Link>
   );
 }
@@ -104,7 +112,7 @@ function List({ studies, none }: { studies: ListedStudy[]; none: string }) {
 }
 
 function Line({ study, children }: { study: ListedStudy; children: ReactNode }) {
-  const tuned = study.component === "" ? "asked and told" : [study.component, study.application].filter(Boolean).join(" / ");
+  const tuned = study.component === "" ? t`asked and told` : [study.component, study.application].filter(Boolean).join(" / ");
   return (
     <li className={styles.line}>
       <span className={styles.name}>
@@ -116,7 +124,7 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
       {children}
       <span className={styles.end}>
         {study.state === "ACTIVE" ? (
-          <Progress done={study.finished_count} of={study.max_trials} unit={study.finished_count === 1 ? "trial" : "trials"} />
+          <Progress done={study.finished_count} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
         ) : (
           <StateBadge state={study.state} />
         )}
@@ -131,7 +139,7 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
 /** The best so far and what it gained, of the first objective. */
 function Outcome({ study }: { study: ListedStudy }) {
   const [objective] = study.objectives;
-  if (objective === undefined || objective.best === null) return <span className={styles.soft}>Nothing measured yet.</span>;
+  if (objective === undefined || objective.best === null) return <span className={styles.soft}>{t`Nothing measured yet.`}</span>;
   const interval = formatGainInterval(objective);
   const { gain } = objective;
   return (
@@ -139,7 +147,7 @@ function Outcome({ study }: { study: ListedStudy }) {
       <span>{formatMetric(objective.best, unitOf(objective))}</span>
       {gain === null ? null : (
         <span className={gain > 0 ? styles.gain : styles.soft}>
-          {gain > 0 ? `${formatGain(gain)} better` : gain === 0 ? "no gain yet" : `${formatGain(-gain)} worse`}
+          {gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`}
         </span>
       )}
       {interval === null ? null : <span className={styles.soft}>(95 %: {interval})</span>}
@@ -152,9 +160,9 @@ function Fleet({ agents }: { agents: Agent[] }) {
   const slots = online.reduce((sum, agent) => sum + agent.slots, 0);
   const busy = online.reduce((sum, agent) => sum + agent.busy, 0);
   return (
-    <Card title="Agents" actions={<Link to="/agents">All agents</Link>}>
+    <Card title={t`Agents`} actions={<Link to="/agents">{t`All agents`}</Link>}>
       <p>
-        {online.length} of {agents.length} online, {busy} of {slots} {slots === 1 ? "slot" : "slots"} in use.
+        {t`${formatNumber(online.length)} of ${formatNumber(agents.length)} online, ${formatNumber(busy)} of ${plural(slots, { one: "# slot", other: "# slots" })} in use.`}
       </p>
     </Card>
   );
@@ -162,35 +170,39 @@ function Fleet({ agents }: { agents: Agent[] }) {
 
 /** What to do first, in the order in which it is done. */
 function Begin({ agents, create }: { agents: Agent[] | undefined; create: boolean }) {
+  const server = useServer();
   return (
     <div className={pages.panel}>
-      <Empty title="No studies yet">
+      <Empty title={t`No studies yet`}>
         <p>
-          See a real one first: <code>make demo</code> tunes a compiler&rsquo;s flags on this machine and shows up here.
+          <Trans>See a real one first: <code>make demo</code> tunes a compiler&rsquo;s flags on this machine and shows up here.</Trans>
         </p>
         {agents === undefined || agents.length === 0 ? (
           <p>
-            Or tune something of your own. <Link to="/agents">Enrol an agent</Link> on the machine where it runs, with a{" "}
-            <Link to="/components">component</Link> that says what is tuned;
+            <Trans>
+              Or tune something of your own. <Link to="/agents">Enrol an agent</Link> on the machine where it runs, with a{" "}
+              <Link to="/components">component</Link> that says what is tuned.
+            </Trans>{" "}
             {create ? (
-              <>
-                {" "}
-                then make a <Link to="/new">new study</Link>.
-              </>
+              <Trans>
+                Then make a <Link to="/new">new study</Link>.
+              </Trans>
             ) : (
-              " then a member makes a study."
+              t`Then a member makes a study.`
             )}
           </p>
         ) : create ? (
           <p>
-            {agents.length === 1 ? "An agent is" : `${agents.length} agents are`} there: make a <Link to="/new">new study</Link> of what{" "}
-            {agents.length === 1 ? "it offers" : "they offer"}.
+            <Trans>
+              <Plural value={agents.length} one="An agent is there" other="# agents are there" />: make a <Link to="/new">new study</Link> of what{" "}
+              <Plural value={agents.length} one="it offers" other="they offer" />.
+            </Trans>
           </p>
         ) : null}
-        <p>A script of your own needs no agent:</p>
+        <p>{t`A script of your own needs no agent:`}</p>
         <Code>{`import trimtab
 
-client = trimtab.Client("${location.hostname}:8471", token="…")
+client = trimtab.Client("${server}", token="…")
 study = client.create_study("my-study", space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("seconds")])
 study.optimize(measure, n_trials=50)   # measure(params) -> seconds`}</Code>
       </Empty>

@@ -1,35 +1,43 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { useRef } from "react";
 import { Loading, Problem } from "@/components/Message";
 import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
 import { StudyForm } from "@/features/planning/StudyForm";
 import { edit, fromSpec, write } from "@/features/planning/studyFile";
 import { useDraft } from "@/features/planning/useDraft";
-import { textOf } from "@/features/planning/values";
+import { textOf } from "@/lib/values";
 import { studiesQuery, studyQuery } from "@/features/studies/api";
 import { useTitle } from "@/lib/title";
-import { newStudyRoute } from "../router";
+import { useUnsaved } from "../useUnsaved";
 import styles from "./pages.module.css";
 
-const FIRST = `# A study file, as the command line reads it.
+const route = getRouteApi("/signed-in/new");
+
+function firstFile(): string {
+  // eslint-disable-next-line lingui/no-unlocalized-strings -- the rest is a file
+  return `# ${t`A study file, as the command line reads it.`}
 objectives: [{minimize: seconds, unit: s}]
 budget: {max_trials: 50}
 `;
+}
 
 export function NewStudyPage() {
-  useTitle("New study");
-  const { clone, component } = newStudyRoute.useSearch();
-  const navigate = newStudyRoute.useNavigate();
+  useTitle(t`New study`);
+  const { clone, component } = route.useSearch();
+  const navigate = route.useNavigate();
   const earlier = useInfiniteQuery({ ...studiesQuery({ sort: "-updated" }, 100), refetchInterval: false });
   const studies = earlier.data?.pages[0]?.studies ?? [];
   return (
     <>
       <div className={styles.head}>
-        <h1>{clone === undefined ? "New study" : `New study like ${clone}`}</h1>
+        <h1>{clone === undefined ? t`New study` : t`New study like ${clone}`}</h1>
         {studies.length === 0 ? null : (
-          <SelectField bare label="Start from an earlier study" value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
-            <option value="">Start from an earlier study …</option>
+          <SelectField bare label={t`Start from an earlier study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
+            <option value="">{t`Start from an earlier study …`}</option>
             {clone === undefined || studies.some(({ name }) => name === clone) ? null : <option>{clone}</option>}
             {studies.map(({ name }) => (
               <option key={name}>{name}</option>
@@ -45,10 +53,10 @@ export function NewStudyPage() {
 /** A file with what is known at the beginning: of a component, its first metric. */
 function Begun({ component }: { component: string | undefined }) {
   const { data, error, refetch } = useQuery(componentsQuery);
-  if (data === undefined) return error === null ? <Loading what="components" /> : <Problem error={error} again={() => void refetch()} />;
-  if (component === undefined) return <Written text={FIRST} />;
+  if (data === undefined) return error === null ? <Loading what={t`components`} /> : <Problem error={error} again={() => void refetch()} />;
+  if (component === undefined) return <Written text={firstFile()} />;
   const metric = data.components.find(({ name }) => name === component)?.versions[0]?.metrics[0];
-  const text = edit(FIRST, ["component"], component);
+  const text = edit(firstFile(), ["component"], component);
   return <Written text={metric === undefined ? text : edit(text, ["objectives"], [{ minimize: metric }])} />;
 }
 
@@ -66,7 +74,9 @@ function nextName(name: string): string {
 
 function Written({ text }: { text: string }) {
   const draft = useDraft(text);
-  const navigate = newStudyRoute.useNavigate();
+  const created = useRef(false);
+  useUnsaved(() => draft.text !== text && !created.current);
+  const navigate = route.useNavigate();
   const components = useQuery(componentsQuery);
   const name = textOf(draft.file.component);
   const detail = useQuery({ ...componentQuery(name), enabled: name !== "", retry: false });
@@ -74,13 +84,13 @@ function Written({ text }: { text: string }) {
   const versions = name === "" ? [] : (detail.data?.versions ?? []);
   const version = versions.find((one) => one.digest === digest) ?? versions[0];
   if (components.data === undefined) {
-    return components.error === null ? <Loading what="components" /> : <Problem error={components.error} again={() => void components.refetch()} />;
+    return components.error === null ? <Loading what={t`components`} /> : <Problem error={components.error} again={() => void components.refetch()} />;
   }
   return (
     <>
       {components.data.components.length === 0 ? (
         <p className={styles.soft}>
-          No agent offers a component yet: this study can only be asked and told by a script. <Link to="/agents">Enrol an agent</Link> to have trials run by itself.
+          <Trans>No agent offers a component yet: this study can only be asked and told by a script. <Link to="/agents">Enrol an agent</Link> to have trials run by itself.</Trans>
         </p>
       ) : null}
       <StudyForm
@@ -102,7 +112,10 @@ function Written({ text }: { text: string }) {
             ...(metric === undefined ? [] : [[["objectives"], [{ minimize: metric }]] as const]),
           ]);
         }}
-        onCreated={(made) => void navigate({ to: "/studies/$name", params: { name: made } })}
+        onCreated={(made) => {
+          created.current = true;
+          void navigate({ to: "/studies/$name", params: { name: made } });
+        }}
       />
     </>
   );

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { Link } from "@tanstack/react-router";
 import { Empty } from "@/components/Message";
 
@@ -5,8 +6,8 @@ import { Empty } from "@/components/Message";
 export function NotFound() {
   return (
     <main>
-      <Empty title="There is no such page">
-        <Link to="/studies">To the studies</Link>
+      <Empty title={t`There is no such page`}>
+        <Link to="/studies">{t`To the studies`}</Link>
       </Empty>
     </main>
   );

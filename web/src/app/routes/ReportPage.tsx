@@ -1,6 +1,7 @@
+import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { lazy, Suspense, useMemo } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { OnPaper } from "@/components/Chart";
@@ -14,35 +15,40 @@ import { BestConfiguration } from "@/features/studies/BestConfiguration";
 import { Gain } from "@/features/studies/Gain";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
 import { aggregate } from "@/features/trials/aggregate";
-import { failuresQuery } from "@/features/trials/api";
+import { useFailures } from "@/features/trials/failures";
 import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
 import { stateText } from "@/components/Badge";
 import type { Study, Trial } from "@/lib/api/client";
 import { formatTime } from "@/lib/format";
 import { useTitle } from "@/lib/title";
-import { reportRoute } from "../router";
 import styles from "./ReportPage.module.css";
 
+const AsFile = lazy(() => import("@/features/planning/AsFile"));
+
+const route = getRouteApi("/signed-in/studies/$name/report");
+
 export function ReportPage() {
-  const { name } = reportRoute.useParams();
-  useTitle(`Report on ${name}`);
-  const { study, trials, complete } = useStudyFeed(name);
+  const { name } = route.useParams();
+  useTitle(t`Report on ${name}`);
+  const { study, trials, sampled, complete } = useStudyFeed(name);
   const { error } = useQuery({ ...studyQuery(name), enabled: study === null });
   if (error !== null) return <Problem error={error} />;
   if (study === null || !complete) return <Loading what={name} />;
   return (
     <OnPaper.Provider value={true}>
-      <Report study={study} trials={trials} />
+      <Report study={study} trials={trials} sampled={sampled} />
     </OnPaper.Provider>
   );
 }
 
-function Report({ study, trials }: { study: Study; trials: Trial[] }) {
+function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sampled: boolean }) {
   const { name, spec } = study;
-  const { data: analysis } = useQuery(analysisQuery(name, study.created_at, study.finished_count, study.state));
-  const { data: insight } = useQuery(insightQuery(name, study.created_at, study.finished_count));
-  const { data: failed } = useQuery(failuresQuery(name, study.finished_count));
+  const { data: analysis } = useQuery(analysisQuery(name, study.created_at, study.finished_count, study.state, study.space_version));
+  const { data: insight } = useQuery(insightQuery(name, study.created_at, study.finished_count, study.space_version));
+  const { failures } = useFailures(name, trials, sampled, study.finished_count);
   const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, middle }) => ({ number, values: middle })), [trials, spec]);
+  const finished = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
+  const parameters = plural(spec.space.parameters.length, { one: "# parameter", other: "# parameters" });
   return (
     <article className={styles.paper}>
       <div className={`${styles.bar} no-print`}>
@@ -50,46 +56,61 @@ function Report({ study, trials }: { study: Study; trials: Trial[] }) {
           ← {name}
         </Link>
         <Button kind="primary" onClick={() => window.print()}>
-          Print
+          {t`Print`}
         </Button>
       </div>
       <h1>{name}</h1>
       <p className={styles.soft}>
         {stateText(study.state)}
-        {study.state_reason === "" ? "." : `: ${study.state_reason}`} {study.finished_count} finished trials, {spec.space.parameters.length} parameters, algorithm{" "}
-        {study.algorithm_choice?.name ?? spec.algorithm?.name}. Created {formatTime(new Date(study.created_at))}; printed as of {formatTime(new Date(study.updated_at))}.
+        {study.state_reason === "" ? "." : `: ${study.state_reason}`}{" "}
+        {t`${finished}, ${parameters}, algorithm ${study.algorithm_choice?.name ?? spec.algorithm?.name ?? ""}.`}{" "}
+        {t`Created ${formatTime(new Date(study.created_at))}; printed as of ${formatTime(new Date(study.updated_at))}.`}
       </p>
       {analysis === undefined ? null : (
-        <Card title="Gain against the default">
+        <Card title={t`Gain against the default`}>
           <Gain analysis={analysis} study={study} />
         </Card>
       )}
-      <TrajectoryChart study={name} spec={spec} trials={trials} objectives={analysis?.objectives} onPick={() => undefined} />
+      {spec.objectives.map((objective) => (
+        // Paper has no choice of one: each has its own.
+        <TrajectoryChart
+          key={objective.metric}
+          study={name}
+          spec={{ ...spec, objectives: [objective] }}
+          trials={trials}
+          objectives={analysis?.objectives}
+          onPick={() => undefined}
+          {...(spec.objectives.length > 1 ? { title: t`Trajectory of ${objective.metric}` } : {})}
+        />
+      ))}
       {analysis === undefined ? null : <BestConfiguration spec={spec} analysis={analysis} />}
       {insight?.data?.objectives.map((told) => (
-        <Card key={told.metric} title={`What matters for ${told.metric}`}>
+        <Card key={told.metric} title={t`What matters for ${told.metric}`}>
           <Importance study={name} insight={told} />
         </Card>
       ))}
       {insight?.data && analysis ? (
-        <Card title="What each option changes">
+        <Card title={t`What each option changes`}>
           <EffectTable spec={spec} data={insight.data} standard={analysis.default_params} />
         </Card>
       ) : null}
       {spec.objectives.length > 1 && points.length > 0 ? (
         <TradeOffs study={name} objectives={spec.objectives} points={points} standard={analysis?.default?.numbers[0]} data={insight?.data ?? null} onPick={() => undefined} />
       ) : null}
-      {failed !== undefined && failed.failures.length > 0 ? (
-        <Card title="Without a result">
+      {failures.length > 0 ? (
+        <Card title={t`Without a result`}>
           <ul>
-            {failed.failures.map(({ state, reason, count }) => (
+            {failures.map(({ state, reason, count }) => (
               <li key={`${state} ${reason}`}>
-                {count} × {stateText(state)}: {reason || "no reason was given"}
+                {count} × {stateText(state)}: {reason || t`no reason was given`}
               </li>
             ))}
           </ul>
         </Card>
       ) : null}
+      <Suspense>
+        <AsFile study={study} />
+      </Suspense>
     </article>
   );
 }

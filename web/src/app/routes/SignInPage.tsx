@@ -1,11 +1,13 @@
-import { useRouter } from "@tanstack/react-router";
+import { t } from "@lingui/core/macro";
+import { getRouteApi, useRouter } from "@tanstack/react-router";
 import { SignIn } from "@/features/session/SignIn";
 import { useTitle } from "@/lib/title";
-import { signInRoute } from "../router";
+
+const route = getRouteApi("/sign-in");
 
 export function SignInPage() {
-  useTitle("Sign in");
-  const { next, error, state } = signInRoute.useSearch();
+  useTitle(t`Sign in`);
+  const { next, error, state } = route.useSearch();
   const router = useRouter();
   return (
     <SignIn

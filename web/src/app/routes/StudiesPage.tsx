@@ -1,29 +1,34 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue, useState } from "react";
 import { Button } from "@/components/Button";
 import { SelectField, TextField } from "@/components/Field";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Segments";
-import { facetsQuery, studiesQuery, type StudyFilter, type StudySort } from "@/features/studies/api";
+import { facetsQuery, MOST_COMPARED, studiesQuery, type StudyFilter, type StudySort } from "@/features/studies/api";
 import { StudyTable } from "@/features/studies/StudyTable";
 import { TagStudies } from "@/features/studies/TagStudies";
 import type { ListedStudy, StudyFacets, StudyState } from "@/lib/api/client";
 import { formatNumber } from "@/lib/format";
-import { useMay } from "@/lib/session";
+import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { studiesRoute, type StudiesSearch } from "../router";
+import type { StudiesSearch } from "../addresses";
+import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
+
+const route = getRouteApi("/signed-in/studies");
 
 type Show = NonNullable<StudiesSearch["show"]>;
 const STATES: Record<Show, StudyState[]> = { all: [], open: ["ACTIVE", "PAUSED"], ended: ["COMPLETED", "ABORTED"], attention: [] };
-const MOST_COMPARED = 10;
 
 export function StudiesPage() {
-  useTitle("Studies");
+  useTitle(t`Studies`);
+  useLiveLists();
   const may = useMay();
-  const search = studiesRoute.useSearch();
-  const navigate = studiesRoute.useNavigate();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
   const [chosen, setChosen] = useState<ReadonlyMap<string, ListedStudy>>(new Map());
   const show = search.show ?? "all";
   const sort = search.sort ?? "-created";
@@ -41,47 +46,47 @@ export function StudiesPage() {
   return (
     <>
       <div className={styles.head}>
-        <h1>Studies</h1>
+        <h1>{t`Studies`}</h1>
         {may("study.create") ? (
           <Link to="/new" className={styles.primary}>
-            New study
+            {t`New study`}
           </Link>
         ) : null}
       </div>
       <div className={styles.filters}>
         <TextField
           bare
-          label="Search studies"
+          label={t`Search studies`}
           type="search"
-          placeholder="Name, component, owner, tag …"
+          placeholder={t`Name, component, owner, tag …`}
           value={search.q ?? ""}
           onChange={(event) => look({ q: event.target.value })}
         />
         <Segments
-          label="Show"
+          label={t`Show`}
           value={show}
           onChange={(value) => look({ show: value })}
           options={[
-            { value: "all", text: "All" },
-            { value: "open", text: "Open" },
-            { value: "ended", text: "Ended" },
-            { value: "attention", text: facets?.attention ? `Needs attention (${facets.attention})` : "Needs attention" },
+            { value: "all", text: t`All` },
+            { value: "open", text: t`Open` },
+            { value: "ended", text: t`Ended` },
+            { value: "attention", text: facets?.attention ? t`Needs attention (${facets.attention})` : t`Needs attention` },
           ]}
         />
-        <Facet label="Component" every="All components" of={facets?.components} value={search.component} onChange={(component) => look({ component })} />
+        <Facet label={t`Component`} every={t`All components`} of={facets?.components} value={search.component} onChange={(component) => look({ component })} />
         <Facet
-          label="Application"
-          every="All applications"
+          label={t`Application`}
+          every={t`All applications`}
           of={facets?.applications}
           value={search.application}
           onChange={(application) => look({ application })}
         />
-        <Facet label="Owner" every="All owners" of={facets?.owners} value={search.owner} onChange={(owner) => look({ owner })} />
-        <Facet label="Tag" every="All tags" of={facets?.tags} value={search.tag} onChange={(tag) => look({ tag })} />
+        <Facet label={t`Owner`} every={t`All owners`} of={facets?.owners} value={search.owner} onChange={(owner) => look({ owner })} />
+        <Facet label={t`Tag`} every={t`All tags`} of={facets?.tags} value={search.tag} onChange={(tag) => look({ tag })} />
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="studies" /> : null
+        error === null ? <Loading what={t`studies`} /> : null
       ) : (
         <div className={styles.panel}>
           {studies.length > 0 ? (
@@ -104,8 +109,8 @@ export function StudiesPage() {
               )}
             />
           ) : isFiltered(search) ? (
-            <Empty title={show === "attention" ? "Nothing needs attention" : "No study matches"}>
-              <Button onClick={() => void navigate({ search: {} })}>Show all studies</Button>
+            <Empty title={show === "attention" ? t`Nothing needs attention` : t`No study matches`}>
+              <Button onClick={() => void navigate({ search: {} })}>{t`Show all studies`}</Button>
             </Empty>
           ) : (
             <FirstStudy create={may("study.create")} />
@@ -116,32 +121,32 @@ export function StudiesPage() {
         <div className={styles.more}>
           {hasNextPage ? (
             <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-              {isFetchingNextPage ? "Loading …" : "Show more"}
+              {isFetchingNextPage ? t`Loading …` : t`Show more`}
             </Button>
           ) : null}
           <span>
-            {studies.length === total ? `${formatNumber(total)} ${total === 1 ? "study" : "studies"}` : `${studies.length} of ${formatNumber(total)}`}
+            {studies.length === total ? plural(total, { one: "# study", other: "# studies" }) : t`${formatNumber(studies.length)} of ${formatNumber(total)}`}
           </span>
         </div>
       ) : null}
       {chosen.size > 0 ? (
-        <div className={styles.bar} role="region" aria-label="Chosen studies">
-          <span>{chosen.size} chosen</span>
+        <div className={styles.bar} role="region" aria-label={t`Chosen studies`}>
+          <span>{t`${formatNumber(chosen.size)} chosen`}</span>
           {chosen.size > 1 && chosen.size <= MOST_COMPARED ? (
             <Link to="/compare" search={{ study: [...chosen.keys()] }} className={styles.primary}>
-              Compare
+              {t`Compare`}
             </Link>
           ) : (
-            <span className={styles.soft}>{chosen.size === 1 ? "Choose another to compare." : `At most ${MOST_COMPARED} are compared.`}</span>
+            <span className={styles.soft}>{chosen.size === 1 ? t`Choose another to compare.` : t`At most ${MOST_COMPARED} are compared.`}</span>
           )}
           {chosen.size === 1 && may("study.create") ? (
             <Link to="/new" search={{ clone: [...chosen.keys()][0] }}>
-              New one like it
+              {t`New one like it`}
             </Link>
           ) : null}
           {may("study.update") ? <TagStudies studies={[...chosen.values()]} onDone={() => setChosen(new Map())} /> : null}
           <Button small kind="quiet" onClick={() => setChosen(new Map())}>
-            Clear
+            {t`Clear`}
           </Button>
         </div>
       ) : null}
@@ -200,20 +205,21 @@ function clean(search: StudiesSearch): StudiesSearch {
 }
 
 function FirstStudy({ create }: { create: boolean }) {
+  const server = useServer();
   return (
-    <Empty title="No studies yet">
+    <Empty title={t`No studies yet`}>
       <p>
-        See a real one first: <code>make demo</code> tunes a compiler&rsquo;s flags on this machine and shows up here.
+        <Trans>See a real one first: <code>make demo</code> tunes a compiler&rsquo;s flags on this machine and shows up here.</Trans>
       </p>
       {create ? (
         <p>
-          Tune a component that an <Link to="/agents">agent</Link> offers: <Link to="/new">new study</Link>.
+          <Trans>Tune a component that an <Link to="/agents">agent</Link> offers: <Link to="/new">new study</Link>.</Trans>
         </p>
       ) : null}
-      <p>Or tune something of your own, from Python:</p>
+      <p>{t`Or tune something of your own, from Python:`}</p>
       <Code>{`import trimtab
 
-client = trimtab.Client("${location.hostname}:8471", token="…")
+client = trimtab.Client("${server}", token="…")
 study = client.create_study(
     "my-study",
     space=[trimtab.Float("x", 1e-3, 10, log=True), trimtab.Int("n", 1, 16)],

@@ -1,3 +1,4 @@
+import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Card } from "@/components/Card";
@@ -13,6 +14,7 @@ import { TradeOffs } from "@/features/analysis/TradeOffs";
 import { aggregate } from "@/features/trials/aggregate";
 import type { Analysis, Insight, Study, Trial } from "@/lib/api/client";
 import { formatGain } from "@/lib/format";
+import { isInside } from "@/lib/scale";
 import styles from "./pages.module.css";
 
 interface Props {
@@ -23,9 +25,10 @@ interface Props {
 }
 
 /** Which parameters matter and what they do. */
-export function AnalysisTab({ study, trials, analysis, finished }: Props) {
+export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
+  const trials = useInside(study, all);
   const [metric, setMetric] = useState(study.spec.objectives[0]?.metric ?? "");
-  const { data: insight, error, refetch } = useQuery(insightQuery(study.name, study.created_at, finished));
+  const { data: insight, error, refetch } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const objective = study.spec.objectives.find((one) => one.metric === metric) ?? study.spec.objectives[0];
   const told = insight?.data?.objectives.find((one) => one.metric === objective?.metric);
   const order = useMemo(
@@ -38,7 +41,7 @@ export function AnalysisTab({ study, trials, analysis, finished }: Props) {
     <>
       <div className={styles.choices}>
         {study.spec.objectives.length > 1 ? (
-          <Segments label="Objective" value={objective.metric} onChange={setMetric} options={study.spec.objectives.map((one) => ({ value: one.metric, text: one.metric }))} />
+          <Segments label={t`Objective`} value={objective.metric} onChange={setMetric} options={study.spec.objectives.map((one) => ({ value: one.metric, text: one.metric }))} />
         ) : null}
         {insight === undefined ? null : <AsOf insight={insight} explained={told?.explained} configurations={told?.configurations} />}
       </div>
@@ -48,24 +51,24 @@ export function AnalysisTab({ study, trials, analysis, finished }: Props) {
       ) : (
         <>
           <div className={styles.halves}>
-            <Card title={`What matters for ${objective.metric}`}>
+            <Card title={t`What matters for ${objective.metric}`}>
               <Importance study={study.name} insight={told} />
             </Card>
-            <Card title="Two parameters together">
+            <Card title={t`Two parameters together`}>
               <Contour study={study.name} spec={study.spec} objective={objective} insight={told} trials={trials} />
             </Card>
           </div>
-          <Card title={`${objective.metric} by each parameter`}>
+          <Card title={t`${objective.metric} by each parameter`}>
             <Slices key={objective.metric} study={study.name} spec={study.spec} objective={objective} insight={told} trials={trials} />
           </Card>
           {insight?.data && analysis ? (
-            <Card title="What each option changes">
+            <Card title={t`What each option changes`}>
               <EffectTable spec={study.spec} data={insight.data} standard={analysis.default_params} />
             </Card>
           ) : null}
         </>
       )}
-      <Card title="Parallel coordinates">
+      <Card title={t`Parallel coordinates`}>
         <ParallelCoordinates study={study.name} spec={study.spec} objective={objective} trials={trials} order={order} best={best} />
       </Card>
     </>
@@ -73,24 +76,32 @@ export function AnalysisTab({ study, trials, analysis, finished }: Props) {
 }
 
 /** How objectives go together. */
-export function TradeOffsTab({ study, trials, analysis, finished, onPick }: Props & { onPick: (trial: number) => void }) {
-  const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished));
+export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }: Props & { onPick: (trial: number) => void }) {
+  const trials = useInside(study, all);
+  const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const { objectives } = study.spec;
   const points = useMemo(() => aggregate(trials, objectives).map(({ number, middle }) => ({ number, values: middle })), [trials, objectives]);
   if (points.length === 0) {
     return (
-      <Empty title="No trade-offs yet">
-        <p>They are drawn as soon as a trial has completed with a value for each objective.</p>
+      <Empty title={t`No trade-offs yet`}>
+        <p>{t`They are drawn as soon as a trial has completed with a value for each objective.`}</p>
       </Empty>
     );
   }
   return (
     <>
       {error === null ? null : <Problem error={error} />}
-      {insight?.computing ? <Loading what="correlations" /> : null}
+      {insight?.computing ? <Loading what={t`correlations`} /> : null}
       <TradeOffs study={study.name} objectives={objectives} points={points} standard={analysis?.default?.numbers[0]} data={insight?.data ?? null} onPick={onPick} />
     </>
   );
+}
+
+/** The trials that lie in the study's space, which may have been another when they were measured. */
+function useInside(study: Study, trials: Trial[]): Trial[] {
+  const { space_version: version } = study;
+  const { parameters } = study.spec.space;
+  return useMemo(() => (version === 1 ? trials : trials.filter(({ params }) => isInside(parameters, params))), [version, parameters, trials]);
 }
 
 function AsOf({ insight, explained, configurations }: { insight: Insight; explained: number | undefined; configurations: number | undefined }) {
@@ -98,11 +109,11 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
     explained === undefined || configurations === undefined
       ? ""
       : explained < 0.2
-        ? `From ${configurations} configurations the model has learned next to nothing: do not trust what follows.`
-        : `From ${configurations} configurations; of those it had not seen, the model explains ${formatGain(Math.min(explained, 1))} of the variance.`,
-    insight.data === null ? "" : `As of ${insight.finished} finished trials.`,
-    insight.computing ? "A newer one is being computed." : "",
-    insight.error === "" ? "" : `The last computation failed: ${insight.error}`,
+        ? t`From ${plural(configurations, { one: "# configuration", other: "# configurations" })} the model has learned next to nothing: do not trust what follows.`
+        : t`From ${plural(configurations, { one: "# configuration", other: "# configurations" })}; of those it had not seen, the model explains ${formatGain(Math.min(explained, 1))} of the variance.`,
+    insight.data === null ? "" : plural(insight.finished, { one: "As of # finished trial.", other: "As of # finished trials." }),
+    insight.computing && insight.data !== null ? t`A newer one is being computed.` : "",
+    insight.error === "" ? "" : t`The last computation failed: ${insight.error}`,
   ];
   return (
     <p className={styles.note} role="status">
@@ -112,19 +123,19 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
 }
 
 function NothingYet({ insight, study, metric }: { insight: Insight | undefined; study: Study; metric: string }) {
-  if (insight === undefined || (insight.computing && insight.data === null)) return <Loading what="what a worker is finding out" />;
+  if (insight === undefined || (insight.computing && insight.data === null)) return <Loading what={t`what a worker is finding out`} />;
   if (study.finished_count < insight.needed) {
     return (
-      <Empty title="Not enough results yet">
+      <Empty title={t`Not enough results yet`}>
         <p>
-          What matters can be told from {insight.needed} finished trials on; there {study.finished_count === 1 ? "is" : "are"} {study.finished_count}.
+          {t`What matters can be told from ${plural(insight.needed, { one: "# finished trial", other: "# finished trials" })} on; ${plural(study.finished_count, { one: "there is #", other: "there are #" })}.`}
         </p>
       </Empty>
     );
   }
   return (
-    <Empty title={`Nothing can be told of ${metric} yet`}>
-      <p>It takes {insight.needed} different configurations whose results differ.</p>
+    <Empty title={t`Nothing can be told of ${metric} yet`}>
+      <p>{plural(insight.needed, { one: "It takes # configuration.", other: "It takes # different configurations whose results differ." })}</p>
     </Empty>
   );
 }

@@ -1,6 +1,9 @@
+import { i18n } from "@lingui/core";
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo, useState, type ReactNode } from "react";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState, type ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
@@ -8,6 +11,7 @@ import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { Popover } from "@/components/Popover";
 import { Progress } from "@/components/Progress";
 import { Tabs } from "@/components/Tabs";
+import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
@@ -24,17 +28,23 @@ import { Timeline } from "@/features/trials/Timeline";
 import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
 import { TrialTable, type Filter } from "@/features/trials/TrialTable";
 import { ApiError, type Analysis, type Study, type Trial } from "@/lib/api/client";
-import { useThrottled } from "@/lib/clock";
-import { formatDuration } from "@/lib/format";
+import { useLast, useThrottled } from "@/lib/clock";
+import { formatDuration, formatNumber } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { STUDY_TABS, studyRoute, type StudyTab } from "../router";
+import { STUDY_TABS } from "../addresses";
+import { TITLES } from "../titles";
 import { AnalysisTab, TradeOffsTab } from "./StudyAnalysis";
 
 import styles from "./pages.module.css";
 
+// What writes files comes with the tab that shows one.
+const AsFile = lazy(() => import("@/features/planning/AsFile"));
+
+const route = getRouteApi("/signed-in/studies/$name");
+
 export function StudyPage() {
-  const { name } = studyRoute.useParams();
+  const { name } = route.useParams();
   useTitle(name);
   // A study of another name is another page: nothing of the one before may stay.
   return <StudyByName key={name} name={name} />;
@@ -48,8 +58,8 @@ function StudyByName({ name }: { name: string }) {
 
   if (missing || connection === "gone") {
     return (
-      <Empty title={missing && study === null ? `There is no study ${name}` : `The study ${name} was deleted`}>
-        <Link to="/studies">To the studies</Link>
+      <Empty title={missing && study === null ? t`There is no study ${name}` : t`The study ${name} was deleted`}>
+        <Link to="/studies">{t`To the studies`}</Link>
       </Empty>
     );
   }
@@ -59,7 +69,6 @@ function StudyByName({ name }: { name: string }) {
   return <StudyView study={study} trials={trials} sampled={sampled} connection={connection} add={add} />;
 }
 
-const TITLES: Record<StudyTab, string> = { overview: "Overview", trials: "Trials", analysis: "Analysis", "trade-offs": "Trade-offs", timeline: "Timeline" };
 // From so many trials on pictures follow once a second, whatever comes in meanwhile.
 const MANY = 300;
 // From so many on results are summed up anew every ten seconds.
@@ -75,12 +84,19 @@ interface ViewProps {
 
 function StudyView({ study, trials: latest, sampled, connection, add }: ViewProps) {
   const navigate = useNavigate();
-  const { tab = "overview" } = studyRoute.useSearch();
-  const mayTune = useMay()("study.update");
+  const { tab = "overview" } = route.useSearch();
+  const may = useMay();
+  const mayTune = may("study.update");
   const slow = useThrottled(latest, 1000);
   const trials = latest.length > MANY ? slow : latest;
   const finished = useThrottled(study.finished_count, study.finished_count > LONG ? 10_000 : 1000);
-  const { data: analysis } = useQuery({ ...analysisQuery(study.name, study.created_at, finished, study.state), enabled: study.trial_count > 0 });
+  const asked = useQuery({ ...analysisQuery(study.name, study.created_at, finished, study.state, study.space_version), enabled: study.trial_count > 0 });
+  // What was known before the connection broke is still known.
+  const analysis = useLast(asked.data);
+  const { isError, refetch } = asked;
+  useEffect(() => {
+    if (connection === "live" && isError) void refetch();
+  }, [connection, isError, refetch]);
   const shown = STUDY_TABS.filter((one) => one !== "trade-offs" || study.spec.objectives.length > 1);
   const openTrial = useCallback(
     (number: number) => void navigate({ to: "/studies/$name/trials/$number", params: { name: study.name, number: String(number) } }),
@@ -94,15 +110,21 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
           <h1>{study.name}</h1>
           <StateBadge state={study.state} />
           <ConnectionState connection={connection} study={study} />
+          <Tags tags={study.tags} />
         </div>
         <div className={styles.buttons}>
+          {may("study.create") ? (
+            <Link to="/new" search={{ clone: study.name }} className={styles.secondary} title={t`A new study that begins as this one did`}>
+              {t`Clone`}
+            </Link>
+          ) : null}
           <Export study={study} />
-          {mayTune ? <StudyActions study={study} onDeleted={() => void navigate({ to: "/studies" })} /> : null}
+          {mayTune ? <StudyActions study={study} connection={connection} onDeleted={() => void navigate({ to: "/studies" })} /> : null}
         </div>
       </div>
       {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
       <Facts study={study} />
-      <Tabs label="Study">
+      <Tabs label={t`Study`}>
         {shown.map((one) => (
           <Link
             key={one}
@@ -113,21 +135,26 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
             activeProps={{}}
             activeOptions={{ exact: true, includeSearch: true }}
           >
-            {TITLES[one]}
+            {i18n._(TITLES[one])}
           </Link>
         ))}
       </Tabs>
-      {hasBegun(study) ? null : <FirstTrial study={study} />}
-      {study.trial_count === 0 ? null : (
+      {tab === "setup" ? (
+        <Suspense fallback={<Loading what={t`the study file`} />}>
+          <AsFile study={study} />
+        </Suspense>
+      ) : null}
+      {hasBegun(study) || tab === "setup" ? null : <FirstTrial study={study} />}
+      {study.trial_count === 0 || tab === "setup" ? null : (
         <>
           {sampled && tab !== "trials" ? (
             <p className={styles.note}>
-              Of {study.trial_count.toLocaleString("en")} trials, plots show {trials.length.toLocaleString("en")}: the extremes of each stretch, all that were the best so far, and
-              the latest. A stretch that you zoom into is shown in full.
+              {t`Of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}, plots show ${formatNumber(trials.length)}: the extremes of each stretch, all that were the best so far, and the latest. A stretch that you zoom into (by the slider, or with Ctrl and the wheel; dragging moves it) is shown in full.`}
             </p>
           ) : null}
+          {isError && analysis === undefined && connection === "live" ? <Problem error={asked.error} again={() => void refetch()} /> : null}
           {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} add={add} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
-          {tab === "trials" ? <TrialsTab study={study} trials={trials} analysis={analysis} finished={finished} mayTune={mayTune} link={link} /> : null}
+          {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} link={link} /> : null}
           {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} /> : null}
           {tab === "trade-offs" && study.spec.objectives.length > 1 ? (
             <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} />
@@ -169,7 +196,15 @@ function Overview({ study, trials, analysis, sampled, add, mayTune, openTrial, l
   const open = study.state === "ACTIVE" && study.search_end_reason === "";
   return (
     <>
-      <RunningTrials study={study.name} trials={trials} standard={analysis?.default_params} mayStop={mayTune} link={link} />
+      <RunningTrials
+        study={study.name}
+        trials={trials}
+        running={study.active_count}
+        waiting={study.requested_count}
+        standard={analysis?.default_params}
+        mayStop={mayTune}
+        link={link}
+      />
       {hasBegun(study) ? (
         <>
           <div className={styles.columns}>
@@ -181,7 +216,7 @@ function Overview({ study, trials, analysis, sampled, add, mayTune, openTrial, l
               onPick={openTrial}
               onRange={sampled ? look : undefined}
             />
-            <Card title="Gain against the default">{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
+            <Card title={t`Gain against the default`}>{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
           </div>
           {analysis === undefined ? null : (
             <BestConfiguration
@@ -199,19 +234,20 @@ function Overview({ study, trials, analysis, sampled, add, mayTune, openTrial, l
 interface TrialsProps {
   study: Study;
   trials: Trial[];
+  sampled: boolean;
   analysis: Analysis | undefined;
   finished: number;
   mayTune: boolean;
   link: (number: number, text: string) => ReactNode;
 }
 
-function TrialsTab({ study, trials, analysis, finished, mayTune, link }: TrialsProps) {
+function TrialsTab({ study, trials, sampled, analysis, finished, mayTune, link }: TrialsProps) {
   const [opened, open] = useState<number | null>(null);
   const [filter, setFilter] = useState<Filter>({ state: "", reason: "" });
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   return (
     <>
-      <Failures study={study.name} finished={finished} onPick={({ state, reason }) => setFilter({ state, reason })} />
+      <Failures study={study.name} trials={trials} sampled={sampled} finished={finished} onPick={({ state, reason }) => setFilter({ state, reason })} />
       <TrialTable
         study={study.name}
         spec={study.spec}
@@ -220,6 +256,7 @@ function TrialsTab({ study, trials, analysis, finished, mayTune, link }: TrialsP
         best={best}
         opened={opened}
         onOpen={open}
+        sampled={sampled}
         total={study.trial_count}
         revision={study.revision}
         filter={filter}
@@ -235,24 +272,24 @@ function TrialsTab({ study, trials, analysis, finished, mayTune, link }: TrialsP
 function Export({ study }: { study: Study }) {
   const at = `/api/v1/studies/${encodeURIComponent(study.name)}`;
   return (
-    <Popover label="Export" trigger={<Button>Export</Button>}>
+    <Popover label={t`Export`} trigger={<Button>{t`Export`}</Button>}>
       <ul className={styles.menu}>
         <li>
           <a href={`${at}/trials.csv`} download>
-            Trials as CSV
+            {t`Trials as CSV`}
           </a>
         </li>
         <li>
           <a href={`${at}/trials.json`} download>
-            Study and trials as JSON
+            {t`Study and trials as JSON`}
           </a>
         </li>
         <li>
           <Link to="/studies/$name/report" params={{ name: study.name }}>
-            Report to print
+            {t`Report to print`}
           </Link>
         </li>
-        <li className={styles.soft}>Each plot is saved as SVG at its corner.</li>
+        <li className={styles.soft}>{t`Each plot is saved as SVG at its corner.`}</li>
       </ul>
     </Popover>
   );
@@ -262,60 +299,67 @@ function Facts({ study }: { study: Study }) {
   const { algorithm, budget, execution, space } = study.spec;
   const waiting = study.requested_count;
   const open = [
-    study.active_count > 0 ? `${study.active_count} running` : "",
-    waiting > 0 ? `${waiting} waiting` : "",
-    study.exhausted ? "space exhausted" : "",
+    study.active_count > 0 ? t`${formatNumber(study.active_count)} running` : "",
+    waiting > 0 ? t`${formatNumber(waiting)} waiting` : "",
+    study.exhausted ? t`space exhausted` : "",
   ].filter((text) => text !== "");
   return (
     <dl className={styles.facts}>
       <div>
-        <dt>Trials</dt>
+        <dt>{t`Trials`}</dt>
         <dd>
-          <Progress done={study.finished_count} of={budget?.max_trials} unit="done" />
+          <Progress done={study.finished_count} of={budget?.max_trials} unit={t`done`} />
           {open.length === 0 ? null : <span className={styles.soft}> {open.join(", ")}</span>}
         </dd>
       </div>
       {budget?.max_seconds ? (
         <div>
-          <dt>Time budget</dt>
+          <dt>{t`Time budget`}</dt>
           <dd>{formatDuration(budget.max_seconds)}</dd>
         </div>
       ) : null}
+      {budget?.max_node_hours ? (
+        <div>
+          <dt>{t`Node-hours`}</dt>
+          <dd>{t`at most ${formatNumber(budget.max_node_hours)}`}</dd>
+        </div>
+      ) : null}
       <div>
-        <dt>Algorithm</dt>
+        <dt>{t`Algorithm`}</dt>
         <dd title={study.algorithm_choice?.reason}>
           {algorithm?.name}
-          {study.algorithm_choice === null ? null : <span className={styles.soft}> chose {study.algorithm_choice.name}</span>}
+          {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`chose ${study.algorithm_choice.name}`}</span>}
         </dd>
       </div>
       <div>
-        <dt>Space</dt>
+        <dt>{t`Space`}</dt>
         <dd>
-          {space.parameters.length} {space.parameters.length === 1 ? "parameter" : "parameters"}
-          {space.constraints?.length ? `, ${space.constraints.length} ${space.constraints.length === 1 ? "constraint" : "constraints"}` : ""}
+          {plural(space.parameters.length, { one: "# parameter", other: "# parameters" })}
+          {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
         </dd>
       </div>
       {execution ? (
         <div>
-          <dt>Runs on agents</dt>
+          <dt>{t`Runs on agents`}</dt>
           <dd>
             {execution.component}
             {execution.application ? ` / ${execution.application}` : ""}
-            {execution.parallelism ? `, ${execution.parallelism} at a time` : ""}
+            {execution.parallelism ? t`, ${execution.parallelism} at a time` : ""}
             {execution.placement ? (
               <span className={styles.soft}>
                 {" "}
-                {execution.placement.exclusive ? "each alone on its node" : "sharing nodes"}
-                {execution.placement.spread ? ", replicates on different nodes" : ""}
+                {execution.placement.exclusive ? t`each alone on its node` : t`sharing nodes`}
+                {execution.placement.spread ? t`, replicates on different nodes` : ""}
               </span>
             ) : null}
           </dd>
         </div>
       ) : null}
       <div>
-        <dt>Created</dt>
+        <dt>{t`Created`}</dt>
         <dd>
           <Ago at={study.created_at} />
+          {study.owner === "" ? null : <span className={styles.soft}>{t`by ${study.owner}`}</span>}
         </dd>
       </div>
     </dl>
@@ -328,15 +372,17 @@ function FirstTrial({ study }: { study: Study }) {
   return (
     <div className={styles.panel}>
       {execution ? (
-        <Empty title={study.requested_count > 0 ? "Waiting for an agent" : "No trials yet"}>
+        <Empty title={study.requested_count > 0 ? t`Waiting for an agent` : t`No trials yet`}>
           <p>
-            {study.requested_count > 0 ? "The first trials are ready. They run" : "The first suggestion is being computed. Trials run"} as soon as
-            an <Link to="/agents">agent</Link> with the component <b>{execution.component}</b> is online and free.
+            {study.requested_count > 0 ? t`The first trials are ready.` : t`The first suggestion is being computed.`}{" "}
+            <Trans>
+              Trials run as soon as an <Link to="/agents">agent</Link> with the component <b>{execution.component}</b> is online and free.
+            </Trans>
           </p>
         </Empty>
       ) : (
-        <Empty title="No trials yet">
-          <p>This study waits to be asked. From Python:</p>
+        <Empty title={t`No trials yet`}>
+          <p>{t`This study waits to be asked. From Python:`}</p>
           <Code>{`study = client.get_study("${study.name}")
 trial = study.ask(1)[0]
 study.tell(trial, {${study.spec.objectives.map(({ metric }) => `"${metric}": …`).join(", ")}})`}</Code>

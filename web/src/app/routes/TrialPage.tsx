@@ -1,5 +1,7 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { StateBadge } from "@/components/Badge";
 import { Empty, Loading, Problem } from "@/components/Message";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
@@ -9,13 +11,14 @@ import { TrialView } from "@/features/trials/TrialView";
 import { ApiError } from "@/lib/api/client";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { trialRoute } from "../router";
 
 import styles from "./pages.module.css";
 
+const route = getRouteApi("/signed-in/studies/$name/trials/$number");
+
 export function TrialPage() {
-  const { name, number } = trialRoute.useParams();
-  useTitle(`Trial ${number} of ${name}`);
+  const { name, number } = route.useParams();
+  useTitle(t`Trial ${number} of ${name}`);
   return <TrialByNumber key={`${name} ${number}`} name={name} number={Number(number)} />;
 }
 
@@ -28,45 +31,47 @@ function TrialByNumber({ name, number }: { name: string; number: number }) {
   const asked = useQuery({ ...studyQuery(name), enabled: study === null });
   const shown = study ?? asked.data;
   const { data: analysis } = useQuery({
-    ...analysisQuery(name, shown?.created_at ?? "", shown?.finished_count ?? 0, shown?.state ?? "ACTIVE"),
+    ...analysisQuery(name, shown?.created_at ?? "", shown?.finished_count ?? 0, shown?.state ?? "ACTIVE", shown?.space_version ?? 1),
     enabled: shown !== undefined,
   });
   if (!Number.isInteger(number) || (error instanceof ApiError && error.status === 404)) {
     return (
-      <Empty title={`There is no trial ${number} of ${name}`}>
+      <Empty title={Number.isInteger(number) ? t`There is no trial ${number} of ${name}` : t`There is no such trial of ${name}`}>
         <Link to="/studies/$name" params={{ name }} search={{ tab: "trials" }}>
-          To the trials
+          {t`To the trials`}
         </Link>
       </Empty>
     );
   }
   if (error !== null) return <Problem error={error} again={() => void refetch()} />;
-  if (trial === undefined || shown === undefined) return <Loading what={`trial ${number}`} />;
+  if (trial === undefined || shown === undefined) return <Loading what={t`trial ${number}`} />;
   const [best] = analysis?.best ?? [];
   return (
     <>
       <div className={styles.head}>
         <div className={styles.title}>
           <h1>
-            Trial {number}{" "}
-            <span className={styles.soft}>
-              of{" "}
-              <Link to="/studies/$name" params={{ name }} search={{ tab: "trials" }}>
-                {name}
-              </Link>
-            </span>
+            <Trans>
+              Trial {number}{" "}
+              <span className={styles.soft}>
+                of{" "}
+                <Link to="/studies/$name" params={{ name }} search={{ tab: "trials" }}>
+                  {name}
+                </Link>
+              </span>
+            </Trans>
           </h1>
           <StateBadge state={trial.state} />
         </div>
-        <nav className={styles.buttons} aria-label="Neighbouring trials">
+        <nav className={styles.buttons} aria-label={t`Neighbouring trials`}>
           {number > 1 ? (
             <Link to="/studies/$name/trials/$number" params={{ name, number: String(number - 1) }}>
-              ← Trial {number - 1}
+              {t`← Trial ${number - 1}`}
             </Link>
           ) : null}
           {number < shown.trial_count ? (
             <Link to="/studies/$name/trials/$number" params={{ name, number: String(number + 1) }}>
-              Trial {number + 1} →
+              {t`Trial ${number + 1} →`}
             </Link>
           ) : null}
         </nav>
@@ -78,6 +83,7 @@ function TrialByNumber({ name, number }: { name: string; number: number }) {
         standard={analysis?.default_params}
         best={best === undefined ? undefined : { number: best.numbers[0] ?? 0, params: best.params }}
         mayTune={mayTune}
+        measures={shown.state === "ACTIVE" && shown.search_end_reason === ""}
       />
     </>
   );

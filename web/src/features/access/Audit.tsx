@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { Button } from "@/components/Button";
@@ -14,54 +15,56 @@ export function Audit() {
   const [filter, setFilter] = useState<AuditFilter>({});
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
   const entries = data?.pages.flatMap((page) => page.entries) ?? [];
-  const field = (key: keyof AuditFilter, label: string, placeholder: string) => (
+  const field = (key: keyof AuditFilter, label: string, type: "search" | "date", example = "") => (
     <TextField
       label={label}
-      type="search"
-      placeholder={placeholder}
+      type={type}
+      placeholder={example}
       value={filter[key] ?? ""}
       onChange={(event) => setFilter({ ...filter, [key]: event.target.value })}
     />
   );
   return (
-    <Card title="Audit trail" flush actions={<a href="/api/v1/audit/export">Download all</a>}>
+    <Card title={t`Audit trail`} flush actions={<a href="/api/v1/audit/export">{t`Download all`}</a>}>
       <div className={styles.filters}>
-        {field("actor", "Who", "administrator")}
-        {field("action", "What", "study. or study.create")}
-        {field("target", "To what", "study/my-study")}
+        {field("actor", t`Who`, "search", t`the whole name, such as ${"administrator"}`)}
+        {field("action", t`What`, "search", t`from the start, such as ${"study."}`)}
+        {field("target", t`To what`, "search", t`from the start, such as ${"study/my-study"}`)}
+        {field("from", t`From the day`, "date")}
+        {field("to", t`To the day`, "date")}
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="the audit trail" /> : null
+        error === null ? <Loading what={t`the audit trail`} /> : null
       ) : entries.length === 0 ? (
-        <Empty title="No entry matches" />
+        <Empty title={t`No entry matches`} />
       ) : (
         <table className={table.table}>
           <thead>
             <tr>
-              <th scope="col">When</th>
-              <th scope="col">Who</th>
-              <th scope="col">What</th>
-              <th scope="col">To what</th>
-              <th scope="col">How</th>
+              <th scope="col">{t`When`}</th>
+              <th scope="col">{t`Who`}</th>
+              <th scope="col">{t`What`}</th>
+              <th scope="col">{t`To what`}</th>
+              <th scope="col">{t`How`}</th>
             </tr>
           </thead>
           <tbody>
             {entries.map((entry) => (
               <tr key={entry.id}>
-                <td data-label="When">
+                <td data-label={t`When`}>
                   <Ago at={entry.at} />
                 </td>
-                <td data-label="Who">
+                <td data-label={t`Who`}>
                   <span title={`${entry.credential} ${entry.address}`}>{entry.actor}</span>
                 </td>
-                <td data-label="What">
+                <td data-label={t`What`}>
                   <code>{entry.action}</code>
                 </td>
-                <td data-label="To what" style={{ overflowWrap: "anywhere" }}>
+                <td data-label={t`To what`} style={{ overflowWrap: "anywhere" }}>
                   {entry.target}
                 </td>
-                <td data-label="How">
+                <td data-label={t`How`}>
                   <Details entry={entry} />
                 </td>
               </tr>
@@ -72,7 +75,7 @@ export function Audit() {
       {hasNextPage ? (
         <div className={styles.more}>
           <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {isFetchingNextPage ? "Loading …" : "Show more"}
+            {isFetchingNextPage ? t`Loading …` : t`Show more`}
           </Button>
         </div>
       ) : null}
@@ -85,7 +88,7 @@ function Details({ entry: { id, detail, before, after } }: { entry: { id: number
   if (told.length === 0) return null;
   return (
     <details>
-      <summary aria-label={`Details of entry ${id}`}>Details</summary>
+      <summary aria-label={t`Details of entry ${id}`}>{t`Details`}</summary>
       {told.map(([name, value]) => (
         <p key={name}>
           {name}

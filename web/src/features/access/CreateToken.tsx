@@ -1,3 +1,5 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import { useState, type SubmitEvent } from "react";
 import { Button } from "@/components/Button";
 import { CopyButton } from "@/components/CopyButton";
@@ -5,20 +7,21 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { CheckField, SelectField, TextField } from "@/components/Field";
 import { Code, Problem } from "@/components/Message";
 import { ApiError } from "@/lib/api/client";
+import { useOneAtATime } from "@/lib/once";
 import { useCreateToken } from "./api";
 
-const MEANINGS: Record<string, string> = {
-  read: "look at studies, trials and agents",
-  tune: "create and change studies, ask and tell",
-  agent: "run trials as an agent",
-  admin: "all that you may do",
+const MEANINGS: Record<string, MessageDescriptor> = {
+  read: msg`look at studies, trials and agents`,
+  tune: msg`create and change studies, ask and tell`,
+  agent: msg`run trials as an agent`,
+  admin: msg`all that you may do`,
 };
 
 /** A dialogue that makes a token and shows its secret, once. */
 export function CreateToken({ scopes }: { scopes: readonly string[] }) {
   const [open, setOpen] = useState(false);
   return (
-    <Dialog open={open} onOpenChange={setOpen} title="New API token" trigger={<Button small>New token …</Button>}>
+    <Dialog open={open} onOpenChange={setOpen} title={t`New API token`} trigger={<Button small>{t`New token …`}</Button>}>
       <Steps scopes={scopes} onDone={() => setOpen(false)} />
     </Dialog>
   );
@@ -26,6 +29,7 @@ export function CreateToken({ scopes }: { scopes: readonly string[] }) {
 
 function Steps({ scopes, onDone }: { scopes: readonly string[]; onDone: () => void }) {
   const create = useCreateToken();
+  const make = useOneAtATime(create.mutate);
   const [name, setName] = useState("");
   const [chosen, setChosen] = useState<readonly string[]>(["read", "tune"].filter((scope) => scopes.includes(scope)));
   const [study, setStudy] = useState("");
@@ -33,17 +37,18 @@ function Steps({ scopes, onDone }: { scopes: readonly string[]; onDone: () => vo
   const refused = create.error;
   const field = refused instanceof ApiError ? refused.data.field : undefined;
   const about = (which: string) => (field === which ? refused?.message : undefined);
+  const noStudy = refused instanceof ApiError && refused.code === "study_not_found";
 
   if (create.data !== undefined) {
     const { secret } = create.data;
     return (
       <>
-        <p>This is the only time that it is shown. Keep it where you keep passwords.</p>
+        <p>{t`This is the only time that it is shown. Keep it where you keep passwords.`}</p>
         <Code>{secret}</Code>
         <DialogActions>
-          <CopyButton text={secret} label="Copy the token" />
+          <CopyButton text={secret} label={t`Copy the token`} />
           <Button kind="primary" onClick={onDone}>
-            Done
+            {t`Done`}
           </Button>
         </DialogActions>
       </>
@@ -52,40 +57,40 @@ function Steps({ scopes, onDone }: { scopes: readonly string[]; onDone: () => vo
 
   function submit(event: SubmitEvent) {
     event.preventDefault();
-    create.mutate({ name: name.trim(), scopes: [...chosen], study: study.trim() || null, days: Number(days) });
+    make({ name: name.trim(), scopes: [...chosen], study: study.trim() || null, days: Number(days) });
   }
   return (
     <form onSubmit={submit} style={{ display: "contents" }}>
-      <TextField label="Name" hint="What it is for." required maxLength={200} value={name} error={about("name")} onChange={(event) => setName(event.target.value)} />
+      <TextField label={t`Name`} hint={t`What it is for.`} required maxLength={200} value={name} error={about("name")} onChange={(event) => setName(event.target.value)} />
       <fieldset style={{ display: "grid", gap: "0.3rem" }}>
-        <legend>It may</legend>
+        <legend>{t`It may`}</legend>
         {scopes.map((scope) => (
           <CheckField
             key={scope}
-            label={`${scope}: ${MEANINGS[scope] ?? ""}`}
+            label={[scope, ...(MEANINGS[scope] === undefined ? [] : [i18n._(MEANINGS[scope])])].join(": ")}
             checked={chosen.includes(scope)}
             onChange={(event) => setChosen(event.target.checked ? [...chosen, scope] : chosen.filter((one) => one !== scope))}
           />
         ))}
       </fieldset>
       <TextField
-        label="Only in the study"
-        hint="Empty: in all of them."
+        label={t`Only in the study`}
+        hint={t`Empty: in all of them.`}
         value={study}
-        error={about("study") ?? (refused instanceof ApiError && refused.code === "study_not_found" ? refused.message : undefined)}
+        error={about("study") ?? (noStudy ? refused.message : undefined)}
         onChange={(event) => setStudy(event.target.value)}
       />
-      <SelectField label="Ends after" value={days} error={about("days")} onChange={(event) => setDays(event.target.value)}>
-        <option value="7">a week</option>
-        <option value="30">30 days</option>
-        <option value="90">90 days</option>
-        <option value="366">a year</option>
+      <SelectField label={t`Ends after`} value={days} error={about("days")} onChange={(event) => setDays(event.target.value)}>
+        <option value="7">{t`a week`}</option>
+        <option value="30">{t`30 days`}</option>
+        <option value="90">{t`90 days`}</option>
+        <option value="366">{t`a year`}</option>
       </SelectField>
-      {refused === null || field === "name" || field === "days" || field === "study" ? null : <Problem error={refused} />}
+      {refused === null || noStudy || field === "name" || field === "days" || field === "study" ? null : <Problem error={refused} />}
       <DialogActions>
-        <Button onClick={onDone}>Cancel</Button>
+        <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button kind="primary" type="submit" disabled={create.isPending || chosen.length === 0}>
-          Make the token
+          {t`Make the token`}
         </Button>
       </DialogActions>
     </form>

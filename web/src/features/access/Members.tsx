@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
@@ -12,21 +13,21 @@ import { membersQuery, usePutOut } from "./api";
 export function Members({ mayPutOut }: { mayPutOut: boolean }) {
   const { data, error, refetch } = useQuery(membersQuery);
   return (
-    <Card title="Members" flush>
+    <Card title={t`Members`} flush>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="members" /> : null
+        error === null ? <Loading what={t`members`} /> : null
       ) : data.members.length === 0 ? (
-        <Empty title="Nobody has been seen yet">
-          <p>Members and their roles come from the identity provider&rsquo;s groups. Each appears here after signing in once.</p>
+        <Empty title={t`Nobody has been seen yet`}>
+          <p>{t`Members and their roles come from the identity provider’s groups. Each appears here after signing in once.`}</p>
         </Empty>
       ) : (
         <table className={table.table}>
           <thead>
             <tr>
-              <th scope="col">Member</th>
-              <th scope="col">Role</th>
-              <th scope="col">As of</th>
+              <th scope="col">{t`Member`}</th>
+              <th scope="col">{t`Role`}</th>
+              <th scope="col">{t`As of`}</th>
               <td />
             </tr>
           </thead>
@@ -34,8 +35,8 @@ export function Members({ mayPutOut }: { mayPutOut: boolean }) {
             {data.members.map(({ subject, name, role, as_of }) => (
               <tr key={subject}>
                 <th scope="row">{name}</th>
-                <td data-label="Role">{role}</td>
-                <td data-label="As of">
+                <td data-label={t`Role`}>{role}</td>
+                <td data-label={t`As of`}>
                   <Ago at={as_of} />
                 </td>
                 <td className={table.number}>{mayPutOut ? <PutOut subject={subject} name={name} /> : null}</td>
@@ -55,22 +56,21 @@ function PutOut({ subject, name }: { subject: string; name: string }) {
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={`Put ${name} out?`}
+      title={t`Put ${name} out?`}
       trigger={
-        <Button small kind="danger" aria-label={`Put ${name} out`}>
-          Put out …
+        <Button small kind="danger" aria-label={t`Put ${name} out`}>
+          {t`Put out …`}
         </Button>
       }
     >
       <p>
-        Sessions and API tokens from before now count no longer, within two seconds. Whoever may sign in at the identity provider may come again: take the
-        person out of the tenant&rsquo;s groups there first.
+        {t`Sessions and API tokens from before now count no longer, within two seconds. Whoever may sign in at the identity provider may come again: take the person out of the tenant’s groups there first.`}
       </p>
       {out.error === null ? null : <Problem error={out.error} />}
       <DialogActions>
-        <Button onClick={() => setOpen(false)}>Cancel</Button>
+        <Button onClick={() => setOpen(false)}>{t`Cancel`}</Button>
         <Button kind="danger" disabled={out.isPending} onClick={() => out.mutate(subject, { onSuccess: () => setOpen(false) })}>
-          Put out
+          {t`Put out`}
         </Button>
       </DialogActions>
     </Dialog>

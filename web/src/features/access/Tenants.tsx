@@ -1,3 +1,5 @@
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
@@ -6,26 +8,31 @@ import { TextField } from "@/components/Field";
 import { Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
-import { tenantsQuery, useCreateTenant, useDisableTenant } from "./api";
+import { useOneAtATime } from "@/lib/once";
+import { tenantsQuery, useCreateTenant, useDisableTenant, type Limits } from "./api";
 import styles from "./access.module.css";
+import { LIMIT_NAMES, LIMITS } from "./limits";
+import { TenantLimits } from "./TenantLimits";
 
 /** The tenants of the installation, for its operators. */
 export function Tenants() {
   const { data, error, refetch } = useQuery(tenantsQuery);
   const [slug, setSlug] = useState("");
   const create = useCreateTenant();
+  const add = useOneAtATime(create.mutate);
   return (
-    <Card title="Tenants" flush>
+    <Card title={t`Tenants`} flush>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="tenants" /> : null
+        error === null ? <Loading what={t`tenants`} /> : null
       ) : (
         <table className={table.table}>
           <thead>
             <tr>
-              <th scope="col">Tenant</th>
-              <th scope="col">Made</th>
-              <th scope="col">State</th>
+              <th scope="col">{t`Tenant`}</th>
+              <th scope="col">{t`Made`}</th>
+              <th scope="col">{t`State`}</th>
+              <th scope="col">{t`Limits of its own`}</th>
               <td />
             </tr>
           </thead>
@@ -35,12 +42,16 @@ export function Tenants() {
                 <th scope="row">
                   {tenant.slug} <span className={table.soft}>{tenant.name}</span>
                 </th>
-                <td data-label="Made">
+                <td data-label={t`Made`}>
                   <Ago at={tenant.created_at} />
                 </td>
-                <td data-label="State">{tenant.disabled_at === null ? "enabled" : "disabled"}</td>
+                <td data-label={t`State`}>{tenant.disabled_at === null ? t`enabled` : t`disabled`}</td>
+                <td data-label={t`Limits of its own`}>{ownLimits(tenant.limits)}</td>
                 <td className={table.number}>
-                  <Disable slug={tenant.slug} disabled={tenant.disabled_at !== null} />
+                  <span className={styles.buttons}>
+                    <TenantLimits slug={tenant.slug} limits={tenant.limits} />
+                    <Disable slug={tenant.slug} disabled={tenant.disabled_at !== null} />
+                  </span>
                 </td>
               </tr>
             ))}
@@ -51,24 +62,33 @@ export function Tenants() {
         className={styles.row}
         onSubmit={(event) => {
           event.preventDefault();
-          create.mutate(slug.trim(), { onSuccess: () => setSlug("") });
+          add(slug.trim(), () => setSlug(""));
         }}
       >
-        <TextField label="Short name of a new tenant" value={slug} error={create.error?.message} onChange={(event) => setSlug(event.target.value)} />
+        <TextField label={t`Short name of a new tenant`} value={slug} error={create.error?.message} onChange={(event) => setSlug(event.target.value)} />
         <Button type="submit" disabled={slug.trim() === "" || create.isPending}>
-          Add
+          {t`Add`}
         </Button>
       </form>
     </Card>
   );
 }
 
+function ownLimits(limits: Limits): string {
+  const own = LIMIT_NAMES.flatMap((key) => {
+    const value = limits[key] ?? null;
+    const { limit, format } = LIMITS[key];
+    return value === null ? [] : [`${i18n._(limit)}: ${format(value)}`];
+  });
+  return own.join(", ") || "—";
+}
+
 function Disable({ slug, disabled }: { slug: string; disabled: boolean }) {
   const change = useDisableTenant(slug);
   return (
     <>
-      <Button small disabled={change.isPending} aria-label={`${disabled ? "Enable" : "Disable"} ${slug}`} onClick={() => change.mutate(!disabled)}>
-        {disabled ? "Enable" : "Disable"}
+      <Button small disabled={change.isPending} aria-label={disabled ? t`Enable ${slug}` : t`Disable ${slug}`} onClick={() => change.mutate(!disabled)}>
+        {disabled ? t`Enable` : t`Disable`}
       </Button>
       {change.error === null ? null : <Problem error={change.error} />}
     </>

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/Button";
@@ -24,28 +25,28 @@ export function Tokens({ mayAll, scopes }: Props) {
   const [everyone, setEveryone] = useState(false);
   const { data, error, refetch } = useQuery(tokensQuery(everyone));
   return (
-    <Card title="API tokens" flush actions={<CreateToken scopes={scopes} />}>
+    <Card title={t`API tokens`} flush actions={<CreateToken scopes={scopes} />}>
       {mayAll ? (
         <div style={{ padding: "0.7rem 1rem" }}>
-          <CheckField label="Those of everybody" checked={everyone} onChange={(event) => setEveryone(event.target.checked)} />
+          <CheckField label={t`Those of everybody`} checked={everyone} onChange={(event) => setEveryone(event.target.checked)} />
         </div>
       ) : null}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what="tokens" /> : null
+        error === null ? <Loading what={t`tokens`} /> : null
       ) : data.tokens.length === 0 ? (
-        <Empty title="No tokens">
-          <p>A script signs in with a token of its own, which may do less than you and ends by itself.</p>
+        <Empty title={t`No tokens`}>
+          <p>{t`A script signs in with a token of its own, which may do less than you and ends by itself.`}</p>
         </Empty>
       ) : (
         <table className={table.table}>
           <thead>
             <tr>
-              <th scope="col">Token</th>
-              <th scope="col">May</th>
-              {everyone ? <th scope="col">Owner</th> : null}
-              <th scope="col">Last used</th>
-              <th scope="col">Expires</th>
+              <th scope="col">{t`Token`}</th>
+              <th scope="col">{t`May`}</th>
+              {everyone ? <th scope="col">{t`Owner`}</th> : null}
+              <th scope="col">{t`Last used`}</th>
+              <th scope="col">{t`Expires`}</th>
               <td />
             </tr>
           </thead>
@@ -58,17 +59,17 @@ export function Tokens({ mayAll, scopes }: Props) {
                     <code className={table.about}>{token.hint}…</code>
                   </span>
                 </th>
-                <td data-label="May">
+                <td data-label={t`May`}>
                   {token.scopes.join(", ")}
-                  {token.study === null ? "" : `, in ${token.study} alone`}
+                  {token.study === null ? "" : t`, in ${token.study} alone`}
                 </td>
                 {everyone ? (
-                  <td data-label="Owner">
+                  <td data-label={t`Owner`}>
                     {token.owner} ({token.role})
                   </td>
                 ) : null}
-                <td data-label="Last used">{token.last_used_at === null ? "never" : <Ago at={token.last_used_at} />}</td>
-                <td data-label="Expires">{formatTime(new Date(token.expires_at))}</td>
+                <td data-label={t`Last used`}>{token.last_used_at === null ? t`never` : <Ago at={token.last_used_at} />}</td>
+                <td data-label={t`Expires`}>{formatTime(new Date(token.expires_at))}</td>
                 <td className={table.number}>
                   <Revoke token={token} />
                 </td>
@@ -88,19 +89,19 @@ function Revoke({ token }: { token: ApiToken }) {
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={`Revoke ${token.name}?`}
+      title={t`Revoke ${token.name}?`}
       trigger={
-        <Button small kind="danger" aria-label={`Revoke ${token.name}`}>
-          Revoke …
+        <Button small kind="danger" aria-label={t`Revoke ${token.name}`}>
+          {t`Revoke …`}
         </Button>
       }
     >
-      <p>Scripts that use it are refused within two seconds. It cannot be brought back.</p>
+      <p>{t`Scripts that use it are refused within two seconds. It cannot be brought back.`}</p>
       {revoke.error === null ? null : <Problem error={revoke.error} />}
       <DialogActions>
-        <Button onClick={() => setOpen(false)}>Cancel</Button>
+        <Button onClick={() => setOpen(false)}>{t`Cancel`}</Button>
         <Button kind="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(token.id)}>
-          Revoke
+          {t`Revoke`}
         </Button>
       </DialogActions>
     </Dialog>

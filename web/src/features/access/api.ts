@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
+import { startOfDay } from "@/lib/days";
 
 export function tokensQuery(everyone: boolean) {
   return queryOptions({
@@ -55,12 +56,16 @@ export interface AuditFilter {
   actor?: string;
   action?: string;
   target?: string;
+  /** Days of the viewer's zone, both included. */
+  from?: string;
+  to?: string;
 }
 
-export function auditQuery(filter: AuditFilter) {
+export function auditQuery({ from = "", to = "", ...filter }: AuditFilter) {
+  const query = { ...filter, since: startOfDay(from), until: startOfDay(to, 1), page_size: 50 };
   return infiniteQueryOptions({
-    queryKey: ["audit", filter],
-    queryFn: ({ pageParam }) => unwrap(api.GET("/api/v1/audit", { params: { query: { ...filter, page_size: 50, page_token: pageParam } } })),
+    queryKey: ["audit", query],
+    queryFn: ({ pageParam }) => unwrap(api.GET("/api/v1/audit", { params: { query: { ...query, page_token: pageParam } } })),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_page_token || undefined,
     placeholderData: keepPreviousData,
@@ -86,5 +91,23 @@ export function useDisableTenant(slug: string) {
   return useMutation({
     mutationFn: (disabled: boolean) => unwrap(api.PATCH("/api/v1/tenants/{slug}", { params: { path: { slug } }, body: { disabled } })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["tenants"] }),
+  });
+}
+
+/** What waits for workers and agents, in all tenants. No event tells of it: waits grow and workers fall silent while nothing happens. */
+export const queueQuery = queryOptions({
+  queryKey: ["queue"],
+  queryFn: () => unwrap(api.GET("/api/v1/queue")),
+  refetchInterval: 2000,
+});
+
+export type Limits = Record<string, number | null>;
+
+/** Change what a tenant may use; null goes back to the installation's limit. */
+export function useLimitTenant(slug: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (limits: Limits) => unwrap(api.PATCH("/api/v1/tenants/{slug}", { params: { path: { slug } }, body: { limits } })),
+    onSuccess: () => Promise.all([queries.invalidateQueries({ queryKey: ["tenants"] }), queries.invalidateQueries({ queryKey: ["quota"] })]),
   });
 }

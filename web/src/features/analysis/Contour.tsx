@@ -1,10 +1,11 @@
+import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
 import { Chart, type Palette } from "@/components/Chart";
 import { axis, frame, shade } from "@/components/plot";
 import { Select } from "@/components/Select";
 import type { Objective, ObjectiveInsight, Parameter, StudySpec, Surface, Trial } from "@/lib/api/client";
-import { formatGain, formatMetric, formatValue, unitOf } from "@/lib/format";
+import { formatGain, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { placeOf, ticksOf, type Tick } from "@/lib/scale";
 import styles from "./analysis.module.css";
 
@@ -23,16 +24,16 @@ export function Contour({ study, spec, objective, insight, trials }: Props) {
   const [chosen, choose] = useState("");
   const ordered = useMemo(() => [...insight.surfaces].sort((a, b) => b.importance - a.importance), [insight]);
   const surface = ordered.find((one) => nameOf(one) === chosen) ?? ordered[0];
-  if (surface === undefined) return <p className={styles.note}>A plane needs two parameters.</p>;
+  if (surface === undefined) return <p className={styles.note}>{t`A plane needs two parameters.`}</p>;
   return (
     <>
       <div className={styles.choice}>
         <Select
-          label="Parameters"
+          label={t`Parameters`}
           labelled
           value={nameOf(surface)}
           onChange={choose}
-          options={ordered.map((one) => ({ value: nameOf(one), text: `${one.first} and ${one.second} (${formatGain(one.importance)} together)` }))}
+          options={ordered.map((one) => ({ value: nameOf(one), text: t`${one.first} and ${one.second} (${formatGain(one.importance)} together)` }))}
         />
       </div>
       <Plane key={nameOf(surface)} study={study} spec={spec} objective={objective} insight={insight} surface={surface} trials={trials} />
@@ -46,6 +47,7 @@ function nameOf({ first, second }: Surface): string {
 
 function Plane({ study, spec, objective, insight, surface, trials }: Props & { surface: Surface }) {
   const unit = unitOf(objective);
+  const measured = useMemo(() => trials.filter(({ state }) => state === "COMPLETED").length, [trials]);
   const [low, high] = useMemo(() => {
     const values = surface.mean.flat();
     return [Math.min(...values), Math.max(...values)];
@@ -58,7 +60,7 @@ function Plane({ study, spec, objective, insight, surface, trials }: Props & { s
     <>
       <Chart
         name={`${study}-plane-${surface.first}-${surface.second}`}
-        label={`Expected ${objective.metric} over ${surface.first} and ${surface.second}, from ${formatMetric(low, unit)} to ${formatMetric(high, unit)}.`}
+        label={t`Expected ${objective.metric} over ${surface.first} and ${surface.second}, from ${formatMetric(low, unit)} to ${formatMetric(high, unit)}.`}
         height={380}
         option={option}
       />
@@ -67,7 +69,8 @@ function Plane({ study, spec, objective, insight, surface, trials }: Props & { s
         <span className={styles.ramp} aria-hidden="true" />
         <span>{formatMetric(high, unit)}</span>
         <span className={styles.soft}>
-          expected {objective.metric}; dots: trials, whatever their other parameters; ring: the best
+          {t`expected ${objective.metric}; dots: trials, whatever their other parameters; ring: the best`}
+          {measured > MOST_POINTS ? t`; the latest ${formatNumber(MOST_POINTS)} trials are drawn` : ""}
         </span>
       </div>
     </>
@@ -112,11 +115,11 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
-        const { value, seriesName } = item as unknown as { value: number[]; seriesName: string };
-        if (seriesName === "trials") return `Trial ${value[2] ?? ""}\n${formatMetric(value[3] ?? NaN, unit)}`;
-        if (seriesName === "best") return "the best configuration";
+        const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
+        if (seriesId === "trials") return `${t`Trial ${value[2] ?? ""}`}\n${formatMetric(value[3] ?? NaN, unit)}`;
+        if (seriesId === "best") return t`the best configuration`;
         const [x, y] = [surface.first_levels[value[5] ?? 0], surface.second_levels[value[6] ?? 0]];
-        return `${first.name} ${formatValue(x)}\n${second.name} ${formatValue(y)}\nexpected ${formatMetric(value[4] ?? NaN, unit)}`;
+        return `${first.name} ${formatValue(x)}\n${second.name} ${formatValue(y)}\n${t`expected ${formatMetric(value[4] ?? NaN, unit)}`}`;
       },
     },
     xAxis: { ...unitAxis(palette, first), name: first.name, nameLocation: "middle", nameGap: 28 },
@@ -124,7 +127,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
     series: [
       {
         type: "custom",
-        name: "model",
+        id: "model",
         data: cells,
         encode: { x: [0, 1], y: [2, 3] },
         renderItem: (_, raw) => {
@@ -140,14 +143,14 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
       },
       {
         type: "scatter",
-        name: "trials",
+        id: "trials",
         data: points,
         symbolSize: points.length > 500 ? 4 : 6,
         itemStyle: { color: "rgb(255 255 255 / 75%)", borderColor: "rgb(0 0 0 / 65%)", borderWidth: 1 },
       },
       {
         type: "scatter",
-        name: "best",
+        id: "best",
         data: best.includes(null) ? [] : [best],
         symbolSize: 18,
         itemStyle: { color: "transparent", borderColor: "#ffffff", borderWidth: 3, shadowBlur: 3, shadowColor: "#000000" },

@@ -1,8 +1,9 @@
+import { t } from "@lingui/core/macro";
 import { useMemo, useState } from "react";
 import { Button } from "@/components/Button";
 import { Wide } from "@/components/Wide";
 import type { Configuration, InsightData, StudySpec } from "@/lib/api/client";
-import { formatMetric, formatValue, unitOf } from "@/lib/format";
+import { formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { effectRows, type Worth } from "./effects";
 import styles from "./analysis.module.css";
 
@@ -12,17 +13,17 @@ const FIRST = 15;
 export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: InsightData; standard: Configuration }) {
   const [all, showAll] = useState(false);
   const rows = useMemo(() => effectRows(data, standard), [data, standard]);
-  if (rows.length === 0) return <p className={styles.note}>No parameter is a flag or has only a few options: see the curves.</p>;
+  if (rows.length === 0) return <p className={styles.note}>{t`No parameter is a flag or has only a few options: see the curves.`}</p>;
   const shown = all ? rows : rows.slice(0, FIRST);
   return (
     <>
-      <Wide label="Effects">
+      <Wide label={t`Effects`}>
         <table className={styles.table}>
           <thead>
             <tr>
-              <th scope="col">Parameter</th>
-              <th scope="col">From</th>
-              <th scope="col">To</th>
+              <th scope="col">{t`Parameter`}</th>
+              <th scope="col">{t`From`}</th>
+              <th scope="col">{t`To`}</th>
               {spec.objectives.map(({ metric }) => (
                 <th key={metric} scope="col" className={styles.number}>
                   {metric}
@@ -46,10 +47,10 @@ export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: I
       </Wide>
       {rows.length > FIRST ? (
         <Button small kind="quiet" onClick={() => showAll(!all)}>
-          {all ? "Show fewer" : `Show all ${rows.length}`}
+          {all ? t`Show fewer` : t`Show all ${formatNumber(rows.length)}`}
         </Button>
       ) : null}
-      <p className={styles.note}>On average over the other parameters, by the forest; ± one standard deviation between its trees. Plain: less than twice that.</p>
+      <p className={styles.note}>{t`On average over the other parameters, by the forest; ± one standard deviation between its trees. Plain: less than twice that.`}</p>
     </>
   );
 }
@@ -66,7 +67,7 @@ function Change({ goal, unit, worth }: { goal: "minimize" | "maximize"; unit: st
         {formatMetric(change, unit, 3)}
       </span>{" "}
       <span className={styles.soft}>± {formatMetric(deviation, unit, 2)}</span>
-      {sure ? <span className="visually-hidden">{better ? " (better)" : " (worse)"}</span> : null}
+      {sure ? <span className="visually-hidden"> {better ? t`(better)` : t`(worse)`}</span> : null}
     </td>
   );
 }

@@ -1,57 +1,120 @@
+import { plural, t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useState } from "react";
 import { Button } from "@/components/Button";
 import { Chart, type Palette } from "@/components/Chart";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
+import { Wide } from "@/components/Wide";
 import type { ObjectiveInsight } from "@/lib/api/client";
-import { formatGain } from "@/lib/format";
+import { formatGain, formatNumber } from "@/lib/format";
+import { lanesOf, type Lane } from "./lanes";
 import styles from "./analysis.module.css";
 
 const FIRST = 12;
+/** Pixels: of a bar where there are several of each parameter, and from one to the next. */
+const BAR = 8;
+const STEP = 10;
 
-/** Which parameters matter: the share of the variance that each explains alone, with its uncertainty. */
+/** Which parameters matter: the share of the variance that each explains, by the forest and by a Gaussian process, with its uncertainty. */
 export function Importance({ study, insight }: { study: string; insight: ObjectiveInsight }) {
   const [all, showAll] = useState(false);
   const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
+  const lanes = lanesOf(insight.effects);
   const option = useCallback((palette: Palette) => importanceOption(palette, insight, all), [insight, all]);
-  const [first] = insight.effects;
   return (
     <>
       <Chart
         name={`${study}-importance-${insight.metric}`}
-        label={`Importance of ${shown.length} parameters for ${insight.metric}${first === undefined ? "" : `; most of all ${first.parameter}, ${formatGain(first.importance)}`}.`}
-        height={46 + 26 * shown.length}
+        label={described(insight, shown.length)}
+        height={lanes.length === 1 ? 46 + 26 * shown.length : 74 + (STEP * lanes.length + 12) * shown.length}
         option={option}
       />
       {insight.effects.length > FIRST ? (
         <Button small kind="quiet" onClick={() => showAll(!all)}>
-          {all ? "Show fewer" : `Show all ${insight.effects.length}`}
+          {all ? t`Show fewer` : t`Show all ${formatNumber(insight.effects.length)}`}
         </Button>
       ) : null}
       <p className={styles.note}>
-        Share of the variance over the whole space that a parameter explains alone; whiskers: one standard deviation between the trees of the forest.
+        {t`Share of the variance over the whole space that a parameter explains alone; whiskers: one standard deviation between the trees of the forest.`}{" "}
         {together(insight)}
       </p>
+      {lanes.length === 1 ? null : (
+        <>
+          <p className={styles.note}>
+            {t`Beside it, the Sobol’ indices of a Gaussian process: what a parameter explains alone, and with all its interactions; whiskers: 95 % of the functions that are drawn from its posterior. Where both models agree, trust them; where they do not, measure more.`}
+          </p>
+          <Numbers lanes={lanes} shown={shown} />
+        </>
+      )}
     </>
   );
+}
+
+function described({ metric, effects }: ObjectiveInsight, shown: number): string {
+  const [first] = effects;
+  const text = plural(shown, { one: `Importance of # parameter for ${metric}`, other: `Importance of # parameters for ${metric}` });
+  return first === undefined ? `${text}.` : t`${text}; most of all ${first.parameter}, ${formatGain(first.importance)}.`;
+}
+
+function Numbers({ lanes, shown }: { lanes: Lane[]; shown: ObjectiveInsight["effects"] }) {
+  return (
+    <details className={styles.numbers}>
+      <summary>{t`In numbers`}</summary>
+      <Wide label={t`Importance in numbers`}>
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th scope="col">{t`Parameter`}</th>
+              {lanes.map(({ name }) => (
+                <th key={name} scope="col" className={styles.number}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map(({ parameter }, place) => (
+              <tr key={parameter}>
+                <th scope="row">{parameter}</th>
+                {lanes.map(({ name, shares }) => (
+                  <td key={name} className={styles.number}>
+                    {written(shares[place] ?? null)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+    </details>
+  );
+}
+
+function written(share: Lane["shares"][number]): string {
+  return share === null ? "—" : t`${formatGain(share.value)} (${formatGain(share.low)} to ${formatGain(share.high)})`;
 }
 
 function together({ surfaces }: ObjectiveInsight): string {
   const most = surfaces.reduce<ObjectiveInsight["surfaces"][number] | null>((found, one) => (found === null || one.importance > found.importance ? one : found), null);
   if (most === null || most.importance < 0.01) return "";
-  return ` Of pairs, ${most.first} and ${most.second} together explain the most beyond that: ${formatGain(most.importance)}.`;
+  return t`Of pairs, ${most.first} and ${most.second} together explain the most beyond that: ${formatGain(most.importance)}.`;
 }
 
-function importanceOption(palette: Palette, { effects }: ObjectiveInsight, all: boolean): EChartsOption {
-  const shown = all ? effects : effects.slice(0, FIRST);
+function importanceOption(palette: Palette, insight: ObjectiveInsight, all: boolean): EChartsOption {
+  const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
+  const lanes = lanesOf(shown);
+  const several = lanes.length > 1;
+  const colours = [palette.series[0] ?? palette.accent, palette.series[1] ?? palette.warn, palette.series[2] ?? palette.soft];
   return {
     ...frame(palette),
-    grid: { left: 8, right: 24, top: 8, bottom: 8, containLabel: true },
+    grid: { left: 8, right: 24, top: several ? 34 : 8, bottom: 8, containLabel: true },
+    legend: several ? { top: 0, left: 0, right: 48, type: "scroll", selectedMode: false, data: lanes.map(({ name }) => name), textStyle: { color: palette.text, fontSize: 12 } } : { show: false },
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
-        const effect = shown[(item as { dataIndex: number }).dataIndex];
-        return effect === undefined ? "" : `${effect.parameter}\n${formatGain(effect.importance)} ± ${formatGain(effect.deviation)}`;
+        const { dataIndex, seriesName } = item as { dataIndex: number; seriesName: string };
+        const share = lanes.find(({ name }) => name === seriesName)?.shares[dataIndex];
+        return share === undefined || share === null ? "" : `${shown[dataIndex]?.parameter ?? ""}\n${seriesName}: ${written(share)}`;
       },
     },
     xAxis: { type: "value", min: 0, ...scaleAxis(palette, (value) => `${Math.round(value * 100)} %`) },
@@ -62,20 +125,21 @@ function importanceOption(palette: Palette, { effects }: ObjectiveInsight, all: 
       ...axis(palette),
       axisLabel: { color: palette.text, fontSize: 12, width: 130, overflow: "truncate" },
     },
-    series: [
+    series: lanes.flatMap(({ name, shares }, lane) => [
       {
-        type: "bar",
-        data: shown.map(({ importance }) => importance),
-        itemStyle: { color: palette.series[0] ?? palette.accent, borderRadius: [0, 3, 3, 0] },
-        barMaxWidth: 16,
+        name,
+        type: "bar" as const,
+        data: shares.map((share) => share?.value ?? null),
+        itemStyle: { color: colours[lane] ?? palette.accent, borderRadius: [0, 3, 3, 0] },
+        ...(several ? { barWidth: BAR, barGap: `${100 * (STEP / BAR - 1)}%` } : { barMaxWidth: 16 }),
       },
       {
-        type: "custom",
-        data: shown.map(({ importance, deviation }, index) => [index, Math.max(0, importance - deviation), importance + deviation]),
+        type: "custom" as const,
+        data: shares.flatMap((share, index) => (share === null ? [] : [[index, share.low, share.high]])),
         encode: { x: [1, 2], y: 0 },
-        renderItem: whisker(palette.text, true),
+        renderItem: whisker(palette.text, true, several ? STEP * (lane - (lanes.length - 1) / 2) : 0),
         silent: true,
       },
-    ],
+    ]),
   };
 }

@@ -1,3 +1,4 @@
+import { plural, t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
 import { Button } from "@/components/Button";
@@ -6,12 +7,16 @@ import { Popover } from "@/components/Popover";
 import { frame, shade } from "@/components/plot";
 import { Wide } from "@/components/Wide";
 import type { Objective, Parameter, StudySpec, Trial } from "@/lib/api/client";
-import { formatMetric, formatValue, unitOf } from "@/lib/format";
-import { choicesOf, isLogarithmic, isNumeric } from "@/lib/scale";
+import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import styles from "./analysis.module.css";
+import { axisOf } from "./axes";
 
 const FIRST = 8;
 const MOST_LINES = 1500;
+/** Pixels: about a letter of an axis' name, how long a name may be before it is cut, and the least from one axis to the next. */
+const LETTER = 7;
+const LONGEST = 180;
+const NEAREST = 88;
 
 interface Props {
   study: string;
@@ -32,15 +37,16 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
     [trials, objective],
   );
   const parameters = useMemo(() => spec.space.parameters.filter(({ name }) => shown.includes(name)), [spec, shown]);
+  const apart = useMemo(() => spacing([...parameters.map(({ name }) => name), objective.metric]), [parameters, objective]);
   const option = useCallback((palette: Palette) => parallelOption(palette, parameters, objective, lines, best), [parameters, objective, lines, best]);
   return (
     <>
       <div className={styles.choice}>
         <Popover
-          label="Axes"
+          label={t`Axes`}
           trigger={
             <Button small>
-              {shown.length} of {order.length} parameters
+              {t`${formatNumber(shown.length)} of ${plural(order.length, { one: "# parameter", other: "# parameters" })}`}
             </Button>
           }
         >
@@ -60,15 +66,15 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
           </ul>
         </Popover>
         <span className={styles.soft}>
-          Press and pull along an axis to keep the trials that pass there.
-          {lines.length === MOST_LINES ? ` The latest ${MOST_LINES} are shown.` : ""}
+          {t`Press and pull along an axis to keep the trials that pass there.`}{" "}
+          {lines.length === MOST_LINES ? t`The latest ${formatNumber(MOST_LINES)} are shown.` : ""}
         </span>
       </div>
-      <Wide label="Parallel coordinates">
-        <div style={{ minWidth: `${Math.max(20, 5.5 * (parameters.length + 1))}rem` }}>
+      <Wide label={t`Parallel coordinates`}>
+        <div style={{ minWidth: Math.max(320, apart * (parameters.length + 1)) }}>
           <Chart
             name={`${study}-parallel-${objective.metric}`}
-            label={`${lines.length} trials as lines through ${parameters.length} parameters and ${objective.metric}.`}
+            label={t`${plural(lines.length, { one: "# trial as a line", other: "# trials as lines" })} through ${plural(parameters.length, { one: "# parameter", other: "# parameters" })} and ${objective.metric}.`}
             height={340}
             option={option}
           />
@@ -76,6 +82,17 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
       </Wide>
     </>
   );
+}
+
+/** Pixels from one axis to the next, so that their names have room beside each other. */
+function spacing(names: string[]): number {
+  const widths = names.map((name) => Math.min(LETTER * name.length, LONGEST) + 14);
+  // The outer ones reach inwards, with all of their width.
+  const sides = widths.slice(1).map((width, index) => {
+    const [first, last] = [index === 0, index === widths.length - 2];
+    return (widths[index] ?? 0) / (first ? 1 : 2) + width / (last ? 1 : 2);
+  });
+  return Math.max(NEAREST, ...sides);
 }
 
 function parallelOption(palette: Palette, parameters: Parameter[], objective: Objective, trials: Trial[], best: ReadonlySet<number>): EChartsOption {
@@ -86,13 +103,20 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
   const sorted = [...values].sort((a, b) => a - b);
   const rank = (value: number) => sorted.findIndex((one) => one >= value) / Math.max(sorted.length - 1, 1);
   const text = { color: palette.soft, fontSize: 12 };
-  const common = { axisLine: { lineStyle: { color: palette.soft } }, axisTick: { lineStyle: { color: palette.line } }, nameTextStyle: { color: palette.text, fontSize: 12 } };
+  const common = (place: "left" | "center" | "right") => ({
+    axisLine: { lineStyle: { color: palette.soft } },
+    axisTick: { lineStyle: { color: palette.line } },
+    // The outer ones reach inwards: beside them the plot ends.
+    nameTextStyle: { color: palette.text, fontSize: 12, align: place },
+    nameTruncate: { maxWidth: LONGEST, ellipsis: "…" },
+  });
+  const axes = parameters.map((parameter) => axisOf(parameter, trials, text));
   const drawn = trials.map((trial, index) => {
     const good = objective.goal === "minimize" ? 1 - rank(values[index] ?? NaN) : rank(values[index] ?? NaN);
     const leads = best.has(trial.number);
     return {
-      name: `Trial ${trial.number}`,
-      value: [...parameters.map((parameter) => written(parameter, trial)), values[index] ?? NaN],
+      name: t`Trial ${trial.number}`,
+      value: [...axes.map((axis) => axis.written(trial)), values[index] ?? NaN],
       lineStyle: {
         color: leads ? (palette.series[1] ?? palette.warn) : shade([palette.line, palette.series[0] ?? palette.accent], good),
         width: leads ? 3 : 1,
@@ -107,36 +131,18 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
   return {
     ...frame(palette),
     tooltip: { show: false },
-    parallel: { left: 36, right: 56, top: 34, bottom: 18, parallelAxisDefault: { areaSelectStyle: { width: 18, color: palette.accent, borderColor: palette.accent, opacity: 0.25 } } },
+    parallel: { left: 14, right: 62, top: 34, bottom: 18, parallelAxisDefault: { areaSelectStyle: { width: 18, color: palette.accent, borderColor: palette.accent, opacity: 0.25 } } },
     parallelAxis: [
-      ...parameters.map((parameter, dim) =>
-        isNumeric(parameter)
-          ? {
-              dim,
-              name: parameter.name,
-              type: isLogarithmic(parameter) ? ("log" as const) : ("value" as const),
-              min: parameter.min ?? 0,
-              max: parameter.max ?? 1,
-              ...common,
-              axisLabel: { ...text, formatter: (value: number) => formatValue(value) },
-            }
-          : { dim, name: parameter.name, type: "category" as const, data: choicesOf(parameter).map((choice) => formatValue(choice)), ...common, axisLabel: text },
-      ),
+      ...axes.map(({ scale }, dim) => ({ dim, ...common(dim === 0 ? "left" : "center"), ...scale })),
       {
         dim: parameters.length,
         name: metric,
         type: "value" as const,
         scale: true,
-        ...common,
+        ...common("right"),
         axisLabel: { ...text, formatter: (value: number) => formatMetric(value, unit, 3) },
       },
     ],
     series: [{ type: "parallel", data: drawn, inactiveOpacity: 0.03, activeOpacity: 0.9, smooth: false, progressive: 500 }],
   };
-}
-
-function written(parameter: Parameter, { params }: Trial): number | string {
-  const value = params[parameter.name];
-  if (value === undefined) return "-";
-  return isNumeric(parameter) && typeof value === "number" ? value : formatValue(value);
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
 import { Button } from "@/components/Button";
@@ -5,7 +6,7 @@ import { Chart, type Palette } from "@/components/Chart";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
 import { Segments } from "@/components/Segments";
 import type { Effect, Objective, ObjectiveInsight, Parameter, StudySpec, Trial } from "@/lib/api/client";
-import { formatGain, formatMetric, formatValue, unitOf } from "@/lib/format";
+import { formatGain, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isLogarithmic, isNumeric } from "@/lib/scale";
 import styles from "./analysis.module.css";
 
@@ -29,17 +30,18 @@ export function Slices({ study, spec, objective, insight, trials }: Props) {
   const [all, showAll] = useState(false);
   const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
   const parameters = useMemo(() => new Map(spec.space.parameters.map((parameter) => [parameter.name, parameter])), [spec]);
+  const measured = useMemo(() => trials.filter(({ state }) => state === "COMPLETED").length, [trials]);
   const range = useMemo(() => rangeOf(insight, trials, objective.metric), [insight, trials, objective]);
   return (
     <>
       <div className={styles.choice}>
         <Segments
-          label="Curve"
+          label={t`Curve`}
           value={kind}
           onChange={setKind}
           options={[
-            { value: "slice", text: "Through the best" },
-            { value: "average", text: "Averaged over the others" },
+            { value: "slice", text: t`Through the best` },
+            { value: "average", text: t`Averaged over the others` },
           ]}
         />
       </div>
@@ -53,14 +55,17 @@ export function Slices({ study, spec, objective, insight, trials }: Props) {
       </div>
       {insight.effects.length > FIRST ? (
         <Button small kind="quiet" onClick={() => showAll(!all)}>
-          {all ? "Show fewer" : `Show all ${insight.effects.length}`}
+          {all ? t`Show fewer` : t`Show all ${formatNumber(insight.effects.length)}`}
         </Button>
       ) : null}
       <p className={styles.note}>
-        {kind === "slice"
-          ? `The other parameters are as in the best configuration; drawn by ${insight.model === "gp" ? "the study’s Gaussian process" : "a regression forest"}.`
-          : "Over all values of the other parameters; drawn by a regression forest."}{" "}
-        Band and whiskers: two standard deviations of the model. Dots: trials, whatever their other parameters; a few far off may lie outside.
+        {kind === "average"
+          ? t`Over all values of the other parameters; drawn by a regression forest.`
+          : insight.model === "gp"
+            ? t`The other parameters are as in the best configuration; drawn by the study’s Gaussian process.`
+            : t`The other parameters are as in the best configuration; drawn by a regression forest.`}{" "}
+        {t`Band and whiskers: two standard deviations of the model. Dots: trials, whatever their other parameters; a few far off may lie outside.`}{" "}
+        {measured > MOST_POINTS ? t`The latest ${formatNumber(MOST_POINTS)} are drawn.` : ""}
       </p>
     </>
   );
@@ -91,7 +96,7 @@ function Slice({ study, kind, parameter, effect, insight, objective, trials, ran
       </figcaption>
       <Chart
         name={`${study}-${kind}-${effect.parameter}`}
-        label={`Expected ${objective.metric} by ${effect.parameter}: from ${formatMetric(Math.min(...mean), unit)} to ${formatMetric(Math.max(...mean), unit)}.`}
+        label={t`Expected ${objective.metric} by ${effect.parameter}: from ${formatMetric(Math.min(...mean), unit)} to ${formatMetric(Math.max(...mean), unit)}.`}
         height={200}
         option={option}
       />
@@ -144,13 +149,14 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
   const [low, high] = range;
   return {
     ...frame(palette),
-    grid: { left: 4, right: 10, top: 10, bottom: 4, containLabel: true },
+    grid: { left: 4, right: 10, top: 20, bottom: 4, containLabel: true },
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
-        const { value, seriesName } = item as unknown as { value: number[]; seriesName: string };
+        const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
         const x = numeric ? formatValue(value[0]) : formatValue(effect.levels[value[0] ?? 0]);
-        return `${seriesName === "trials" ? `Trial ${value[2] ?? ""}\n` : "expected\n"}${effect.parameter} ${x}\n${formatMetric(value[1] ?? NaN, unit)}`;
+        const what = seriesId === "trials" ? t`Trial ${value[2] ?? ""}` : t`expected`;
+        return `${what}\n${effect.parameter} ${x}\n${formatMetric(value[1] ?? NaN, unit)}`;
       },
     },
     xAxis: numeric
@@ -164,14 +170,14 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
       : { type: "category" as const, data: effect.levels.map((level) => formatValue(level)), ...axis(palette) },
     yAxis: { type: "value", min: low, max: high, ...scaleAxis(palette, (value) => (value === low || value === high ? "" : formatMetric(value, unit, 3))), splitNumber: 3 },
     series: [
-      { type: "scatter", name: "trials", data: points, symbolSize: 4, itemStyle: { color: palette.soft, opacity: 0.4 }, clip: true },
+      { type: "scatter", id: "trials", data: points, symbolSize: 4, itemStyle: { color: palette.soft, opacity: 0.4 }, clip: true },
       numeric
         ? { type: "custom", data: band, renderItem: strip(band, color), silent: true, clip: true }
         : { type: "custom", data: band, renderItem: whisker(color), silent: true, clip: true },
       numeric
         ? {
             type: "line",
-            name: "expected",
+            id: "expected",
             data: curve,
             symbol: "none",
             lineStyle: { color, width: 2 },
@@ -184,14 +190,14 @@ function sliceOption({ palette, kind, parameter, effect, best, metric, unit, tri
                     symbol: "none",
                     precision: 15,
                     lineStyle: { color: palette.series[1] ?? palette.warn, type: "dashed" },
-                    label: { formatter: "best", color: palette.soft, fontSize: 11 },
+                    label: { formatter: t`best`, color: palette.soft, fontSize: 11 },
                     data: [{ xAxis: mark }],
                   },
                 }),
           }
         : {
             type: "scatter",
-            name: "expected",
+            id: "expected",
             symbolSize: 10,
             data: curve.map((value) => ({ value, itemStyle: { color: value[0] === mark ? (palette.series[1] ?? palette.warn) : color } })),
           },

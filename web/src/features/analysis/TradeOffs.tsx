@@ -1,12 +1,15 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
 import { Card } from "@/components/Card";
 import { Chart, type Palette } from "@/components/Chart";
+import { Legend } from "@/components/Legend";
 import { frame, scaleAxis } from "@/components/plot";
 import { Select } from "@/components/Select";
 import { Wide } from "@/components/Wide";
 import type { Dependence, InsightData, Objective } from "@/lib/api/client";
-import { formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { formatFixed, formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { frontOf, project } from "./front";
 import styles from "./analysis.module.css";
 
@@ -31,14 +34,30 @@ export function TradeOffs({ study, objectives, points, standard, data, onPick }:
   return (
     <>
       {data === null ? null : <Together objectives={objectives} data={data} />}
+      <Legend>
+        <li>
+          <span className={styles.leads} aria-hidden="true" />
+          {t`on the Pareto front: nothing is better in one objective without being worse in the other`}
+        </li>
+        <li>
+          <span className={styles.follows} aria-hidden="true" />
+          {t`other configurations`}
+        </li>
+        {standard === undefined ? null : (
+          <li>
+            <span className={styles.start} aria-hidden="true" />
+            {t`the default`}
+          </li>
+        )}
+      </Legend>
       <div className={styles.pairs}>
         {pairs.map(([first, second]) => (
-          <Card key={`${first.metric} ${second.metric}`} title={`${second.metric} against ${first.metric}`}>
+          <Card key={`${first.metric} ${second.metric}`} title={t`${second.metric} against ${first.metric}`}>
             <Front study={study} first={first} second={second} points={points} standard={standard} onPick={onPick} />
           </Card>
         ))}
       </div>
-      {objectives.length > 2 ? <Cube study={study} objectives={objectives} points={points} /> : null}
+      {objectives.length > 2 ? <Cube study={study} objectives={objectives} points={points} standard={standard} onPick={onPick} /> : null}
     </>
   );
 }
@@ -62,20 +81,25 @@ function Front({ study, first, second, points, standard, onPick }: FrontProps) {
     [points, first, second],
   );
   const option = useCallback((palette: Palette) => frontOption(palette, first, second, points, front, standard), [first, second, points, front, standard]);
-  const pick = useCallback(
-    (item: unknown) => {
-      if (Array.isArray(item) && typeof item[2] === "number") onPick(item[2]);
-    },
-    [onPick],
-  );
+  const pick = usePick(onPick);
   return (
     <Chart
       name={`${study}-front-${first.metric}-${second.metric}`}
-      label={`${second.metric} against ${first.metric} of ${points.length} configurations; ${front.length} are on the Pareto front.`}
+      label={t`${second.metric} against ${first.metric} of ${plural(points.length, { one: "# configuration", other: "# configurations" })}; ${formatNumber(front.length)} are on the Pareto front.`}
       height={300}
       option={option}
       onPick={pick}
     />
+  );
+}
+
+/** What opens the trial of a point that was pressed: its number comes third. */
+function usePick(onPick: (trial: number) => void) {
+  return useCallback(
+    (item: unknown) => {
+      if (Array.isArray(item) && typeof item[2] === "number") onPick(item[2]);
+    },
+    [onPick],
   );
 }
 
@@ -87,7 +111,7 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
     type: "value" as const,
     scale: true,
     ...scaleAxis(palette, (value) => formatMetric(value, unitOf(objective), 3)),
-    name: `${objective.metric} ${objective.goal === "minimize" ? "(less is better)" : "(more is better)"}`,
+    name: objective.goal === "minimize" ? t`${objective.metric} (less is better)` : t`${objective.metric} (more is better)`,
   });
   return {
     ...frame(palette),
@@ -95,18 +119,20 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
-        const { value, seriesName } = item as unknown as { value: number[]; seriesName: string };
-        return `Trial ${value[2] ?? ""}${seriesName === "default" ? ", the default" : ""}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}`;
+        const { value, seriesId } = item as unknown as { value: number[]; seriesId: string };
+        const trial = seriesId === "default" ? t`Trial ${value[2] ?? ""}, the default` : t`Trial ${value[2] ?? ""}`;
+        return `${trial}\n${first.metric} ${formatMetric(value[0] ?? NaN, unitOf(first))}\n${second.metric} ${formatMetric(value[1] ?? NaN, unitOf(second))}`;
       },
     },
     xAxis: { ...scale(first), nameLocation: "middle", nameGap: 28 },
     yAxis: { ...scale(second), nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: [
-      { type: "scatter", name: "dominated", data: points.filter((_, place) => !leads.has(place)).map(at), symbolSize: 6, itemStyle: { color: other, opacity: 0.4 } },
+      { type: "scatter", id: "dominated", data: points.filter((_, place) => !leads.has(place)).map(at), symbolSize: 6, itemStyle: { color: other, opacity: 0.4 } },
       {
         type: "line",
-        name: "front",
-        step: second.goal === "minimize" ? "end" : "end",
+        id: "front",
+        // In the order of the first objective, from its best on, whichever way is better.
+        step: "end",
         data: front.flatMap((place) => (points[place] === undefined ? [] : [at(points[place])])),
         symbol: "circle",
         symbolSize: 9,
@@ -115,7 +141,7 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
       },
       {
         type: "scatter",
-        name: "default",
+        id: "default",
         data: points.filter(({ number }) => number === standard).map(at),
         symbol: "diamond",
         symbolSize: 14,
@@ -125,7 +151,7 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
   };
 }
 
-function Cube({ study, objectives, points }: { study: string; objectives: Objective[]; points: Point[] }) {
+function Cube({ study, objectives, points, standard, onPick }: Omit<Props, "data">) {
   const [chosen, choose] = useState(() => objectives.slice(0, 3).map(({ metric }) => metric));
   const [turn, setTurn] = useState(30);
   const [tilt, setTilt] = useState(20);
@@ -138,16 +164,17 @@ function Cube({ study, objectives, points }: { study: string; objectives: Object
       ),
     [points, axes],
   );
-  const option = useCallback((palette: Palette) => cubeOption(palette, axes, points, front, turn, tilt), [axes, points, front, turn, tilt]);
+  const option = useCallback((palette: Palette) => cubeOption(palette, axes, points, front, standard, turn, tilt), [axes, points, front, standard, turn, tilt]);
+  const pick = usePick(onPick);
   return (
     <Card
-      title="Three objectives"
+      title={t`Three objectives`}
       actions={
         objectives.length > 3
           ? chosen.map((metric, index) => (
               <Select
                 key={index}
-                label={`Axis ${index + 1}`}
+                label={t`Axis ${index + 1}`}
                 value={metric}
                 onChange={(other) => choose(chosen.map((one, place) => (place === index ? other : one === other ? metric : one)))}
                 options={objectives.map((objective) => ({ value: objective.metric, text: objective.metric }))}
@@ -159,17 +186,18 @@ function Cube({ study, objectives, points }: { study: string; objectives: Object
       <div className={styles.cube}>
       <Chart
         name={`${study}-front-3d`}
-        label={`${axes.map(({ metric }) => metric).join(", ")} of ${points.length} configurations in space; ${front.length} are on the Pareto front.`}
+        label={t`${axes.map(({ metric }) => metric).join(", ")} of ${plural(points.length, { one: "# configuration", other: "# configurations" })} in space; ${formatNumber(front.length)} are on the Pareto front.`}
         height={400}
         option={option}
+        onPick={pick}
       />
       </div>
       <div className={styles.sliders}>
         <label>
-          Turn <input type="range" min={-180} max={180} value={turn} onChange={(event) => setTurn(Number(event.target.value))} />
+          {t`Turn`} <input type="range" min={-180} max={180} value={turn} onChange={(event) => setTurn(Number(event.target.value))} />
         </label>
         <label>
-          Tilt <input type="range" min={-90} max={90} value={tilt} onChange={(event) => setTilt(Number(event.target.value))} />
+          {t`Tilt`} <input type="range" min={-90} max={90} value={tilt} onChange={(event) => setTilt(Number(event.target.value))} />
         </label>
       </div>
     </Card>
@@ -179,7 +207,7 @@ function Cube({ study, objectives, points }: { study: string; objectives: Object
 type Corner = [number, number, number];
 const CORNERS: Corner[] = [0, 1].flatMap((x) => [0, 1].flatMap((y) => [0, 1].map((z): Corner => [x, y, z])));
 
-function cubeOption(palette: Palette, axes: Objective[], points: Point[], front: number[], turn: number, tilt: number): EChartsOption {
+function cubeOption(palette: Palette, axes: Objective[], points: Point[], front: number[], standard: number | undefined, turn: number, tilt: number): EChartsOption {
   const ranges = axes.map(({ metric }) => {
     const values = points.map(({ values }) => values[metric] ?? NaN).filter(Number.isFinite);
     return [Math.min(...values), Math.max(...values)] as const;
@@ -195,10 +223,13 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
   const edges = CORNERS.flatMap((from) =>
     [0, 1, 2].filter((index) => from[index] === 0).map((index) => [project(from, turn, tilt), project(from.map((one, other) => (other === index ? 1 : one)) as Corner, turn, tilt)]),
   );
-  const names = axes.map(({ metric }, index) => {
-    const middle: Corner = [0, 0, 0];
-    middle[index] = 1.08;
-    return { value: project(middle, turn, tilt), name: metric };
+  // At the end of each edge that goes out from where all three are lowest.
+  const names = axes.map((objective, index) => {
+    const end: Corner = [0, 0, 0];
+    end[index] = 1.08;
+    const [low = NaN, high = NaN] = ranges[index] ?? [];
+    const unit = unitOf(objective);
+    return { value: project(end, turn, tilt), name: `${objective.metric}\n${t`${formatMetric(low, unit, 3)} to ${formatMetric(high, unit, 3)}`}` };
   });
   const data = (lead: boolean) =>
     points.flatMap((point, index) => (leads.has(index) === lead ? [[...place(point), point.number, ...axes.map(({ metric }) => point.values[metric] ?? NaN)]] : []));
@@ -210,7 +241,7 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
       ...frame(palette).tooltip,
       formatter: (item) => {
         const { value } = item as unknown as { value: number[] };
-        return [`Trial ${value[2] ?? ""}`, ...axes.map((objective, index) => `${objective.metric} ${formatMetric(value[3 + index] ?? NaN, unitOf(objective))}`)].join("\n");
+        return [t`Trial ${value[2] ?? ""}`, ...axes.map((objective, index) => `${objective.metric} ${formatMetric(value[3 + index] ?? NaN, unitOf(objective))}`)].join("\n");
       },
     },
     xAxis: hidden,
@@ -222,10 +253,17 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
         data: names,
         symbolSize: 0.1,
         silent: true,
-        label: { show: true, formatter: "{b}", color: palette.text, fontSize: 13 },
+        label: { show: true, formatter: "{b}", color: palette.text, fontSize: 13, lineHeight: 18 },
       },
       { type: "scatter" as const, data: data(false), symbolSize: 6, itemStyle: { color: palette.series[0] ?? palette.accent, opacity: 0.4 } },
       { type: "scatter" as const, data: data(true), symbolSize: 10, itemStyle: { color: palette.series[1] ?? palette.warn } },
+      {
+        type: "scatter" as const,
+        data: points.filter(({ number }) => number === standard).map((point) => [...place(point), point.number, ...axes.map(({ metric }) => point.values[metric] ?? NaN)]),
+        symbol: "diamond",
+        symbolSize: 14,
+        itemStyle: { color: palette.surface, borderColor: palette.text, borderWidth: 2 },
+      },
     ],
   };
 }
@@ -233,10 +271,10 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
 /** Correlations, and the objectives that follow from others. */
 function Together({ objectives, data }: { objectives: Objective[]; data: InsightData }) {
   return (
-    <Card title="How objectives go together">
-      <Wide label="Correlations">
+    <Card title={t`How objectives go together`}>
+      <Wide label={t`Correlations`}>
         <table className={`${styles.table} ${styles.matrix}`}>
-          <caption className="visually-hidden">Correlations of objectives</caption>
+          <caption className="visually-hidden">{t`Correlations of objectives`}</caption>
           <thead>
             <tr>
               <td />
@@ -261,11 +299,13 @@ function Together({ objectives, data }: { objectives: Objective[]; data: Insight
       </Wide>
       {relations(data.dependences).map(({ metric, coefficients, constant, explained }) => (
         <p key={metric} className={styles.sentence}>
-          {[metric, ...Object.keys(coefficients)].join(", ")} depend on each other: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
-          {(explained * 100).toFixed(explained > 0.9999 ? 0 : 2)} % of it. One of them says nothing of its own: the search is easier without it.
+          <Trans>
+            {[metric, ...Object.keys(coefficients)].join(", ")} depend on each other: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
+            {formatGain(explained)} of it. One of them says nothing of its own: the search is easier without it.
+          </Trans>
         </p>
       ))}
-      {data.dependences.length === 0 ? <p className={styles.note}>No objective is a linear function of the others. Correlations are Pearson&rsquo;s, over configurations.</p> : null}
+      {data.dependences.length === 0 ? <p className={styles.note}>{t`No objective is a linear function of the others. Correlations are Pearson’s, over configurations.`}</p> : null}
     </Card>
   );
 }
@@ -273,7 +313,7 @@ function Together({ objectives, data }: { objectives: Objective[]; data: Insight
 function Correlation({ value, own }: { value: number | null; own: boolean }) {
   if (value === null) return <td>—</td>;
   const strength = own ? 0 : Math.round(Math.abs(value) * 45);
-  return <td style={{ background: `color-mix(in srgb, var(--series-${value < 0 ? 2 : 1}) ${strength}%, transparent)` }}>{value.toFixed(2).replace("-", "\u2212")}</td>;
+  return <td style={{ background: `color-mix(in srgb, var(--series-${value < 0 ? 2 : 1}) ${strength}%, transparent)` }}>{formatFixed(value, 2)}</td>;
 }
 
 /** Each relation once, whichever of its objectives it was found for; the last of the study's first, as the one that was added. */

@@ -1,6 +1,9 @@
+import { plural, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import table from "@/components/Table.module.css";
 import type { Component } from "@/lib/api/client";
+import { formatNumber } from "@/lib/format";
+import { FileState } from "./Files";
 
 /** Components, one a row: what there is to tune, and who offers it. */
 export function ComponentTable({ components, link }: { components: Component[]; link: (name: string) => ReactNode }) {
@@ -8,19 +11,19 @@ export function ComponentTable({ components, link }: { components: Component[]; 
     <table className={table.table}>
       <thead>
         <tr>
-          <th scope="col">Component</th>
-          <th scope="col">Applications</th>
-          <th scope="col">Offered by</th>
+          <th scope="col">{t`Component`}</th>
+          <th scope="col">{t`Applications`}</th>
+          <th scope="col">{t`Offered by`}</th>
           <th scope="col" className={table.number}>
-            Versions
+            {t`Versions`}
           </th>
           <th scope="col" className={table.number}>
-            Studies
+            {t`Studies`}
           </th>
         </tr>
       </thead>
       <tbody>
-        {components.map(({ name, versions, studies }) => (
+        {components.map(({ name, versions, studies, files }) => (
           <tr key={name}>
             <th scope="row">
               <span>
@@ -28,15 +31,13 @@ export function ComponentTable({ components, link }: { components: Component[]; 
                 <span className={table.about}>{versions[0]?.description}</span>
               </span>
             </th>
-            <td data-label="Applications">{[...new Set(versions.flatMap((version) => version.applications))].join(", ") || "—"}</td>
-            <td data-label="Offered by">
-              <Offers versions={versions} />
+            <td data-label={t`Applications`}>{[...new Set(versions.flatMap((version) => version.applications))].join(", ") || "—"}</td>
+            <td data-label={t`Offered by`}>{files[0]?.agents.length === 0 ? <FileState file={files[0]} newest /> : <Offers versions={versions} />}</td>
+            <td data-label={t`Versions`} className={table.number}>
+              {formatNumber(versions.length)}
             </td>
-            <td data-label="Versions" className={table.number}>
-              {versions.length}
-            </td>
-            <td data-label="Studies" className={table.number}>
-              {studies}
+            <td data-label={t`Studies`} className={table.number}>
+              {formatNumber(studies)}
             </td>
           </tr>
         ))}
@@ -48,12 +49,17 @@ export function ComponentTable({ components, link }: { components: Component[]; 
 function Offers({ versions }: Pick<Component, "versions">) {
   const agents = versions.flatMap((version) => version.agents);
   const online = agents.filter((agent) => agent.online);
-  if (agents.length === 0) return <span className={table.soft}>nobody any more</span>;
-  const text = online.length === 0 ? "nobody who is online" : online.length > 3 ? `${online.length} agents` : online.map(({ name }) => name).join(", ");
+  if (agents.length === 0) return <span className={table.soft}>{t`nobody any more`}</span>;
+  const text =
+    online.length === 0
+      ? t`nobody who is online`
+      : online.length > 3
+        ? plural(online.length, { one: "# agent", other: "# agents" })
+        : online.map(({ name }) => name).join(", ");
   const away = agents.length - online.length;
   return (
     <span>
-      {text} {away > 0 ? <span className={table.soft}>({away} offline)</span> : null}
+      {text} {away > 0 ? <span className={table.soft}>{t`(${formatNumber(away)} offline)`}</span> : null}
     </span>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
@@ -12,7 +13,7 @@ export function AgentActions({ agent }: { agent: Agent }) {
   return (
     <div className={styles.actions}>
       <Button small disabled={drain.isPending} onClick={() => drain.mutate(!agent.draining)}>
-        {agent.draining ? "Take trials again" : "Drain"}
+        {agent.draining ? t`Take trials again` : t`Drain`}
       </Button>
       <Revoke agent={agent} />
       {agent.online ? null : <Forget agent={agent} />}
@@ -28,22 +29,21 @@ function Revoke({ agent }: { agent: Agent }) {
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={`Revoke ${agent.name}?`}
+      title={t`Revoke ${agent.name}?`}
       trigger={
         <Button small kind="danger">
-          Revoke …
+          {t`Revoke …`}
         </Button>
       }
     >
       <p>
-        Its credential counts no longer, within two seconds. It stops, and its trials are tried again elsewhere. It can come back only with a new
-        enrolment.
+        {t`Its credential counts no longer, within two seconds. It stops, and its trials are tried again elsewhere. It can come back only with a new enrolment.`}
       </p>
       {revoke.error === null ? null : <Problem error={revoke.error} />}
       <DialogActions>
-        <Button onClick={() => setOpen(false)}>Cancel</Button>
+        <Button onClick={() => setOpen(false)}>{t`Cancel`}</Button>
         <Button kind="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(undefined, { onSuccess: () => setOpen(false) })}>
-          Revoke
+          {t`Revoke`}
         </Button>
       </DialogActions>
     </Dialog>
@@ -55,7 +55,7 @@ function Forget({ agent }: { agent: Agent }) {
   return (
     <>
       <Button small disabled={forget.isPending} onClick={() => forget.mutate(undefined)}>
-        Remove from the list
+        {t`Remove from the list`}
       </Button>
       {forget.error === null ? null : <Problem error={forget.error} />}
     </>

@@ -1,9 +1,10 @@
+import { plural, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { Agent } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
-import { formatDuration } from "@/lib/format";
+import { formatDuration, formatNumber } from "@/lib/format";
 import { AgentActions } from "./AgentActions";
 import styles from "./AgentList.module.css";
 
@@ -30,10 +31,10 @@ export function AgentList({ agents, mayChange, trial, component }: Props) {
           {agent.running.length === 0 ? null : <Running agent={agent} trial={trial} />}
           <dl className={styles.facts}>
             <div>
-              <dt>Components</dt>
+              <dt>{t`Components`}</dt>
               <dd>
                 {agent.components.length === 0
-                  ? "none"
+                  ? t`none`
                   : agent.components.map((name, index) => (
                       <span key={name}>
                         {index > 0 ? ", " : ""}
@@ -43,25 +44,25 @@ export function AgentList({ agents, mayChange, trial, component }: Props) {
               </dd>
             </div>
             <div>
-              <dt>Allows</dt>
+              <dt>{t`Allows`}</dt>
               <dd>
                 <Policy policy={agent.policy} />
               </dd>
             </div>
             <div>
-              <dt>Last heard of</dt>
+              <dt>{t`Last heard of`}</dt>
               <dd>
                 <Ago at={agent.last_seen_at} />
               </dd>
             </div>
             <div>
-              <dt>Registered</dt>
+              <dt>{t`Registered`}</dt>
               <dd>
                 <Ago at={agent.registered_at} />
               </dd>
             </div>
             <div>
-              <dt>Version</dt>
+              <dt>{t`Version`}</dt>
               <dd>{agent.version || "—"}</dd>
             </div>
           </dl>
@@ -73,7 +74,7 @@ export function AgentList({ agents, mayChange, trial, component }: Props) {
 }
 
 function State({ agent: { online, draining, busy } }: { agent: Agent }) {
-  const text = !online ? "offline" : !draining ? "online" : busy === 0 ? "drained" : "draining";
+  const text = !online ? t`offline` : !draining ? t`online` : busy === 0 ? t`drained` : t`draining`;
   return (
     <span className={!online ? styles.offline : draining ? styles.draining : styles.online}>
       <span className={styles.dot} aria-hidden="true" />
@@ -88,7 +89,7 @@ function Slots({ agent: { busy, slots } }: { agent: Agent }) {
       <span className={styles.squares} aria-hidden="true">
         {slots <= 32 ? Array.from({ length: slots }, (_, index) => <span key={index} className={index < busy ? styles.busy : styles.free} />) : null}
       </span>
-      {busy} of {slots} {slots === 1 ? "slot" : "slots"} in use
+      {t`${formatNumber(busy)} of ${plural(slots, { one: "# slot", other: "# slots" })} in use`}
     </p>
   );
 }
@@ -96,16 +97,20 @@ function Slots({ agent: { busy, slots } }: { agent: Agent }) {
 function Running({ agent, trial }: Pick<Props, "trial"> & { agent: Agent }) {
   const now = useNow(1000);
   return (
-    <ul className={styles.running} aria-label={`Trials on ${agent.name}`}>
+    <ul className={styles.running} aria-label={t`Trials on ${agent.name}`}>
       {agent.running.map(({ study, number, node, attempt, granted_at, started_at }) => {
-        const since = (now.getTime() - new Date(started_at ?? granted_at).getTime()) / 1000;
+        const since = Math.max(0, Math.floor((now.getTime() - new Date(started_at ?? granted_at).getTime()) / 1000));
         return (
           <li key={`${study}/${number}`}>
             <span>{trial(study, number)}</span>
             <span className={styles.since}>
-              {node === "" || node === agent.name ? "" : `on ${node}, `}
-              {attempt > 1 ? `attempt ${attempt}, ` : ""}
-              {started_at === null ? "prepared for" : "for"} {formatDuration(Math.max(0, Math.floor(since)))}
+              {[
+                node === "" || node === agent.name ? "" : t`on ${node}`,
+                attempt > 1 ? t`attempt ${attempt}` : "",
+                started_at === null ? t`prepared for ${formatDuration(since)}` : t`for ${formatDuration(since)}`,
+              ]
+                .filter((part) => part !== "")
+                .join(", ")}
             </span>
           </li>
         );
@@ -117,7 +122,7 @@ function Running({ agent, trial }: Pick<Props, "trial"> & { agent: Agent }) {
 /** What the administrator of the machine lets the service run there, in the words of the policy's file. */
 function Policy({ policy }: { policy: Record<string, string> }) {
   const rules = Object.entries(policy);
-  if (rules.length === 0) return <>all that it offers</>;
+  if (rules.length === 0) return <>{t`all that it offers`}</>;
   return (
     <ul>
       {rules.map(([rule, allowed]) => (

@@ -4,7 +4,8 @@ import { api, unwrap } from "@/lib/api/client";
 export const agentsQuery = queryOptions({
   queryKey: ["agents"],
   queryFn: () => unwrap(api.GET("/api/v1/agents")),
-  refetchInterval: 5000,
+  // Changes are told by a stream (app/useLiveLists.ts), but for that an agent is not heard of any more.
+  refetchInterval: 15_000,
 });
 
 /** A change of an agent; the list is asked for again, whatever came of it. */

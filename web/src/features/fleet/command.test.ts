@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { quoted } from "@/lib/shell";
-import { enrolmentCommand } from "./command";
+import { enrolmentCommand, isAddress } from "./command";
 
 describe("enrolmentCommand", () => {
   it("leaves plain words alone and quotes the others", () => {
@@ -9,4 +9,9 @@ describe("enrolmentCommand", () => {
     expect(quoted("it's")).toBe(`'it'\\''s'`);
     expect(quoted("")).toBe("''");
   });
+});
+
+describe("isAddress", () => {
+  it.each(["tune.example.org:443", " 127.0.0.1:8471 ", "[::1]:8471"])("takes %s", (text) => expect(isAddress(text)).toBe(true));
+  it.each(["", "tune.example.org", "http://x:1", "a b:1", "x:0", "x:65536"])("does not take %s", (text) => expect(isAddress(text)).toBe(false));
 });

@@ -1,21 +1,22 @@
+import { t } from "@lingui/core/macro";
 import { useId } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField, SelectField, TextField } from "@/components/Field";
-import { messageFor, type Fault } from "./faults";
+import { FaultAt } from "./FaultAt";
 import { Lines } from "./Lines";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 
 /** What is to become better, and what must not become worse. */
-export function Goals({ draft, metrics, fault }: { draft: Draft; metrics: readonly string[]; fault: Fault | null }) {
+export function Goals({ draft, metrics }: { draft: Draft; metrics: readonly string[] }) {
   const id = useId();
   const value = draft.file.objectives;
   const objectives = Array.isArray(value) ? (value as Record<string, unknown>[]) : [];
   const write = (next: Record<string, unknown>[]) => draft.set(["objectives"], next);
   return (
-    <Card title="Objectives">
+    <Card title={t`Objectives`}>
       <div className={styles.stack}>
         <datalist id={id}>
           {metrics.map((metric) => (
@@ -31,42 +32,45 @@ export function Goals({ draft, metrics, fault }: { draft: Draft; metrics: readon
             write(objectives.map((one, place) => (place === index ? made : one)));
           };
           return (
-            <div key={index} className={styles.row} role="group" aria-label={`Objective ${index + 1}`}>
-              <TextField label="Metric" list={id} value={metric} error={messageFor(fault, `objectives[${index}]`)} onChange={(event) => change({ metric: event.target.value })} />
-              <SelectField label="Better is" value={goal} onChange={(event) => change({ goal: event.target.value })}>
-                <option value="minimize">less</option>
-                <option value="maximize">more</option>
+            <div key={index} className={styles.row} role="group" aria-label={t`Objective ${index + 1}`}>
+              <FaultAt at={`objectives[${index}]`}>
+                {(error) => (
+                  <TextField label={t`Metric`} list={id} value={metric} error={error} onChange={(event) => change({ metric: event.target.value })} />
+                )}
+              </FaultAt>
+              <SelectField label={t`Better is`} value={goal} onChange={(event) => change({ goal: event.target.value })}>
+                <option value="minimize">{t`less`}</option>
+                <option value="maximize">{t`more`}</option>
               </SelectField>
-              <TextField label="Unit" size={8} value={unit} onChange={(event) => change({ unit: event.target.value })} />
+              <TextField label={t`Unit`} size={8} value={unit} onChange={(event) => change({ unit: event.target.value })} />
               {objectives.length > 1 ? (
-                <Button small kind="quiet" aria-label={`Remove objective ${index + 1}`} onClick={() => write(objectives.filter((_, place) => place !== index))}>
-                  Remove
+                <Button small kind="quiet" aria-label={t`Remove objective ${index + 1}`} onClick={() => write(objectives.filter((_, place) => place !== index))}>
+                  {t`Remove`}
                 </Button>
               ) : null}
             </div>
           );
         })}
-        {fault?.field === "objectives" ? <p className={styles.error}>{fault.message}</p> : null}
+        <FaultAt just={["objectives"]}>{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
         <div>
           <Button small onClick={() => write([...objectives, { minimize: metrics.find((metric) => !objectives.some((one) => Object.values(one).includes(metric))) ?? "" }])}>
-            Add an objective
+            {t`Add an objective`}
           </Button>
         </div>
-        {objectives.length > 1 ? <p className={styles.soft}>With several objectives the result is a Pareto set: no one of them is best in all.</p> : null}
+        {objectives.length > 1 ? <p className={styles.soft}>{t`With several objectives the result is a Pareto set: no one of them is best in all.`}</p> : null}
         <CheckField
-          label="Measurements vary from run to run"
-          hint="Then a configuration may be measured again, and no single lucky run is believed."
+          label={t`Measurements vary from run to run`}
+          hint={t`Then a configuration may be measured again, and no single lucky run is believed.`}
           checked={draft.file.noisy !== false}
           onChange={(event) => draft.set(["noisy"], event.target.checked ? undefined : false)}
         />
         <Lines
-          title="Limits on metrics"
-          what="limit"
-          hint="What a result must keep, such as memory_mb <= 4096."
-          placeholder="memory_mb <= 4096"
+          title={t`Limits on metrics`}
+          what={t`limit`}
+          hint={t`What a result must keep, such as memory_mb <= 4096.`}
+          placeholder={t`memory_mb <= 4096`}
           field="outcome_constraints"
           draft={draft}
-          fault={fault}
         />
       </div>
     </Card>

@@ -1,9 +1,10 @@
+import { t } from "@lingui/core/macro";
 import { Button } from "@/components/Button";
 import { TextField } from "@/components/Field";
-import { messageFor, type Fault } from "./faults";
+import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 
 interface Props {
   title: string;
@@ -12,11 +13,10 @@ interface Props {
   placeholder: string;
   field: string;
   draft: Draft;
-  fault: Fault | null;
 }
 
 /** A list of lines in the file, such as constraints. */
-export function Lines({ title, what, hint, placeholder, field, draft, fault }: Props) {
+export function Lines({ title, what, hint, placeholder, field, draft }: Props) {
   const value = draft.file[field];
   const lines = Array.isArray(value) ? value.map(textOf) : [];
   const write = (next: string[]) => draft.set([field], next.length === 0 ? undefined : next);
@@ -27,22 +27,26 @@ export function Lines({ title, what, hint, placeholder, field, draft, fault }: P
       </p>
       {lines.map((line, index) => (
         <div key={index} className={styles.row}>
-          <TextField
-            bare
-            label={`${what} ${index + 1}`}
-            value={line}
-            placeholder={placeholder}
-            error={messageFor(fault, `${field}[${index}]`)}
-            onChange={(event) => write(lines.map((one, place) => (place === index ? event.target.value : one)))}
-          />
-          <Button small kind="quiet" aria-label={`Remove ${what} ${index + 1}`} onClick={() => write(lines.filter((_, place) => place !== index))}>
-            Remove
+          <FaultAt at={`${field}[${index}]`}>
+            {(error) => (
+              <TextField
+                bare
+                label={`${what} ${index + 1}`}
+                value={line}
+                placeholder={placeholder}
+                error={error}
+                onChange={(event) => write(lines.map((one, place) => (place === index ? event.target.value : one)))}
+              />
+            )}
+          </FaultAt>
+          <Button small kind="quiet" aria-label={t`Remove ${what} ${index + 1}`} onClick={() => write(lines.filter((_, place) => place !== index))}>
+            {t`Remove`}
           </Button>
         </div>
       ))}
       <div>
         <Button small onClick={() => write([...lines, ""])}>
-          Add a {what}
+          {t`Add a ${what}`}
         </Button>
       </div>
     </div>

@@ -1,140 +1,146 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { CheckField, SelectField } from "@/components/Field";
+import { CheckField } from "@/components/Field";
 import type { Methods, Plan } from "@/lib/api/client";
-import { messageFor, type Fault } from "./faults";
+import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import { Policy } from "./Policy";
+import { Stopping } from "./Stopping";
 import type { Draft } from "./useDraft";
-import { textOf } from "./values";
 import { ValueField } from "./ValueField";
 
 interface Props {
   draft: Draft;
   methods: Methods;
   plan: Plan | undefined;
-  fault: Fault | null;
 }
 
 /** How the search goes: who suggests, what is measured again, what is stopped early, when it ends. */
-export function MethodStep({ draft, methods, plan, fault }: Props) {
+export function MethodStep({ draft, methods, plan }: Props) {
   const { file } = draft;
   const several = Array.isArray(file.objectives) && file.objectives.length > 1;
   const pruning: unknown[] = Array.isArray(file.pruning) ? file.pruning : [];
   const choice = plan?.algorithm_choice ?? null;
   const resampling = plan?.spec.resampling?.name;
   return (
-    <Card title="Method">
+    <Card title={t`Method`}>
       <div className={styles.stack}>
         <Policy
-          label="Designer: who suggests configurations"
+          label={t`Designer: who suggests configurations`}
           field="algorithm"
           value={file.algorithm}
           methods={methods.algorithms}
-          none="auto"
+          none={t`auto`}
           several={several}
-          fault={fault}
           onChange={(value) => draft.set(["algorithm"], value)}
         />
         {choice === null ? null : (
           <p className={styles.choice}>
-            <b>auto</b> chooses <b>{choice.name}</b>: {choice.reason}.
+            <Trans>
+              <b>auto</b> chooses <b>{choice.name}</b>: {choice.reason}.
+            </Trans>
           </p>
         )}
         <Policy
-          label="Resampling: what is measured again"
+          label={t`Resampling: what is measured again`}
           field="resampling"
           value={file.resampling}
           methods={methods.resampling}
-          none={file.resampling === undefined && resampling !== undefined ? `what suits: ${resampling}` : "what suits"}
+          none={file.resampling === undefined && resampling !== undefined ? t`what suits: ${resampling}` : t`what suits`}
           several={several}
-          fault={fault}
           onChange={(value) => draft.set(["resampling"], value)}
         />
         <Policy
-          label="Estimator: how several measurements become one"
+          label={t`Estimator: how several measurements become one`}
           field="estimator"
           value={file.estimator}
           methods={methods.estimators}
-          none="median"
+          none={t`median`}
           several={false}
-          fault={fault}
           onChange={(value) => draft.set(["estimator"], value)}
         />
-        <Policy
-          label="Pruning: which trials are stopped early"
-          field="pruning[0]"
-          value={pruning[0]}
-          methods={methods.pruning}
-          none="none"
+        <Pruning
+          value={pruning}
+          methods={methods}
           several={several}
-          fault={fault}
-          onChange={(value) => {
-            const next = value === undefined ? pruning.slice(1) : [value, ...pruning.slice(1)];
-            draft.set(["pruning"], next.length === 0 ? undefined : next);
-          }}
+          onChange={(next) => draft.set(["pruning"], next.length === 0 ? undefined : next)}
         />
-        {pruning.length > 1 ? <p className={styles.soft}>And {pruning.length - 1} more, in the file beside.</p> : null}
-        <Stopping draft={draft} methods={methods} fault={fault} />
+        <Stopping value={file.stopping} methods={methods.stopping} onChange={(value) => draft.set(["stopping"], value)} />
         {several ? null : (
           <CheckField
-            label="Check the result at the end"
-            hint="Best and default are measured in turns, beyond the budget, until the gain is known with its interval."
+            label={t`Check the result at the end`}
+            hint={t`Best and default are measured in turns, beyond the budget, until the gain is known with its interval.`}
             checked={file.final_check !== undefined && file.final_check !== false && file.final_check !== null}
             onChange={(event) => draft.set(["final_check"], event.target.checked ? true : undefined)}
           />
         )}
-        {messageFor(fault, "final_check") === undefined ? null : <p className={styles.error}>{fault?.message}</p>}
+        <FaultAt at="final_check">{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
         <div className={styles.grid}>
-          <ValueField
-            label="Seed"
-            value={file.seed}
-            placeholder="0"
-            hint="The same seed suggests the same."
-            error={messageFor(fault, "seed")}
-            onChange={(value) => draft.set(["seed"], value)}
-          />
+          <FaultAt at="seed">
+            {(error) => (
+              <ValueField
+                label={t`Seed`}
+                value={file.seed}
+                placeholder="0"
+                hint={t`The same seed suggests the same.`}
+                error={error}
+                onChange={(value) => draft.set(["seed"], value)}
+              />
+            )}
+          </FaultAt>
         </div>
       </div>
     </Card>
   );
 }
 
-/** One rule; combinations of several are written in the file. */
-function Stopping({ draft, methods, fault }: Omit<Props, "plan">) {
-  const value = draft.file.stopping as Record<string, unknown> | null | undefined;
-  const combined = value !== undefined && value !== null && ("any" in value || "all" in value);
-  if (combined) return <p className={styles.soft}>The search ends by a combination of rules, in the file beside.</p>;
-  const name = textOf(value?.rule);
-  const rule = methods.stopping.find((one) => one.name === name);
+interface PruningProps {
+  value: readonly unknown[];
+  methods: Methods;
+  several: boolean;
+  onChange: (value: unknown[]) => void;
+}
+
+/** Policies of which any stops a trial. */
+function Pruning({ value, methods, several, onChange }: PruningProps) {
+  const shown = value.length === 0 ? [undefined] : value;
   return (
     <div className={styles.stack}>
-      <SelectField
-        label="Stopping: when the search ends before its budget"
-        value={name}
-        hint={rule?.doc}
-        error={messageFor(fault, "stopping.rule") ?? (fault?.field === "stopping" ? fault.message : undefined)}
-        onChange={(event) => draft.set(["stopping"], event.target.value === "" ? undefined : { rule: event.target.value })}
-      >
-        <option value="">never</option>
-        {methods.stopping.map((one) => (
-          <option key={one.name}>{one.name}</option>
-        ))}
-      </SelectField>
-      {rule === undefined ? null : (
-        <div className={styles.grid}>
-          {rule.options.map((option) => (
-            <ValueField
-              key={option.name}
-              label={option.name}
-              value={value?.[option.name]}
-              placeholder={option.default === null ? "" : textOf(option.default)}
-              hint={option.doc}
-              error={messageFor(fault, `stopping.${option.name}`)}
-              onChange={(given) => draft.set(["stopping", option.name], given)}
-            />
-          ))}
+      {shown.map((policy, place) => (
+        <div key={place} className={styles.stack}>
+          <Policy
+            label={place === 0 ? t`Pruning: which trials are stopped early` : t`Pruning policy ${place + 1}`}
+            field={`pruning[${place}]`}
+            value={policy}
+            methods={methods.pruning}
+            none={place === 0 && shown.length === 1 ? t`none` : t`choose a policy`}
+            several={several}
+              onChange={(next) => onChange(shown.length === 1 && next === undefined ? [] : shown.map((one, index) => (index === place ? (next ?? "") : one)))}
+          />
+          {shown.length === 1 ? null : (
+            <div>
+              <Button
+                small
+                kind="quiet"
+                aria-label={t`Remove pruning policy ${place + 1}`}
+                onClick={() => onChange(shown.filter((_, index) => index !== place))}
+              >
+                {t`Remove`}
+              </Button>
+            </div>
+          )}
+        </div>
+      ))}
+      {value.length === 0 ? null : (
+        <div>
+          <Button small onClick={() => onChange([...value, ""])}>
+            {t`Add a pruning policy`}
+          </Button>
         </div>
       )}
+      {value.length > 1 ? <p className={styles.soft}>{t`A trial is stopped as soon as one of them says so.`}</p> : null}
     </div>
   );
 }

@@ -1,8 +1,9 @@
+import { t } from "@lingui/core/macro";
 import { SelectField } from "@/components/Field";
 import type { Method } from "@/lib/api/client";
-import { messageFor, type Fault } from "./faults";
+import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 import { ValueField } from "./ValueField";
 
 interface Props {
@@ -14,12 +15,11 @@ interface Props {
   /** What no choice stands for. */
   none: string;
   several: boolean;
-  fault: Fault | null;
   onChange: (value: unknown) => void;
 }
 
 /** A designer or a policy by name, with its options. */
-export function Policy({ label, field, value, methods, none, several, fault, onChange }: Props) {
+export function Policy({ label, field, value, methods, none, several, onChange }: Props) {
   const name = nameOf(value);
   const options = optionsOf(value);
   const method = methods.find((one) => one.name === name);
@@ -29,52 +29,57 @@ export function Policy({ label, field, value, methods, none, several, fault, onC
   };
   return (
     <div className={styles.stack}>
-      <SelectField
-        label={label}
-        value={name}
-        error={messageFor(fault, `${field}.name`) ?? (fault?.field === field ? fault.message : undefined)}
-        hint={method?.doc}
-        onChange={(event) => onChange(event.target.value || undefined)}
-      >
-        <option value="">{none}</option>
-        {methods.map((one) => (
-          <option key={one.name} value={one.name} disabled={several && !one.several}>
-            {one.name}
-            {several && !one.several ? " (one objective only)" : ""}
-          </option>
-        ))}
-      </SelectField>
+      <FaultAt at={`${field}.name`} just={[field]}>
+        {(error) => (
+          <SelectField
+            label={label}
+            value={name}
+            error={error}
+            hint={method?.doc}
+            onChange={(event) => onChange(event.target.value || undefined)}
+          >
+            <option value="">{none}</option>
+            {methods.map((one) => (
+              <option key={one.name} value={one.name} disabled={several && !one.several}>
+                {several && !one.several ? t`${one.name} (one objective only)` : one.name}
+              </option>
+            ))}
+          </SelectField>
+        )}
+      </FaultAt>
       {method === undefined || method.options.length === 0 ? null : (
         <details>
-          <summary>Options of {name}</summary>
+          <summary>{t`Options of ${name}`}</summary>
           <div className={styles.grid}>
-            {method.options.map((option) =>
-              option.choices.length > 0 || option.type === "bool" ? (
-                <SelectField
-                  key={option.name}
-                  label={option.name}
-                  value={textOf(options[option.name])}
-                  hint={option.doc}
-                  error={messageFor(fault, `${field}.options.${option.name}`)}
-                  onChange={(event) => write(option.name, event.target.value === "" ? undefined : option.type === "bool" ? event.target.value === "true" : event.target.value)}
-                >
-                  <option value="">{option.default === null ? "whatever suits" : textOf(option.default)}</option>
-                  {(option.type === "bool" ? ["true", "false"] : option.choices).map((choice) => (
-                    <option key={choice}>{choice}</option>
-                  ))}
-                </SelectField>
-              ) : (
-                <ValueField
-                  key={option.name}
-                  label={option.name}
-                  value={options[option.name]}
-                  placeholder={option.default === null ? "whatever suits" : textOf(option.default)}
-                  hint={option.doc}
-                  error={messageFor(fault, `${field}.options.${option.name}`)}
-                  onChange={(given) => write(option.name, given)}
-                />
-              ),
-            )}
+            {method.options.map((option) => (
+              <FaultAt key={option.name} at={`${field}.options.${option.name}`}>
+                {(error) =>
+                  option.choices.length > 0 || option.type === "bool" ? (
+                    <SelectField
+                      label={option.name}
+                      value={textOf(options[option.name])}
+                      hint={option.doc}
+                      error={error}
+                      onChange={(event) => write(option.name, event.target.value === "" ? undefined : option.type === "bool" ? event.target.value === "true" : event.target.value)}
+                    >
+                      <option value="">{option.default === null ? t`whatever suits` : textOf(option.default)}</option>
+                      {(option.type === "bool" ? ["true", "false"] : option.choices).map((choice) => (
+                        <option key={choice}>{choice}</option>
+                      ))}
+                    </SelectField>
+                  ) : (
+                    <ValueField
+                      label={option.name}
+                      value={options[option.name]}
+                      placeholder={option.default === null ? t`whatever suits` : textOf(option.default)}
+                      hint={option.doc}
+                      error={error}
+                      onChange={(given) => write(option.name, given)}
+                    />
+                  )
+                }
+              </FaultAt>
+            ))}
           </div>
         </details>
       )}

@@ -1,72 +1,73 @@
+import { plural, t } from "@lingui/core/macro";
 import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
-import { Code, Problem } from "@/components/Message";
 import type { Configuration, Plan } from "@/lib/api/client";
-import { formatDigits, formatValue } from "@/lib/format";
 import { Estimate } from "./BudgetStep";
-import { tryCommand } from "./commands";
-import type { Fault } from "./faults";
-import { messageFor } from "./faults";
+import { configurations } from "./configurations";
+import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 import { Able } from "./What";
+import { Values, WouldRun } from "./WouldRun";
 
 interface Props {
   draft: Draft;
   plan: Plan | undefined;
-  fault: Fault | null;
   tags: string;
   onTags: (tags: string) => void;
-  /** What is measured before anything else is chosen; of the component. */
-  refused: Error | null;
 }
 
 /** Its name, and what would happen. */
-export function Review({ draft, plan, fault, tags, onTags, refused }: Props) {
+export function Review({ draft, plan, tags, onTags }: Props) {
   const { file } = draft;
-  const fieldless = fault !== null && fault.field === "" ? refused : null;
   return (
     <>
-      <Card title="Name">
+      <Card title={t`Name`}>
         <div className={styles.grid}>
-          <TextField
-            label="Name"
-            value={textOf(file.name)}
-            placeholder="my-study"
-            hint="Letters, digits and . _ -"
-            error={messageFor(fault, "name")}
-            onChange={(event) => draft.set(["name"], event.target.value || undefined)}
-          />
-          <TextField label="Tags" hint="With commas between them." value={tags} error={messageFor(fault, "tags")} onChange={(event) => onTags(event.target.value)} />
+          <FaultAt at="name">
+            {(error) => (
+              <TextField
+                label={t`Name`}
+                value={textOf(file.name)}
+                placeholder={t`my-study`}
+                hint={t`Letters, digits and . _ -`}
+                error={error}
+                onChange={(event) => draft.set(["name"], event.target.value || undefined)}
+              />
+            )}
+          </FaultAt>
+          <FaultAt at="tags">
+            {(error) => <TextField label={t`Tags`} hint={t`With commas between them.`} value={tags} error={error} onChange={(event) => onTags(event.target.value)} />}
+          </FaultAt>
         </div>
       </Card>
-      {fieldless === null ? null : <Problem error={fieldless} />}
       {plan === undefined ? null : (
         <>
-          <Card title="What will happen">
+          <Card title={t`What will happen`}>
             <div className={styles.stack}>
               <dl className={styles.facts}>
                 <div>
-                  <dt>Space</dt>
+                  <dt>{t`Space`}</dt>
                   <dd>
-                    {plan.spec.space.parameters.length} parameters, {plan.size === null ? "a continuum" : `${formatDigits(plan.size)} configurations`}
+                    {plural(plan.spec.space.parameters.length, { one: "# parameter", other: "# parameters" })},{" "}
+                    {plan.size === null ? t`a continuum` : configurations(plan.size)}
                   </dd>
                 </div>
                 <div>
-                  <dt>Designer</dt>
+                  <dt>{t`Designer`}</dt>
                   <dd>
                     {plan.spec.algorithm?.name}
                     {plan.algorithm_choice === null ? "" : `: ${plan.algorithm_choice.name}`}
                   </dd>
                 </div>
                 <div>
-                  <dt>Trials</dt>
-                  <dd>{plan.spec.budget?.max_trials ?? "no limit"}</dd>
+                  <dt>{t`Trials`}</dt>
+                  <dd>{plan.spec.budget?.max_trials ?? t`no limit`}</dd>
                 </div>
                 {plan.spec.execution ? (
                   <div>
-                    <dt>At once</dt>
+                    <dt>{t`At once`}</dt>
                     <dd>{plan.spec.execution.parallelism}</dd>
                   </div>
                 ) : null}
@@ -79,43 +80,33 @@ export function Review({ draft, plan, fault, tags, onTags, refused }: Props) {
               ) : null}
             </div>
           </Card>
-          <First plan={plan} />
+          <First plan={plan} name={textOf(file.name)} />
         </>
       )}
     </>
   );
 }
 
-/** The configurations that are measured first. How the agent runs them is known on its machine alone: no command leaves it. */
-function First({ plan: { first, spec } }: { plan: Plan }) {
-  const { execution } = spec;
-  const configurations = first as Configuration[];
+/** The configurations that are measured first, and what an agent would run for each. */
+function First({ plan: { first, spec }, name }: { plan: Plan; name: string }) {
+  const shown = first as Configuration[];
   return (
-    <Card title={configurations.length === 1 ? "The first trial" : `The first ${configurations.length} trials`}>
+    <Card title={plural(shown.length, { one: "The first trial", other: "The first # trials" })}>
       <div className={styles.stack}>
-        {execution ? (
-          <p className={styles.soft}>
-            The service knows values, never commands: those stay with the agent&rsquo;s administrator. On its machine, this shows each trial&rsquo;s command line,
-            environment and scheduler options exactly as it would run, and runs nothing:
-          </p>
-        ) : null}
-        {configurations.map((configuration, index) =>
-          execution ? (
-            <Code key={index}>{tryCommand(execution.component, execution.application ?? "", configuration)}</Code>
-          ) : (
+        {spec.execution ? (
+          <WouldRun spec={spec} name={name} configurations={shown} />
+        ) : (
+          shown.map((configuration, index) => (
             <p key={index}>
-              <b>{index + 1}</b>{" "}
-              <code>
-                {Object.entries(configuration)
-                  .map(([name, value]) => `${name} = ${formatValue(value)}`)
-                  .join(", ")}
-              </code>
+              <b>{index + 1}</b> <Values configuration={configuration} />
             </p>
-          ),
+          ))
         )}
-        {configurations.length < 3 ? (
+        {shown.length < 3 ? (
           <p className={styles.soft}>
-            {configurations.length === 0 ? "What is measured first" : "What comes then"} is worked out by a worker when the study has begun.
+            {shown.length === 0
+              ? t`What is measured first is worked out by a worker when the study has begun.`
+              : t`What comes then is worked out by a worker when the study has begun.`}
           </p>
         ) : null}
       </div>

@@ -1,10 +1,12 @@
+import { t } from "@lingui/core/macro";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { CheckField, SelectField, TextField } from "@/components/Field";
 import type { Parameter, Plan } from "@/lib/api/client";
-import { formatDigits } from "@/lib/format";
-import { messageFor, type Fault } from "./faults";
+import { formatList, formatNumber } from "@/lib/format";
+import { configurations } from "./configurations";
+import { FaultAt } from "./FaultAt";
 import { Lines } from "./Lines";
 import styles from "./planning.module.css";
 import { parametersOf } from "./studyFile";
@@ -16,11 +18,10 @@ interface Props {
   /** The component's own; none for a study that is asked and told. */
   space: readonly Parameter[];
   plan: Plan | undefined;
-  fault: Fault | null;
 }
 
 /** Which parameters are tuned, and in what ranges. */
-export function Space({ draft, space, plan, fault }: Props) {
+export function Space({ draft, space, plan }: Props) {
   const { file } = draft;
   const [filter, setFilter] = useState("");
   const own = space.length > 0;
@@ -35,24 +36,24 @@ export function Space({ draft, space, plan, fault }: Props) {
   }
   return (
     <Card
-      title={own ? `Parameters: ${tuned.length} of ${all.length}` : "Parameters"}
+      title={own ? t`Parameters: ${formatNumber(tuned.length)} of ${formatNumber(all.length)}` : t`Parameters`}
       actions={
         <span className={styles.soft}>
-          {plan === undefined ? "" : plan.size === null ? "a continuum of configurations" : `${formatDigits(plan.size)} configurations`}
+          {plan === undefined ? "" : plan.size === null ? t`a continuum of configurations` : configurations(plan.size)}
+          {plan?.spec.execution ? t`, ${formatNumber(plan.spec.execution.parallelism ?? 1)} at a time` : ""}
         </span>
       }
     >
       <div className={styles.stack}>
-        {messageFor(fault, "parameters") !== undefined && fault?.field.split(".").length === 1 ? <p className={styles.error}>{fault.message}</p> : null}
-        {messageFor(fault, "only") === undefined ? null : <p className={styles.error}>{fault?.message}</p>}
+        <FaultAt at="only" just={["parameters"]}>{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
         {own && all.length > 6 ? (
           <div className={styles.row}>
-            <TextField label="Find a parameter" type="search" bare placeholder="Find a parameter …" value={filter} onChange={(event) => setFilter(event.target.value)} />
+            <TextField label={t`Find a parameter`} type="search" bare placeholder={t`Find a parameter …`} value={filter} onChange={(event) => setFilter(event.target.value)} />
             <Button small onClick={() => choose(shown.map(({ name }) => name), true)}>
-              Tune {filter === "" ? "all" : "those shown"}
+              {filter === "" ? t`Tune all` : t`Tune those shown`}
             </Button>
             <Button small onClick={() => choose(shown.map(({ name }) => name), false)}>
-              {filter === "" ? "None" : "Not those shown"}
+              {filter === "" ? t`None` : t`Not those shown`}
             </Button>
           </div>
         ) : null}
@@ -65,19 +66,17 @@ export function Space({ draft, space, plan, fault }: Props) {
               component={space.find(({ name }) => name === parameter.name)}
               tuned={only === null || only.has(parameter.name)}
               onTune={own ? (on) => choose([parameter.name], on) : undefined}
-              error={messageFor(fault, `parameters.${parameter.name}`)}
             />
           ))}
         </div>
         {own ? null : <NewParameter draft={draft} />}
         <Lines
-          title="Constraints"
-          what="constraint"
-          hint="Over parameters, such as n * 4 <= block."
-          placeholder="n * 4 <= block"
+          title={t`Constraints`}
+          what={t`constraint`}
+          hint={t`Over parameters, such as n * 4 <= block.`}
+          placeholder={t`n * 4 <= block`}
           field="constraints"
           draft={draft}
-          fault={fault}
         />
       </div>
     </Card>
@@ -100,10 +99,9 @@ interface RowProps {
   component: Parameter | undefined;
   tuned: boolean;
   onTune: ((tuned: boolean) => void) | undefined;
-  error: string | undefined;
 }
 
-function Row({ draft, parameter, component, tuned, onTune, error }: RowProps) {
+function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
   const { name, type } = parameter;
   const numeric = type === "int" || type === "float";
 
@@ -121,43 +119,43 @@ function Row({ draft, parameter, component, tuned, onTune, error }: RowProps) {
         {onTune === undefined ? (
           <span>
             <b>{name}</b>{" "}
-            <Button small kind="quiet" aria-label={`Remove ${name}`} onClick={() => draft.set(["parameters", name], undefined)}>
-              Remove
+            <Button small kind="quiet" aria-label={t`Remove ${name}`} onClick={() => draft.set(["parameters", name], undefined)}>
+              {t`Remove`}
             </Button>
           </span>
         ) : (
           <CheckField label={name} checked={tuned} onChange={(event) => onTune(event.target.checked)} />
         )}
         <p className={styles.soft}>
-          {type === "bool" ? "on or off" : type}
-          {parameter.condition === undefined ? "" : `, only while ${parameter.condition.parent} is ${parameter.condition.values.map(String).join(" or ")}`}
+          {type === "bool" ? t`on or off` : type}
+          {parameter.condition === undefined ? "" : t`, only while ${parameter.condition.parent} is ${formatList(parameter.condition.values.map(String))}`}
         </p>
       </div>
       {tuned ? (
         <div className={styles.fields}>
           {numeric ? (
             <>
-              {field("min", "Min")}
-              {field("max", "Max")}
-              {field("step", "Step")}
-              {field("factor", "Factor")}
-              {field("default", "Default")}
-              <CheckField label="Log" checked={parameter.log === true} onChange={(event) => change("log", event.target.checked || undefined)} />
+              {field("min", t`Min`)}
+              {field("max", t`Max`)}
+              {field("step", t`Step`)}
+              {field("factor", t`Factor`)}
+              {field("default", t`Default`)}
+              <CheckField label={t`Log`} checked={parameter.log === true} onChange={(event) => change("log", event.target.checked || undefined)} />
             </>
           ) : type === "bool" ? (
-            field("default", "Default")
+            field("default", t`Default`)
           ) : (
             <>
               <div className={styles.wide}>
-                <ValueField label="Values" list value={parameter.values} onChange={(value) => change("values", value)} />
+                <ValueField label={t`Values`} list value={parameter.values} onChange={(value) => change("values", value)} />
               </div>
-              {field("default", "Default")}
+              {field("default", t`Default`)}
             </>
           )}
-          {error === undefined ? null : <p className={`${styles.error} ${styles.wide}`}>{error}</p>}
+          <FaultAt at={`parameters.${name}`}>{(error) => (error === undefined ? null : <p className={`${styles.error} ${styles.wide}`}>{error}</p>)}</FaultAt>
         </div>
       ) : (
-        <p className={styles.soft}>stays at {String(parameter.default ?? "its default")}</p>
+        <p className={styles.soft}>{parameter.default === undefined ? t`stays at its default` : t`stays at ${String(parameter.default)}`}</p>
       )}
     </div>
   );
@@ -184,21 +182,21 @@ function NewParameter({ draft }: { draft: Draft }) {
   return (
     <div className={styles.row}>
       <TextField
-        label="Name of a new parameter"
+        label={t`Name of a new parameter`}
         value={name}
-        error={taken ? "There is one of this name." : undefined}
+        error={taken ? t`There is one of this name.` : undefined}
         onChange={(event) => setName(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && name.trim() !== "" && !taken) add();
         }}
       />
-      <SelectField label="Kind" value={type} onChange={(event) => setType(event.target.value)}>
+      <SelectField label={t`Kind`} value={type} onChange={(event) => setType(event.target.value)}>
         {Object.keys(FIRST).map((kind) => (
           <option key={kind}>{kind}</option>
         ))}
       </SelectField>
       <Button disabled={name.trim() === "" || taken} onClick={add}>
-        Add
+        {t`Add`}
       </Button>
     </div>
   );

@@ -1,10 +1,14 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useId, useMemo, useState } from "react";
+import { useCallback, useId, useMemo, useState } from "react";
 import { Button } from "@/components/Button";
 import { ApiError, type Component, type Parameter, type StudySpec } from "@/lib/api/client";
-import { useThrottled } from "@/lib/clock";
-import { methodsQuery, planQuery, useCreateStudy } from "./api";
+import { useSettled, useThrottled } from "@/lib/clock";
+import { formatList } from "@/lib/format";
+import { methodsQuery, nameQuery, planQuery, useCreateStudy } from "./api";
 import { BudgetStep } from "./BudgetStep";
+import { Faults, useFields } from "./FaultAt";
 import { faultOf, stepOf, type Fault, type Step } from "./faults";
 import { Goals } from "./Goals";
 import { MethodStep } from "./MethodStep";
@@ -13,7 +17,7 @@ import { Review } from "./Review";
 import { Space } from "./Space";
 import { FileFault, parametersOf, toSpec } from "./studyFile";
 import type { Draft } from "./useDraft";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 import { What } from "./What";
 import { YamlEditor } from "./YamlEditor";
 
@@ -27,15 +31,15 @@ interface Props {
   onCreated: (name: string) => void;
 }
 
-const STEPS: readonly [Step, string][] = [
-  ["what", "What"],
-  ["space", "Parameters"],
-  ["goals", "Objectives"],
-  ["method", "Method"],
-  ["budget", "Budget"],
-  ["review", "Review"],
+const STEPS: readonly [Step, MessageDescriptor][] = [
+  ["what", msg`What`],
+  ["space", msg`Parameters`],
+  ["goals", msg`Objectives`],
+  ["method", msg`Method`],
+  ["budget", msg`Budget`],
+  ["review", msg`Review`],
 ];
-const NOT_ALL = ["a name", "parameters", "objectives"];
+const NOT_ALL = [msg`a name`, msg`parameters`, msg`objectives`];
 
 /** A new study, step by step, and beside it the same as a file. */
 export function StudyForm({ draft, components, space, metrics, onComponent, onCreated }: Props) {
@@ -55,7 +59,13 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
   // What was refused before it was changed says nothing of what it is now.
   const rejected = sent === draft.text ? create.error : null;
   const refused = made instanceof Error ? made : (rejected ?? (isWhole(made) ? plan.error : null));
-  const fault: Fault | null = refused === null ? null : faultOf(refused, parameters);
+  // What was not answered may have been created: then its own name is taken.
+  const unanswered = sent === draft.text && create.error !== null && !isRefusal(create.error);
+  const faults = useFaults(
+    useName(unanswered || (sent === draft.text && create.isPending) ? "" : textOf(file.name)),
+    refused,
+    useCallback((error: Error) => faultOf(error, parameters, file), [parameters, file]),
+  );
   const shown = made instanceof Error || plan.error !== null ? undefined : plan.data;
   const missing = made instanceof Error ? [] : NOT_ALL.filter((_, index) => [textOf(file.name) === "", parameters.length === 0, made.objectives.length === 0][index]);
   const place = STEPS.findIndex(([name]) => name === step);
@@ -68,61 +78,67 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
       {
         onSuccess: ({ name }) => onCreated(name),
         onError: (error) => {
-          // What was refused was not created: the next one is another request. What was not answered may have been.
-          if (error instanceof ApiError && error.status >= 400 && error.status < 500) setTries(tries + 1);
-          setStep(stepOf(faultOf(error, parameters).field));
+          // What was refused was not created: the next one is another request.
+          if (isRefusal(error)) setTries(tries + 1);
+          setStep(stepOf(faultOf(error, parameters, file).field));
         },
       },
     );
   }
-  const marked = fault === null ? null : stepOf(fault.field);
+  const [told, elsewhere] = useFields(faults);
   return (
     <div className={styles.layout}>
       <div className={styles.form}>
-        <nav aria-label="Steps">
+        <nav aria-label={t`Steps`}>
           <ol className={styles.steps}>
-            {STEPS.map(([name, text]) => (
-              <li key={name}>
-                <button type="button" aria-current={name === step ? "step" : undefined} onClick={() => setStep(name)}>
-                  {text}
-                  {marked === name ? (
-                    <span className={styles.mark} title={fault?.message}>
-                      !<span className="visually-hidden"> has a fault</span>
-                    </span>
-                  ) : null}
-                </button>
-              </li>
-            ))}
+            {STEPS.map(([name, text]) => {
+              const fault = faults.find(({ field }) => stepOf(field) === name);
+              return (
+                <li key={name}>
+                  <button type="button" aria-current={name === step ? "step" : undefined} onClick={() => setStep(name)}>
+                    {i18n._(text)}
+                    {fault === undefined ? null : (
+                      <span className={styles.mark} title={fault.message}>
+                        !<span className="visually-hidden"> {t`has a fault`}</span>
+                      </span>
+                    )}
+                  </button>
+                </li>
+              );
+            })}
           </ol>
         </nav>
-        <fieldset className={styles.form} disabled={unreadable !== null} onChange={() => create.reset()}>
-          <legend className="visually-hidden">{STEPS[place]?.[1]}</legend>
-          {step === "what" ? <What draft={draft} components={components} agents={shown?.agents} fault={fault} onComponent={onComponent} /> : null}
-          {step === "space" ? <Space draft={draft} space={space ?? []} plan={shown} fault={fault} /> : null}
-          {step === "goals" ? <Goals draft={draft} metrics={metrics} fault={fault} /> : null}
-          {step === "method" && methods !== undefined ? <MethodStep draft={draft} methods={methods} plan={shown} fault={fault} /> : null}
-          {step === "budget" ? <BudgetStep draft={draft} plan={shown} fault={fault} /> : null}
-          {step === "review" ? <Review draft={draft} plan={shown} fault={fault} tags={tags} onTags={setTags} refused={refused} /> : null}
-        </fieldset>
-        {fault !== null && marked !== step ? (
-          <p className={styles.error} role="alert">
-            {fault.message}
+        <Faults value={told}>
+          <fieldset className={styles.form} disabled={unreadable !== null} onChange={() => create.reset()}>
+            <legend className="visually-hidden">{titleOf(STEPS[place])}</legend>
+            {step === "what" ? <What draft={draft} components={components} agents={shown?.agents} onComponent={onComponent} /> : null}
+            {step === "space" ? <Space draft={draft} space={space ?? []} plan={shown} /> : null}
+            {step === "goals" ? <Goals draft={draft} metrics={metrics} /> : null}
+            {step === "method" && methods !== undefined ? <MethodStep draft={draft} methods={methods} plan={shown} /> : null}
+            {step === "budget" ? <BudgetStep draft={draft} plan={shown} /> : null}
+            {step === "review" ? <Review draft={draft} plan={shown} tags={tags} onTags={setTags} /> : null}
+          </fieldset>
+        </Faults>
+        {/* Not every field that can be wrong stands in the form: a parameter that there is none of, one that a filter hides, one of another step. */}
+        {elsewhere.map(({ message }) => (
+          <p key={message} className={styles.error} role="alert">
+            {message}
           </p>
-        ) : null}
+        ))}
         <div className={styles.buttons}>
           <Button disabled={place === 0} onClick={() => setStep(STEPS[place - 1]?.[0] ?? step)}>
-            Back
+            {t`Back`}
           </Button>
           {step === "review" ? (
             <span>
-              {missing.length > 0 ? <span className={styles.soft}>It still needs {missing.join(" and ")}. </span> : null}
-              <Button kind="primary" disabled={made instanceof Error || missing.length > 0 || create.isPending || fault !== null} onClick={submit}>
-                {create.isPending ? "Creating …" : file.component === undefined ? "Create the study" : "Start the study"}
+              {missing.length > 0 ? <span className={styles.soft}>{t`It still needs ${formatList(missing.map((text) => i18n._(text)), "conjunction")}.`} </span> : null}
+              <Button kind="primary" disabled={made instanceof Error || missing.length > 0 || create.isPending || (faults.length > 0 && !unanswered)} onClick={submit}>
+                {create.isPending ? t`Creating …` : file.component === undefined ? t`Create the study` : t`Start the study`}
               </Button>
             </span>
           ) : (
             <Button kind="primary" onClick={() => setStep(STEPS[place + 1]?.[0] ?? step)}>
-              Next: {STEPS[place + 1]?.[1]}
+              {t`Next: ${titleOf(STEPS[place + 1])}`}
             </Button>
           )}
         </div>
@@ -130,6 +146,31 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
       <YamlEditor draft={draft} />
     </div>
   );
+}
+
+function isRefusal(error: Error): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500;
+}
+
+/** What is wrong with the name of the draft; judged when it has been typed, and told only while it is that. */
+function useName(name: string): Error | null {
+  const typed = useSettled(name, 400);
+  const { error } = useQuery({ ...nameQuery(typed), enabled: typed !== "" });
+  // Whether it is a good one remains open where nobody answers; the start asks again.
+  const judged = error instanceof ApiError && (error.code === "study_exists" || error.data.field === "name");
+  return judged && typed === name ? error : null;
+}
+
+/** What is wrong, each once. */
+function useFaults(name: Error | null, refused: Error | null, faultOf: (error: Error) => Fault): readonly Fault[] {
+  return useMemo(() => {
+    const faults = [name, refused].filter((error) => error !== null).map(faultOf);
+    return faults.filter(({ message }, place) => faults.findIndex((other) => other.message === message) === place);
+  }, [name, refused, faultOf]);
+}
+
+function titleOf(step: (typeof STEPS)[number] | undefined): string {
+  return step === undefined ? "" : i18n._(step[1]);
 }
 
 // A form that is opened again makes other requests.

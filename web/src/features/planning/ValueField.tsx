@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { TextField } from "@/components/Field";
-import { textOf, valueOf, valuesOf } from "./values";
+import { textOf, valueOf, valuesOf } from "@/lib/values";
 
 interface Props {
   label: string;

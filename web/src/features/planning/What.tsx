@@ -1,23 +1,22 @@
+import { plural, t } from "@lingui/core/macro";
 import { Card } from "@/components/Card";
 import { SelectField } from "@/components/Field";
 import type { Component, Plan } from "@/lib/api/client";
-import type { Fault } from "./faults";
-import { messageFor } from "./faults";
+import { FaultAt } from "./FaultAt";
 import styles from "./planning.module.css";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 import type { Draft } from "./useDraft";
 
 interface Props {
   draft: Draft;
   components: readonly Component[];
   agents: Plan["agents"] | undefined;
-  fault: Fault | null;
   /** What follows from another component: its parameters and metrics are others. */
   onComponent: (name: string) => void;
 }
 
 /** What is tuned: a component that agents offer, with one of its applications, or something that a script measures. */
-export function What({ draft, components, agents, fault, onComponent }: Props) {
+export function What({ draft, components, agents, onComponent }: Props) {
   const component = textOf(draft.file.component);
   const chosen = components.find(({ name }) => name === component);
   const versions = chosen?.versions ?? [];
@@ -25,51 +24,63 @@ export function What({ draft, components, agents, fault, onComponent }: Props) {
   const applications = [...new Set(versions.filter((one) => digest === "" || one.digest === digest).flatMap((one) => one.applications))];
   const application = textOf(draft.file.application);
   return (
-    <Card title="What is tuned">
+    <Card title={t`What is tuned`}>
       <div className={styles.stack}>
         <div className={styles.grid}>
-          <SelectField label="Component" value={component} error={messageFor(fault, "component")} onChange={(event) => onComponent(event.target.value)}>
-            <option value="">none: a script asks and tells</option>
-            {components
-              .filter(({ versions: offered }) => offered.length > 0)
-              .map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            {component !== "" && versions.length === 0 ? <option value={component}>{component} (no agent offers it)</option> : null}
-          </SelectField>
+          <FaultAt at="component">
+            {(error) => (
+              <SelectField label={t`Component`} value={component} error={error} onChange={(event) => onComponent(event.target.value)}>
+                <option value="">{t`none: a script asks and tells`}</option>
+                {components
+                  .filter(({ versions: offered }) => offered.length > 0)
+                  .map(({ name }) => (
+                    <option key={name}>{name}</option>
+                  ))}
+                {component !== "" && versions.length === 0 ? <option value={component}>{t`${component} (no agent offers it)`}</option> : null}
+              </SelectField>
+            )}
+          </FaultAt>
           {component === "" ? null : (
             <>
-              <SelectField
-                label="Application"
-                value={application}
-                error={messageFor(fault, "application")}
-                onChange={(event) => draft.set(["application"], event.target.value || undefined)}
-              >
-                <option value="">{applications[0] === undefined ? "its first" : `its first, ${applications[0]}`}</option>
-                {applications.map((name) => (
-                  <option key={name}>{name}</option>
-                ))}
-                {application === "" || applications.includes(application) ? null : <option>{application}</option>}
-              </SelectField>
-              <SelectField
-                label="Version"
-                value={digest}
-                error={messageFor(fault, "digest")}
-                onChange={(event) => draft.set(["digest"], event.target.value || undefined)}
-              >
-                <option value="">whichever an agent has</option>
-                {versions.map((version) => (
-                  <option key={version.digest} value={version.digest}>
-                    {version.digest.slice(0, 12)} ({version.agents.map(({ name }) => name).join(", ")})
-                  </option>
-                ))}
-              </SelectField>
+              <FaultAt at="application">
+                {(error) => (
+                  <SelectField
+                    label={t`Application`}
+                    value={application}
+                    error={error}
+                    onChange={(event) => draft.set(["application"], event.target.value || undefined)}
+                  >
+                    <option value="">{applications[0] === undefined ? t`its first` : t`its first, ${applications[0]}`}</option>
+                    {applications.map((name) => (
+                      <option key={name}>{name}</option>
+                    ))}
+                    {application === "" || applications.includes(application) ? null : <option>{application}</option>}
+                  </SelectField>
+                )}
+              </FaultAt>
+              <FaultAt at="digest">
+                {(error) => (
+                  <SelectField
+                    label={t`Version`}
+                    value={digest}
+                    error={error}
+                    onChange={(event) => draft.set(["digest"], event.target.value || undefined)}
+                  >
+                    <option value="">{t`whichever an agent has`}</option>
+                    {versions.map((version) => (
+                      <option key={version.digest} value={version.digest}>
+                        {version.digest.slice(0, 12)} ({version.agents.map(({ name }) => name).join(", ")})
+                      </option>
+                    ))}
+                  </SelectField>
+                )}
+              </FaultAt>
             </>
           )}
         </div>
         {versions[0]?.description ? <p className={styles.soft}>{versions[0].description}</p> : null}
         {component === "" ? (
-          <p className={styles.soft}>Your script asks for configurations, measures them itself and tells the results. It needs no agent.</p>
+          <p className={styles.soft}>{t`Your script asks for configurations, measures them itself and tells the results. It needs no agent.`}</p>
         ) : (
           <Able agents={agents} />
         )}
@@ -86,17 +97,15 @@ export function Able({ agents }: { agents: Plan["agents"] | undefined }) {
     <div className={styles.stack}>
       <p className={able.length === 0 ? styles.error : undefined}>
         {able.length === 0
-          ? "No agent can run it now: its trials would wait until one can."
-          : `${able.length === 1 ? "1 agent" : `${able.length} agents`} can run it.`}
+          ? t`No agent can run it now: its trials would wait until one can.`
+          : plural(able.length, { one: "# agent can run it.", other: "# agents can run it." })}
       </p>
       <ul className={styles.agents}>
         {agents.map(({ agent_id, name, obstacle, free }) => (
           <li key={agent_id}>
             <b>{name}</b>{" "}
             {obstacle === "" ? (
-              <span className={styles.good}>
-                can, {free} {free === 1 ? "slot is" : "slots are"} free
-              </span>
+              <span className={styles.good}>{plural(free, { one: "can, # slot is free", other: "can, # slots are free" })}</span>
             ) : (
               <span className={styles.soft}>{obstacle}</span>
             )}

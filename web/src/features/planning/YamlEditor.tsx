@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useId } from "react";
 import { CopyButton } from "@/components/CopyButton";
 import styles from "./planning.module.css";
@@ -11,9 +13,9 @@ export function YamlEditor({ draft }: { draft: Draft }) {
     <div className={styles.aside}>
       <div className={styles.buttons}>
         <label htmlFor={id}>
-          <b>The same as a file</b>
+          <b>{t`The same as a file`}</b>
         </label>
-        <CopyButton text={draft.text} label="Copy" />
+        <CopyButton text={draft.text} label={t`Copy`} />
       </div>
       <textarea
         id={id}
@@ -27,9 +29,9 @@ export function YamlEditor({ draft }: { draft: Draft }) {
       />
       <p id={`${id}-note`} className={unreadable === null ? styles.soft : styles.error} aria-live="polite">
         {unreadable === null ? (
-          <>
+          <Trans>
             <code>trimtab tune study.yaml</code> does the same.
-          </>
+          </Trans>
         ) : (
           unreadable.message
         )}

@@ -19,6 +19,33 @@ export function planQuery(spec: StudySpec) {
   });
 }
 
+/** Whether a new study could be called this; fails as its creation would. */
+export function nameQuery(name: string) {
+  return queryOptions({
+    queryKey: ["study-name", name],
+    // An answer without content is no data to TanStack Query.
+    queryFn: async () => {
+      await unwrap(api.POST("/api/v1/study-name-checks", { body: { name } }));
+      return true;
+    },
+    gcTime: 30_000,
+    retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.status === 0),
+  });
+}
+
+/** What an agent would run for the first trials of a study; asked for again until one has answered, or none does. */
+export function dryRunQuery(spec: StudySpec, name: string) {
+  return queryOptions({
+    queryKey: ["dry-run", spec, name],
+    queryFn: () => unwrap(api.POST("/api/v1/dry-runs", { body: { spec, name } })),
+    placeholderData: keepPreviousData,
+    gcTime: 30_000,
+    staleTime: 30_000,
+    refetchInterval: ({ state: { data } }) => (data?.state === "waiting" ? 700 : false),
+    retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.status === 0),
+  });
+}
+
 export function useCreateStudy() {
   const queries = useQueryClient();
   return useMutation({

@@ -1,6 +1,6 @@
 import { quoted } from "@/lib/shell";
 import type { Configuration } from "@/lib/api/client";
-import { textOf } from "./values";
+import { textOf } from "@/lib/values";
 
 /** What shows on the agent's machine how it would run a configuration: there alone is known which command that is. */
 export function tryCommand(component: string, application: string, configuration: Configuration): string {

@@ -36,11 +36,29 @@ describe("where a fault is", () => {
   });
 
   it("is told at the field and at what is around it, and nowhere else", () => {
-    const fault = faultOf(new ApiError("too small", "invalid_argument", 400, { field: "space[0].min" }), SPACE);
-    expect(messageFor(fault, "parameters.n.min")).toBe("too small");
-    expect(messageFor(fault, "parameters.n")).toBe("too small");
-    expect(messageFor(fault, "parameters.nn")).toBeUndefined();
-    expect(messageFor(null, "parameters")).toBeUndefined();
-    expect(faultOf(new FileFault("only", "none"), []).field).toBe("only");
+    const fault = faultOf(new ApiError("too small", "invalid_argument", 400, { field: "space[0].min" }), SPACE, {});
+    const other = { field: "name", message: "taken" };
+    expect(messageFor([other, fault], "parameters.n.min")).toBe("too small");
+    expect(messageFor([other, fault], "parameters.n")).toBe("too small");
+    expect(messageFor([other, fault], "parameters.nn")).toBeUndefined();
+    expect(messageFor([], "parameters")).toBeUndefined();
+    expect(faultOf(new FileFault("only", "none"), [], {}).field).toBe("only");
+  });
+
+  it("is told in the words of the file", () => {
+    const refused = new ApiError("space[1].min is 3; allowed: at most 1", "invalid_argument", 400, { field: "space[1].min" });
+    expect(faultOf(refused, SPACE, {}).message).toBe("parameters.block.min is 3; allowed: at most 1");
+    expect(faultOf(new ApiError("There is a study 'a' already.", "study_exists", 409), SPACE, {}).field).toBe("name");
+  });
+
+  it.each([
+    [{ budget: { max_time: "0m" } }, "budget.max_seconds", 0, "budget.max_time is 0m; allowed: more than 0m, at most 60m"],
+    [{ budget: { max_time: 0 } }, "budget.max_seconds", 0, "budget.max_time is 0; allowed: more than 0, at most 3,600"],
+    [{ trial_timeout: "9h" }, "execution.trial_timeout_seconds", 32400, "trial_timeout is 9h; allowed: more than 0h, at most 1h"],
+    // What is allowed is told as it is where the error says no numbers.
+    [{ budget: { max_time: "1m" } }, "budget.max_seconds", "x", "budget.max_time is x; allowed: seconds"],
+  ])("of %j is told in the unit in which the time is written", (file, field, value, message) => {
+    const refused = new ApiError(`${field} is ${value}; allowed: seconds`, "invalid_argument", 400, { field, value, above: 0, at_most: 3600 });
+    expect(faultOf(refused, SPACE, file)).toEqual({ field: message.split(" ")[0], message });
   });
 });

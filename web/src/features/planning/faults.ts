@@ -1,5 +1,7 @@
 import { ApiError, type Parameter } from "@/lib/api/client";
-import { FileFault } from "./studyFile";
+import { formatNumber } from "@/lib/format";
+import { writtenTimes } from "@/lib/times";
+import { FileFault, timeUnit, type StudyFile } from "./studyFile";
 
 /** What is wrong with a study, and where in its file. */
 export interface Fault {
@@ -9,11 +11,27 @@ export interface Fault {
 
 export type Step = "what" | "space" | "goals" | "method" | "budget" | "review";
 
+/** Lengths of time, which people write in units of their own: where in the file, and what stands there. */
+const TIMES: Record<string, (file: StudyFile) => unknown> = {
+  "budget.max_time": ({ budget }) => (budget as { max_time?: unknown } | undefined)?.max_time,
+  trial_timeout: (file) => file.trial_timeout,
+};
+
 /** The place in the file of what the service or the reading of the file has refused. */
-export function faultOf(error: Error, parameters: readonly Parameter[]): Fault {
+export function faultOf(error: Error, parameters: readonly Parameter[], file: StudyFile): Fault {
   if (error instanceof FileFault) return { field: error.field, message: error.message };
-  const field = error instanceof ApiError && typeof error.data.field === "string" ? error.data.field : "";
-  return { field: inFile(field, parameters), message: error.message };
+  if (error instanceof ApiError && error.code === "study_exists") return { field: "name", message: error.message };
+  const named = error instanceof ApiError && typeof error.data.field === "string" ? error.data.field : "";
+  const field = inFile(named, parameters);
+  const written = TIMES[field]?.(file);
+  if (written !== undefined && error instanceof ApiError && typeof error.data.value === "number") {
+    const unit = timeUnit(written);
+    const allowed = writtenTimes(error, unit);
+    if (allowed !== undefined) return { field, message: `${field} is ${formatNumber(error.data.value / unit.seconds, 6)}${unit.symbol}; allowed: ${allowed}` };
+  }
+  // The service's name for the field is in no file.
+  const message = named !== "" && error.message.startsWith(`${named} `) ? field + error.message.slice(named.length) : error.message;
+  return { field, message };
 }
 
 /** The service names fields of the specification; people see those of the file. */
@@ -55,8 +73,6 @@ export function stepOf(field: string): Step {
 }
 
 /** The message for a field, or for anything within it. */
-export function messageFor(fault: Fault | null, field: string): string | undefined {
-  if (fault === null) return undefined;
-  const within = fault.field === field || fault.field.startsWith(`${field}.`) || fault.field.startsWith(`${field}[`);
-  return within ? fault.message : undefined;
+export function messageFor(faults: readonly Fault[], place: string): string | undefined {
+  return faults.find(({ field }) => field === place || field.startsWith(`${place}.`) || field.startsWith(`${place}[`))?.message;
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { isMap, parseDocument, stringify, type Document } from "yaml";
 import type { Parameter, StudySpec } from "@/lib/api/client";
 
@@ -15,6 +16,7 @@ export class FileFault extends Error {
   }
 }
 
+/* eslint-disable lingui/no-unlocalized-strings -- words of the file */
 const KEYS = [
   "name",
   "component",
@@ -38,14 +40,15 @@ const KEYS = [
   "final_check",
   "placement",
 ] as const;
+/* eslint-enable lingui/no-unlocalized-strings */
 
 /** The content of a file. Throws FileFault with the line that is no YAML. */
 export function read(text: string): StudyFile {
   const document = parseDocument(text);
   const [error] = document.errors;
-  if (error !== undefined) throw new FileFault(`line ${error.linePos?.[0].line ?? "?"}`, error.message.split("\n")[0] ?? "");
+  if (error !== undefined) throw new FileFault(t`line ${error.linePos?.[0].line ?? "?"}`, error.message.split("\n")[0] ?? "");
   const content: unknown = document.toJS();
-  return content === null ? {} : mapping("the file", content);
+  return content === null ? {} : mapping(t`the file`, content);
 }
 
 /** The file with one value set, or taken away where it is undefined; its other lines and comments stay as they are. */
@@ -86,7 +89,7 @@ function isShort(value: unknown): boolean {
 /** The specification that a file stands for. `space`: of its component, whose parameters it changes. Throws FileFault. */
 export function toSpec(file: StudyFile, space: readonly Parameter[] = []): StudySpec {
   for (const key of Object.keys(file)) {
-    if (!(KEYS as readonly string[]).includes(key)) throw new FileFault(key, `not known here; known are ${KEYS.join(", ")}`);
+    if (!(KEYS as readonly string[]).includes(key)) throw new FileFault(key, t`not known here; known are ${KEYS.join(", ")}`);
   }
   const { component } = file;
   const budget = mapping("budget", file.budget ?? {});
@@ -126,7 +129,7 @@ export function parametersOf(file: StudyFile, space: readonly Parameter[]): Para
   for (const [name, given] of Object.entries(mapping("parameters", file.parameters ?? {}))) {
     const changes = mapping(`parameters.${name}`, given);
     if (file.component !== undefined && space.length > 0 && !described.has(name)) {
-      throw new FileFault(`parameters.${name}`, `the component has no such parameter; it has ${[...described.keys()].join(", ")}`);
+      throw new FileFault(`parameters.${name}`, t`the component has no such parameter; it has ${[...described.keys()].join(", ")}`);
     }
     const own = described.get(name) ?? {};
     const type = changes.type === "boolean" ? "bool" : changes.type;
@@ -136,7 +139,7 @@ export function parametersOf(file: StudyFile, space: readonly Parameter[]): Para
   }
   const only = file.only === undefined || file.only === null ? undefined : list("only", file.only);
   for (const name of only ?? []) {
-    if (typeof name !== "string" || !described.has(name)) throw new FileFault("only", `${String(name)} is none of ${[...described.keys()].join(", ")}`);
+    if (typeof name !== "string" || !described.has(name)) throw new FileFault("only", t`${String(name)} is none of ${[...described.keys()].join(", ")}`);
   }
   return [...described.values()].filter(({ name }) => only === undefined || only.includes(name)) as unknown as Parameter[];
 }
@@ -175,18 +178,30 @@ export function fromSpec(name: string, spec: StudySpec): StudyFile {
 
 const UNITS: Record<string, number> = { "": 1, s: 1, m: 60, min: 60, h: 3600, d: 86400 };
 
+/** A number of seconds, or 90s, 2m, 1.5h. */
+function lengthOf(value: unknown): { amount: number; symbol: string; unit: number } | undefined {
+  if (typeof value === "number") return { amount: value, symbol: "", unit: 1 };
+  const [, amount, symbol = ""] = (typeof value === "string" ? /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/.exec(value) : null) ?? [];
+  const unit = UNITS[symbol];
+  return amount === undefined || unit === undefined ? undefined : { amount: Number(amount), symbol, unit };
+}
+
+/** The unit that a length of time is written in: its symbol, and how many seconds it has. */
+export function timeUnit(value: unknown): { symbol: string; seconds: number } {
+  const { symbol, unit } = lengthOf(value) ?? { symbol: "", unit: 1 };
+  return { symbol, seconds: unit };
+}
+
 /** A length of time: a number of seconds, or 90s, 2m, 1.5h. Throws FileFault. */
 export function seconds(field: string, value: unknown): number {
-  if (typeof value === "number") return value;
-  const match = typeof value === "string" ? /^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$/.exec(value) : null;
-  const unit = match === null ? undefined : UNITS[match[2] ?? ""];
-  if (match === null || unit === undefined) throw new FileFault(field, `${JSON.stringify(value)} is no time such as 90s, 2m or 1.5h`);
-  return Number(match[1]) * unit;
+  const length = lengthOf(value);
+  if (length === undefined) throw new FileFault(field, t`${JSON.stringify(value)} is no time such as 90s, 2m or 1.5h`);
+  return length.amount * length.unit;
 }
 
 function objective(field: string, item: unknown): Record<string, unknown> {
   const { minimize, maximize, unit } = mapping(field, item);
-  if ((minimize === undefined) === (maximize === undefined)) throw new FileFault(field, "either {minimize: METRIC} or {maximize: METRIC}");
+  if ((minimize === undefined) === (maximize === undefined)) throw new FileFault(field, t`either ${"{minimize: METRIC}"} or ${"{maximize: METRIC}"}`);
   return compact({ metric: minimize ?? maximize, goal: minimize === undefined ? "maximize" : "minimize", unit });
 }
 
@@ -200,12 +215,12 @@ function shortPolicy({ name, options }: { name: string; options?: Record<string,
 }
 
 function mapping(field: string, value: unknown): Record<string, unknown> {
-  if (!isObject(value)) throw new FileFault(field, "names with values are expected, as in {a: 1}");
+  if (!isObject(value)) throw new FileFault(field, t`names with values are expected, as in ${"{a: 1}"}`);
   return value;
 }
 
 function list(field: string, value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw new FileFault(field, "a list is expected, as in [a, b]");
+  if (!Array.isArray(value)) throw new FileFault(field, t`a list is expected, as in [a, b]`);
   return value;
 }
 

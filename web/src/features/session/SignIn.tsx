@@ -1,3 +1,5 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useId, useRef, useState } from "react";
 import { Button } from "@/components/Button";
@@ -8,8 +10,8 @@ import { signIn, signInQuery } from "./api";
 import { comeBack, enter, leaveFor } from "./provider";
 import styles from "./SignIn.module.css";
 
-const WHY: Record<string, string> = {
-  invalid_login_code: "This login link was used before or is too old. Sign in with the token, or ask for a new link.",
+const WHY: Record<string, MessageDescriptor> = {
+  invalid_login_code: msg`This login link was used before or is too old. Sign in with the token, or ask for a new link.`,
 };
 
 interface Props {
@@ -30,20 +32,20 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
     queries.setQueryData(sessionQuery.queryKey, session);
     onSignedIn(to);
   };
-  const why = error === undefined || back ? "" : (WHY[error] ?? "Sign in to go on.");
+  const why = error === undefined || back ? "" : i18n._(WHY[error] ?? msg`Sign in to go on.`);
   if (options.isPending) return <main className={styles.page} aria-busy="true" />;
   const provider = options.data?.provider;
   return (
     <main className={styles.page}>
       <div className={styles.card}>
         <img src="/favicon.svg" alt="" width="44" height="44" />
-        <h1>Sign in to Trimtab</h1>
+        <h1>{t`Sign in to Trimtab`}</h1>
         {provider ? (
           <>
             <ByProvider provider={provider} back={back} next={next} why={why} onSignedIn={done} />
             {options.data?.token ? (
               <details className={styles.help}>
-                <summary>With the administrator token</summary>
+                <summary>{t`With the administrator token`}</summary>
                 <ByToken why="" onSignedIn={(session) => done(session, next)} />
               </details>
             ) : null}
@@ -52,10 +54,10 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
           <>
             <ByToken why={why} onSignedIn={(session) => done(session, next)} />
             <details className={styles.help}>
-              <summary>Where is the token?</summary>
-              <p>In the data folder of the service, in a file that only its user can read:</p>
+              <summary>{t`Where is the token?`}</summary>
+              <p>{t`In the data folder of the service, in a file that only its user can read:`}</p>
               <Code>{"cat ~/.local/share/trimtab/admin-token"}</Code>
-              <p>Or let the service make a one-time link:</p>
+              <p>{t`Or let the service make a one-time link:`}</p>
               <Code>{"trimtab-service login-link"}</Code>
             </details>
           </>
@@ -102,7 +104,7 @@ function ByProvider({ provider, back, next, why, onSignedIn }: ByProviderProps) 
   if (tenants.length > 0) {
     return (
       <>
-        <p id="tenants">You are a member of several tenants. Which one is it to be?</p>
+        <p id="tenants">{t`You are a member of several tenants. Which one is it to be?`}</p>
         <div className={styles.choice} role="group" aria-labelledby="tenants">
           {tenants.map((tenant) => (
             <Button key={tenant} disabled={choose.isPending} onClick={() => choose.mutate(tenant)}>
@@ -120,7 +122,7 @@ function ByProvider({ provider, back, next, why, onSignedIn }: ByProviderProps) 
   return (
     <>
       <Button kind="primary" disabled={busy} onClick={() => leave.mutate()}>
-        {busy ? "Signing in …" : "Sign in with your account"}
+        {busy ? t`Signing in …` : t`Sign in with your account`}
       </Button>
       <p className={styles.fault} role="alert">
         {fault?.message ?? why}
@@ -149,7 +151,7 @@ function ByToken({ why, onSignedIn }: { why: string; onSignedIn: (session: Sessi
       }}
     >
       <div className={styles.field}>
-        <label htmlFor={id}>Administrator token</label>
+        <label htmlFor={id}>{t`Administrator token`}</label>
         <input
           id={id}
           type="password"
@@ -165,7 +167,7 @@ function ByToken({ why, onSignedIn }: { why: string; onSignedIn: (session: Sessi
         </p>
       </div>
       <Button kind="primary" type="submit" disabled={attempt.isPending}>
-        {attempt.isPending ? "Signing in …" : "Sign in"}
+        {attempt.isPending ? t`Signing in …` : t`Sign in`}
       </Button>
     </form>
   );

@@ -1,6 +1,7 @@
 // Sign-in at an identity provider (OpenID Connect, authorization code with PKCE). Its access token is exchanged for the
 // service's own cookie, which scripts cannot read and which a stream of events needs; whenever the token is renewed, so is
 // the cookie.
+import { t } from "@lingui/core/macro";
 import type { User, UserManager } from "oidc-client-ts";
 import { api, unwrap, type Provider, type Session } from "@/lib/api/client";
 
@@ -37,7 +38,7 @@ export async function leaveFor(provider: Provider, next: string): Promise<void> 
     await found.signinRedirect({ state: next });
   } catch (error) {
     // What a browser says then is "Failed to fetch".
-    if (error instanceof TypeError) throw new Error(`The sign-in service at ${provider.issuer} cannot be reached.`);
+    if (error instanceof TypeError) throw new Error(t`The sign-in service at ${provider.issuer} cannot be reached.`);
     throw error;
   }
 }
@@ -54,7 +55,7 @@ export async function comeBack(provider: Provider): Promise<string> {
 export async function enter(provider: Provider, tenant?: string): Promise<Session> {
   if (tenant !== undefined) sessionStorage.setItem(TENANT, tenant);
   const user = await (await manager(provider)).getUser();
-  if (user === null) throw new Error("You have not signed in yet.");
+  if (user === null) throw new Error(t`You have not signed in yet.`);
   return exchange(user);
 }
 

@@ -1,9 +1,11 @@
+import { plural, t } from "@lingui/core/macro";
 import { useId, useState, type ReactNode } from "react";
 import { Card } from "@/components/Card";
+import { ConfigurationTable } from "@/components/ConfigurationTable";
 import { CopyButton } from "@/components/CopyButton";
 import type { Analysis, Measured, Objective, StudySpec } from "@/lib/api/client";
-import { formatMetric, formatValue, unitOf } from "@/lib/format";
-import { compare } from "./configuration";
+import { formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { namesOf } from "./configuration";
 import styles from "./BestConfiguration.module.css";
 
 // With more rows than this only those that differ from the default are shown at first.
@@ -13,11 +15,11 @@ const MANY = 12;
 export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; analysis: Analysis; again?: (best: Measured) => ReactNode }) {
   const [chosen, choose] = useState<number | null>(null);
   const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? analysis.best[0];
-  const title = analysis.best.length > 1 ? "Best trade-offs" : "Best configuration";
+  const title = analysis.best.length > 1 ? t`Best trade-offs` : t`Best configuration`;
   if (best === undefined) {
     return (
       <Card title={title}>
-        <p className={styles.none}>It is shown here as soon as a trial has completed.</p>
+        <p className={styles.none}>{t`It is shown here as soon as a trial has completed.`}</p>
       </Card>
     );
   }
@@ -28,7 +30,7 @@ export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; 
       actions={
         <>
           {again?.(best)}
-          <CopyButton label="Copy as JSON" text={JSON.stringify(best.params, null, 2)} />
+          <CopyButton label={t`Copy as JSON`} text={JSON.stringify(best.params, null, 2)} />
         </>
       }
     >
@@ -42,7 +44,7 @@ function Front({ objectives, front, chosen, choose }: { objectives: Objective[];
   const group = useId();
   return (
     <fieldset className={styles.front}>
-      <legend>None of these is worse than another in every objective:</legend>
+      <legend>{t`None of these is worse than another in every objective:`}</legend>
       {front.map((measured) => (
         <label key={measured.numbers[0]} className={styles.member}>
           <input type="radio" name={group} checked={measured === chosen} onChange={() => choose(measured.numbers[0] ?? 0)} />
@@ -60,40 +62,19 @@ function Front({ objectives, front, chosen, choose }: { objectives: Objective[];
 
 function Comparison({ spec, best, analysis }: { spec: StudySpec; best: Measured; analysis: Analysis }) {
   const [all, setAll] = useState(false);
-  const rows = compare(spec, best.params, analysis.default_params);
-  const differing = rows.filter(({ differs }) => differs);
-  const many = rows.length > MANY && differing.length < rows.length;
-  const shown = many && !all ? differing : rows;
+  const standard = analysis.default_params;
+  const names = namesOf(spec, best.params, standard);
+  const differing = names.filter((name) => best.params[name] !== standard[name]);
+  const many = names.length > MANY && differing.length < names.length;
   return (
     <>
-      <div className={styles.scroll}>
-        <table className={styles.table}>
-          <thead>
-            <tr>
-              <th scope="col">Parameter</th>
-              <th scope="col">Best</th>
-              <th scope="col">Default</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((row) => (
-              <tr key={row.name} className={row.differs ? styles.differs : undefined}>
-                <th scope="row">{row.name}</th>
-                <td>
-                  {formatValue(row.value)}
-                  {row.differs ? <span className="visually-hidden"> (differs from the default)</span> : null}
-                </td>
-                <td>{formatValue(row.standard)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ConfigurationTable names={many && !all ? differing : names} columns={[{ title: t`Best`, values: best.params }]} standard={standard} />
       <p className={styles.note}>
-        Trial {best.numbers.join(", ")}. {differing.length} of {rows.length} parameters differ from the default.{" "}
+        {t`Trial ${best.numbers.join(", ")}.`}{" "}
+        {t`${formatNumber(differing.length)} of ${plural(names.length, { one: "# parameter", other: "# parameters" })} differ from the default.`}{" "}
         {many ? (
           <button type="button" className={styles.link} onClick={() => setAll(!all)}>
-            {all ? "Show the differences only" : `Show all ${rows.length}`}
+            {all ? t`Show the differences only` : t`Show all ${formatNumber(names.length)}`}
           </button>
         ) : null}
       </p>

@@ -1,49 +1,51 @@
+import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useState } from "react";
 import { Card } from "@/components/Card";
 import { Chart, type Palette } from "@/components/Chart";
+import { frame, scaleAxis } from "@/components/plot";
 import { Segments } from "@/components/Segments";
 import type { Comparison } from "@/lib/api/client";
-import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { pointsOf, type Scale } from "./curves";
+import { formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { pointsOf, valueAt, type Scale } from "./curves";
 
-// Okabe and Ito's colours, told apart by all eyes; lines beyond them are dashed.
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
+// Of the name of a file.
+const MOST_LETTERS = 120;
 
 /** The best single measurement so far of several studies, laid over each other. */
 export function ComparisonChart({ comparison }: { comparison: Comparison }) {
   const [scale, setScale] = useState<Scale>("trial");
   const [axis, setAxis] = useState<"value" | "log">("value");
   const positive = comparison.curves.every(({ values }) => values.every((value) => value > 0));
-  const shownAxis = positive ? axis : "value";
+  const shownAxis: "value" | "log" = positive ? axis : "value";
   const option = useCallback((palette: Palette) => optionOf(comparison, scale, shownAxis, palette), [comparison, scale, shownAxis]);
   return (
     <Card
-      title={`Best ${comparison.metric} so far`}
+      title={t`Best ${comparison.metric} so far`}
       actions={
         <>
           <Segments
-            label="Across"
+            label={t`Across`}
             value={scale}
             onChange={setScale}
             options={[
-              { value: "trial", text: "Trials" },
-              { value: "share", text: "Share of the search" },
+              { value: "trial", text: t`Trials` },
+              { value: "share", text: t`Share of the search` },
             ]}
           />
           <Segments
-            label="Scale"
+            label={t`Scale`}
             value={shownAxis}
             onChange={setAxis}
             options={[
-              { value: "value", text: "Linear" },
-              { value: "log", text: "Log", disabled: !positive },
+              { value: "value", text: t`Linear` },
+              { value: "log", text: t`Log`, disabled: !positive },
             ]}
           />
         </>
       }
     >
-      <Chart height={420} label={describe(comparison)} option={option} />
+      <Chart name={`${comparison.curves.map(({ study }) => study).join("-")}-${comparison.metric}`.slice(0, MOST_LETTERS)} height={420} label={describe(comparison)} option={option} />
     </Card>
   );
 }
@@ -51,43 +53,39 @@ export function ComparisonChart({ comparison }: { comparison: Comparison }) {
 function describe({ metric, curves }: Comparison): string {
   const ends = curves.map(({ study, unit, values }) => {
     const last = values.at(-1);
-    return `${study}: ${last === undefined ? "nothing measured" : formatMetric(last, unitOf({ metric, unit }))}`;
+    return `${study}: ${last === undefined ? t`nothing measured` : formatMetric(last, unitOf({ metric, unit }))}`;
   });
-  return `Best ${metric} so far of ${ends.join(", ")}`;
+  return t`Best ${metric} so far of ${ends.join(", ")}`;
 }
 
 function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", palette: Palette): EChartsOption {
   const unit = unitOf({ metric: comparison.metric, unit: comparison.curves[0]?.unit ?? "" });
-  const text = { color: palette.soft, fontFamily: palette.font };
-  const line = { lineStyle: { color: palette.line } };
   return {
-    animation: false,
+    ...frame(palette),
     grid: { left: 12, right: 18, top: 44, bottom: 26, containLabel: true },
-    legend: { top: 0, type: "scroll", textStyle: { ...text, color: palette.text } },
+    legend: { top: 0, left: 0, right: 48, type: "scroll", textStyle: { color: palette.text, fontSize: 13 } },
     tooltip: {
+      ...frame(palette).tooltip,
       trigger: "axis",
-      backgroundColor: palette.surface,
-      borderColor: palette.line,
-      textStyle: { color: palette.text, fontFamily: palette.font },
-      valueFormatter: (value) => (typeof value === "number" ? formatMetric(value, unit) : "—"),
+      formatter: (items) => {
+        const [at = NaN] = (Array.isArray(items) ? items : [items])[0]?.value as number[];
+        const told = comparison.curves.flatMap((curve) => {
+          const value = valueAt(curve, scale, at);
+          return value === undefined ? [] : [`${curve.study}: ${formatMetric(value, unit)}`];
+        });
+        return [scale === "share" ? t`${formatGain(at)} of the search` : t`Trial ${formatNumber(at)}`, ...told].join("\n");
+      },
     },
     xAxis: {
       type: "value",
-      name: scale === "share" ? "share of the search" : "trial",
+      name: scale === "share" ? t`share of the search` : t`trial`,
       nameLocation: "middle",
       nameGap: 26,
-      nameTextStyle: text,
-      axisLabel: { ...text, formatter: (value: number) => (scale === "share" ? `${Math.round(100 * value)} %` : formatNumber(value)) },
-      axisLine: line,
+      ...scaleAxis(palette, (value) => (scale === "share" ? `${Math.round(100 * value)} %` : formatNumber(value))),
       splitLine: { show: false },
       ...(scale === "share" ? { max: 1 } : { minInterval: 1 }),
     },
-    yAxis: {
-      type: axis,
-      scale: true,
-      axisLabel: { ...text, formatter: (value: number) => formatMetric(value, unit) },
-      splitLine: line,
-    },
+    yAxis: { type: axis, scale: true, ...scaleAxis(palette, (value) => formatMetric(value, unit)) },
     series: comparison.curves.map((curve, index) => ({
       type: "line" as const,
       name: curve.study,
@@ -95,8 +93,9 @@ function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", p
       data: pointsOf(curve, scale),
       showSymbol: curve.numbers.length < 40,
       symbolSize: 5,
-      color: COLOURS[index % COLOURS.length] ?? palette.accent,
-      lineStyle: { width: 2, type: index < COLOURS.length ? ("solid" as const) : ("dashed" as const) },
+      color: palette.series[index % palette.series.length] ?? palette.accent,
+      // Beyond the colours that there are lines are dashed.
+      lineStyle: { width: 2, type: index < palette.series.length ? ("solid" as const) : ("dashed" as const) },
     })),
   };
 }

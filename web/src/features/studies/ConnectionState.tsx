@@ -1,22 +1,24 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg } from "@lingui/core/macro";
 import type { Study } from "@/lib/api/client";
 import type { Connection } from "./feed";
 import styles from "./ConnectionState.module.css";
 
-const TEXTS: Record<Connection, [text: string, explanation: string]> = {
-  connecting: ["Connecting …", "Connecting to the service"],
-  live: ["Live", "Changes are shown as they happen"],
-  waiting: ["Reconnecting …", "The connection was lost. What you see may be old; it goes on by itself."],
-  gone: ["Deleted", "The study was deleted"],
+const TEXTS: Record<Connection, [text: MessageDescriptor, explanation: MessageDescriptor]> = {
+  connecting: [msg`Connecting …`, msg`Connecting to the service`],
+  live: [msg`Live`, msg`Changes are shown as they happen`],
+  waiting: [msg`Reconnecting …`, msg`The connection was lost. What you see may be old; it goes on by itself.`],
+  gone: [msg`Deleted`, msg`The study was deleted`],
 };
 
 /** Whether what is shown is up to date. */
 export function ConnectionState({ connection, study }: { connection: Connection; study: Study }) {
   const ended = connection === "live" && (study.state === "COMPLETED" || study.state === "ABORTED") && study.active_count === 0;
-  const [text, explanation] = ended ? ["Up to date", "The study has ended"] : TEXTS[connection];
+  const [text, explanation] = ended ? [msg`Up to date`, msg`The study has ended`] : TEXTS[connection];
   return (
-    <span className={`${styles.state} ${ended ? "" : styles[connection]}`} role="status" title={explanation}>
+    <span className={`${styles.state} ${ended ? "" : styles[connection]}`} role="status" title={i18n._(explanation)}>
       <span className={styles.dot} aria-hidden="true" />
-      {text}
+      {i18n._(text)}
     </span>
   );
 }

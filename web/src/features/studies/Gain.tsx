@@ -1,3 +1,5 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
 import { formatFactor, formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
@@ -13,6 +15,9 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
       <Expected analysis={analysis} />
       <Known analysis={analysis} />
       <Basis analysis={analysis} />
+      {study.spec.noisy && analysis.recommendation !== null ? (
+        <p className={styles.basis}>{t`Runs are noisy: the best is chosen by its replicates and its neighbours, not by the luckiest run.`}</p>
+      ) : null}
     </div>
   );
 }
@@ -24,31 +29,25 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
   const tone = gain === null ? "" : gain > 0 ? styles.good : gain < 0 ? styles.bad : "";
   return (
     <div className={styles.objective}>
-      <p className={styles.metric}>
-        {metric}, {goal}d
-      </p>
+      <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
       <p className={`${styles.gain} ${tone}`}>
-        {gain === null ? "—" : gain === 0 ? "No gain yet" : formatGain(Math.abs(gain))}
-        {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? "better" : "worse"}</span>}{" "}
+        {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
+        {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? t`better` : t`worse`}</span>}{" "}
         {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
       </p>
-      {low === null || high === null ? null : (
-        <p className={styles.basis}>
-          95 %: {formatGain(low)} to {formatGain(high)}
-        </p>
-      )}
+      {low === null || high === null ? null : <p className={styles.basis}>{t`95 %: ${formatGain(low)} to ${formatGain(high)}`}</p>}
       <dl className={styles.values}>
         <div>
-          <dt>Default</dt>
-          <dd>{start === null ? "not measured" : formatMetric(start, unit)}</dd>
+          <dt>{t`Default`}</dt>
+          <dd>{start === null ? t`not measured` : formatMetric(start, unit)}</dd>
         </div>
         <div>
-          <dt>Best</dt>
-          <dd>{best === null ? "none yet" : formatMetric(best, unit)}</dd>
+          <dt>{t`Best`}</dt>
+          <dd>{best === null ? t`none yet` : formatMetric(best, unit)}</dd>
         </div>
         {noise === null ? null : (
           <div>
-            <dt>Noise of one run</dt>
+            <dt>{t`Noise of one run`}</dt>
             <dd>
               ±{formatMetric(noise, unit, 2)}
               {best === null || best === 0 ? "" : ` (${formatGain(noise / Math.abs(best))})`}
@@ -64,12 +63,14 @@ function Verdict({ study: { verdict, search_end_reason: ended, state } }: { stud
   if (verdict !== null) {
     return (
       <p className={`${styles.verdict} ${verdict.low > 0 ? styles.good : ""}`}>
-        Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
+        <Trans>
+          Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
+        </Trans>
       </p>
     );
   }
   if (ended === "" || state !== "ACTIVE") return null;
-  return <p className={styles.verdict}>The final check is under way: the best and the default are measured in turns.</p>;
+  return <p className={styles.verdict}>{t`The final check is under way: the best and the default are measured in turns.`}</p>;
 }
 
 /** How much of the space was looked at. */
@@ -77,10 +78,16 @@ function Known({ analysis: { configurations, space_size: size } }: { analysis: A
   if (configurations === 0) return null;
   return (
     <p className={styles.basis}>
-      {configurations === 1 ? "1 configuration was" : `${formatNumber(configurations)} different configurations were`} measured
-      {size === null ? ", of a continuum" : `: ${formatGain(configurations / size)} of the ${formatNumber(size)} of the space`}.
+      {size === null
+        ? plural(configurations, { one: "# configuration was measured, of a continuum.", other: "# different configurations were measured, of a continuum." })
+        : t`${plural(configurations, { one: "# configuration was measured", other: "# different configurations were measured" })}: ${share(configurations / size)} of the ${formatNumber(size)} of the space.`}
     </p>
   );
+}
+
+/** A share that is not nothing, however small. */
+function share(part: number): string {
+  return part < 0.0001 ? t`less than ${formatGain(0.0001)}` : formatGain(part);
 }
 
 /** What to expect of the best, without the luck of single runs. */
@@ -91,26 +98,21 @@ function Expected({ analysis: { recommendation, objectives } }: { analysis: Anal
   const unit = unitOf(objective);
   return (
     <p className={styles.basis}>
-      Expected of the best: {formatMetric(recommendation.value, unit)} (95 %: {formatMetric(recommendation.low, unit)} to{" "}
-      {formatMetric(recommendation.high, unit)}).
+      {t`Expected of the best: ${formatMetric(recommendation.value, unit)} (95 %: ${formatMetric(recommendation.low, unit)} to ${formatMetric(recommendation.high, unit)}).`}
     </p>
   );
 }
 
 /** How many measurements stand behind the numbers: a single one of a noisy system is no proof. */
 function Basis({ analysis }: { analysis: Analysis }) {
-  if (analysis.best.length > 1) return <p className={styles.basis}>Each by the trade-off that is best in it.</p>;
+  if (analysis.best.length > 1) return <p className={styles.basis}>{t`Each by the trade-off that is best in it.`}</p>;
   if (analysis.default === null) return null;
   const [first] = analysis.best;
   if (first === undefined) return null;
-  if (first.numbers[0] === analysis.default.numbers[0]) return <p className={styles.basis}>The default is the best so far.</p>;
-  return (
-    <p className={styles.basis}>
-      From {times(analysis.default.numbers.length)} of the default and {times(first.numbers.length)} of the best.
-    </p>
-  );
+  if (first.numbers[0] === analysis.default.numbers[0]) return <p className={styles.basis}>{t`The default is the best so far.`}</p>;
+  return <p className={styles.basis}>{t`From ${times(analysis.default.numbers.length)} of the default and ${times(first.numbers.length)} of the best.`}</p>;
 }
 
 function times(count: number): string {
-  return count === 1 ? "1 measurement" : `${count} measurements`;
+  return plural(count, { one: "# measurement", other: "# measurements" });
 }

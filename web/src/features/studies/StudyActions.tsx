@@ -1,30 +1,51 @@
-import { useId, useState } from "react";
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
+import { useEffect, useState } from "react";
 import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
+import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Study } from "@/lib/api/client";
 import { useDeleteStudy, useExtendBudget, useUpdateState } from "./api";
+import { writtenTimes } from "@/lib/times";
+import { limitOf } from "./budget";
+import type { Connection } from "./feed";
+import { RangesButton } from "./RangesDialog";
 import styles from "./StudyActions.module.css";
 
 /** What can be done with a study in its state. */
-export function StudyActions({ study, onDeleted }: { study: Study; onDeleted: () => void }) {
+export function StudyActions({ study, connection, onDeleted }: { study: Study; connection: Connection; onDeleted: () => void }) {
   const update = useUpdateState(study.name);
+  const { reset } = update;
+  // What was refused before the connection came back says nothing of the service that is there now.
+  useEffect(() => {
+    if (connection === "live") reset();
+  }, [connection, reset]);
   const open = study.state === "ACTIVE" || study.state === "PAUSED";
   return (
     <div className={styles.actions}>
       {study.state === "ACTIVE" ? (
         <Button disabled={update.isPending} onClick={() => update.mutate("PAUSED")}>
-          Pause
+          {t`Pause`}
         </Button>
       ) : null}
       {study.state === "PAUSED" ? (
         <Button kind="primary" disabled={update.isPending} onClick={() => update.mutate("ACTIVE")}>
-          Resume
+          {t`Resume`}
         </Button>
       ) : null}
-      {open && study.search_end_reason === "" ? <BudgetButton study={study} /> : null}
+      {open && study.search_end_reason === "" ? (
+        <>
+          <BudgetButton study={study} />
+          <RangesButton study={study} />
+        </>
+      ) : null}
       {open ? <StopButton study={study} /> : <DeleteButton study={study} onDeleted={onDeleted} />}
-      {update.error === null ? null : <Problem error={update.error} />}
+      {update.error === null ? null : (
+        <div className={styles.problem}>
+          <Problem error={update.error} />
+        </div>
+      )}
     </div>
   );
 }
@@ -37,24 +58,26 @@ function StopButton({ study }: { study: Study }) {
     update.mutate(state, { onSuccess: () => show(false) });
   }
   return (
-    <Dialog title={`Stop ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">Stop</Button>}>
-      <p>A stopped study cannot be started again. Its trials and its best configuration stay.</p>
+    <Dialog title={t`Stop ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>}>
+      <p>{t`A stopped study cannot be started again. Its trials and its best configuration stay.`}</p>
       {running > 0 ? (
         <p>
-          {running === 1 ? "1 trial is" : `${running} trials are`} being measured. <b>Finish</b> lets {running === 1 ? "it" : "them"} end and counts
-          the result; <b>Abort</b> ends {running === 1 ? "it" : "them"} now.
+          <Trans>
+            <Plural value={running} one="# trial is" other="# trials are" /> being measured. <b>Finish</b> lets <Plural value={running} one="it" other="them" /> end and
+            counts the result; <b>Abort</b> ends <Plural value={running} one="it" other="them" /> now.
+          </Trans>
         </p>
       ) : null}
       {update.error === null ? null : <Problem error={update.error} />}
       <DialogActions>
-        <Button onClick={() => show(false)}>Cancel</Button>
+        <Button onClick={() => show(false)}>{t`Cancel`}</Button>
         {running > 0 ? (
           <Button kind="danger" disabled={update.isPending} onClick={() => end("ABORTED")}>
-            Abort
+            {t`Abort`}
           </Button>
         ) : null}
         <Button kind="primary" disabled={update.isPending} onClick={() => end("COMPLETED")}>
-          Finish
+          {t`Finish`}
         </Button>
       </DialogActions>
     </Dialog>
@@ -64,19 +87,36 @@ function StopButton({ study }: { study: Study }) {
 function BudgetButton({ study }: { study: Study }) {
   const [shown, show] = useState(false);
   return (
-    <Dialog title={`Budget of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>Budget</Button>}>
+    <Dialog title={t`Budget of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Budget`}</Button>}>
       <BudgetForm study={study} onDone={() => show(false)} />
     </Dialog>
   );
 }
 
 function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
-  const { max_trials: trials, max_seconds: seconds } = study.spec.budget ?? {};
+  const { max_trials: trials, max_seconds: seconds, max_node_hours: used } = study.spec.budget ?? {};
   const [most, setMost] = useState(trials?.toString() ?? "");
   const [minutes, setMinutes] = useState(seconds ? String(seconds / 60) : "");
+  const [hours, setHours] = useState(used?.toString() ?? "");
   const extend = useExtendBudget(study.name);
   const field = extend.error instanceof ApiError ? extend.error.data.field : undefined;
-  const fault = (name: string) => (field === `budget.${name}` || field === name ? extend.error?.message : undefined);
+  // As text: a field of numbers says of "1.5e" that it is empty, which would lift the limit.
+  const limits = { max_trials: limitOf(most), max_seconds: limitOf(minutes, 60), max_node_hours: limitOf(hours) };
+  const unreadable = Object.values(limits).some(Number.isNaN);
+  const told = (name: keyof typeof limits) => field === `budget.${name}` || field === name;
+  const refusal = (name: keyof typeof limits) => {
+    const times = name === "max_seconds" ? writtenTimes(extend.error, { symbol: "", seconds: 60 }) : undefined;
+    return times === undefined ? extend.error?.message : t`Minutes: ${times}; or nothing.`;
+  };
+  const numeric = (name: keyof typeof limits, value: string, set: (text: string) => void) => ({
+    inputMode: "decimal" as const,
+    value,
+    error: Number.isNaN(limits[name]) ? t`A number, or nothing.` : told(name) ? refusal(name) : undefined,
+    onChange: (event: { target: { value: string } }) => {
+      extend.reset();
+      set(event.target.value);
+    },
+  });
   return (
     <form
       className={styles.form}
@@ -84,53 +124,21 @@ function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        extend.mutate({ max_trials: most === "" ? null : Number(most), max_seconds: minutes === "" ? null : Number(minutes) * 60 }, { onSuccess: onDone });
+        if (!unreadable) extend.mutate(limits, { onSuccess: onDone });
       }}
     >
-      <p>What the search may spend in all, from its beginning. Empty: no limit.</p>
-      <Field label="Trials" value={most} onChange={setMost} min={study.trial_count + 1} step={1} fault={fault("max_trials")} />
-      <Field label="Minutes" value={minutes} onChange={setMinutes} min={0} step="any" fault={fault("max_seconds")} />
-      {extend.error === null || fault("max_trials") || fault("max_seconds") ? null : <Problem error={extend.error} />}
+      <p>{t`What the search may spend in all, from its beginning. Empty: no limit.`}</p>
+      <TextField {...numeric("max_trials", most, setMost)} label={t`Trials`} />
+      <TextField {...numeric("max_seconds", minutes, setMinutes)} label={t`Minutes`} />
+      <TextField {...numeric("max_node_hours", hours, setHours)} label={t`Node-hours`} />
+      {extend.error === null || told("max_trials") || told("max_seconds") || told("max_node_hours") ? null : <Problem error={extend.error} />}
       <DialogActions>
-        <Button onClick={onDone}>Cancel</Button>
-        <Button type="submit" kind="primary" disabled={extend.isPending}>
-          Change
+        <Button onClick={onDone}>{t`Cancel`}</Button>
+        <Button type="submit" kind="primary" disabled={extend.isPending || unreadable}>
+          {t`Change`}
         </Button>
       </DialogActions>
     </form>
-  );
-}
-
-interface FieldProps {
-  label: string;
-  value: string;
-  onChange: (value: string) => void;
-  min: number;
-  step: number | "any";
-  fault: string | undefined;
-}
-
-function Field({ label, value, onChange, min, step, fault }: FieldProps) {
-  const id = useId();
-  return (
-    <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        type="number"
-        min={min}
-        step={step}
-        value={value}
-        aria-invalid={fault !== undefined}
-        aria-describedby={fault === undefined ? undefined : `${id}-fault`}
-        onChange={(event) => onChange(event.target.value)}
-      />
-      {fault === undefined ? null : (
-        <p id={`${id}-fault`} className={styles.fault}>
-          {fault}
-        </p>
-      )}
-    </div>
   );
 }
 
@@ -138,13 +146,13 @@ function DeleteButton({ study, onDeleted }: { study: Study; onDeleted: () => voi
   const [shown, show] = useState(false);
   const remove = useDeleteStudy(study.name, onDeleted);
   return (
-    <Dialog title={`Delete ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">Delete</Button>}>
-      <p>The study and its {study.trial_count} trials are deleted for good.</p>
+    <Dialog title={t`Delete ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Delete`}</Button>}>
+      <p>{plural(study.trial_count, { one: "The study and its # trial are deleted for good.", other: "The study and its # trials are deleted for good." })}</p>
       {remove.error === null ? null : <Problem error={remove.error} />}
       <DialogActions>
-        <Button onClick={() => show(false)}>Cancel</Button>
+        <Button onClick={() => show(false)}>{t`Cancel`}</Button>
         <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate()}>
-          Delete
+          {t`Delete`}
         </Button>
       </DialogActions>
     </Dialog>

@@ -1,7 +1,9 @@
+import { plural, t } from "@lingui/core/macro";
 import type { ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import { Progress } from "@/components/Progress";
 import { SortHeader } from "@/components/SortHeader";
+import table from "@/components/Table.module.css";
 import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
@@ -22,17 +24,17 @@ interface Props {
 /** Studies, one a row; on a narrow screen one a card. */
 export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Props) {
   return (
-    <table className={styles.table}>
+    <table className={`${table.table} ${styles.studies}`}>
       <thead>
         <tr>
           <td className={styles.check} />
-          <SortHeader text="Study" by="name" sort={sort} onSort={onSort} />
-          <SortHeader text="State" by="state" sort={sort} onSort={onSort} />
-          <SortHeader text="Trials" by="trials" sort={sort} onSort={onSort} down />
-          <SortHeader text="Best" by="best" sort={sort} onSort={onSort} number />
-          <SortHeader text="Gain" by="gain" sort={sort} onSort={onSort} down number />
-          <SortHeader text="Owner" by="owner" sort={sort} onSort={onSort} />
-          <SortHeader text="Updated" by="updated" sort={sort} onSort={onSort} down number />
+          <SortHeader text={t`Study`} by="name" sort={sort} onSort={onSort} />
+          <SortHeader text={t`State`} by="state" sort={sort} onSort={onSort} />
+          <SortHeader text={t`Trials`} by="trials" sort={sort} onSort={onSort} down />
+          <SortHeader text={t`Best`} by="best" sort={sort} onSort={onSort} number />
+          <SortHeader text={t`Gain`} by="gain" sort={sort} onSort={onSort} down number />
+          <SortHeader text={t`Owner`} by="owner" sort={sort} onSort={onSort} />
+          <SortHeader text={t`Updated`} by="updated" sort={sort} onSort={onSort} down number />
         </tr>
       </thead>
       <tbody>
@@ -41,7 +43,7 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
             <td className={styles.check}>
               <input
                 type="checkbox"
-                aria-label={`Choose ${study.name}`}
+                aria-label={t`Choose ${study.name}`}
                 checked={chosen.has(study.name)}
                 onChange={(event) => onChoose(study.name, event.target.checked)}
               />
@@ -50,27 +52,35 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
               <span className={styles.title}>
                 {link(study.name)} <Tags tags={study.tags} />
               </span>
-              <span className={styles.component}>{about(study)}</span>
+              <span className={table.about}>{about(study)}</span>
             </th>
-            <td data-label="State">
+            <td data-label={t`State`}>
               <span className={styles.state}>
                 <StateBadge state={study.state} />
                 {study.state === "PAUSED" && study.state_reason !== "" ? <span className={styles.reason}>{study.state_reason}</span> : null}
               </span>
             </td>
-            <td data-label="Trials" className={styles.progress}>
-              <Progress done={study.finished_count} of={study.max_trials} unit={study.finished_count === 1 ? "trial" : "trials"} />
+            <td data-label={t`Trials`} className={styles.progress}>
+              <Progress done={study.finished_count} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
             </td>
-            <td data-label="Best" className={styles.number}>
-              <div>{study.objectives.map((objective) => <Best key={objective.metric} objective={objective} />)}</div>
+            <td data-label={t`Best`} className={table.number}>
+              <div>
+                {study.objectives.map((objective) => (
+                  <Best key={objective.metric} objective={objective} />
+                ))}
+              </div>
             </td>
-            <td data-label="Gain" className={styles.number}>
-              <div>{study.objectives.map((objective) => <Gain key={objective.metric} objective={objective} />)}</div>
+            <td data-label={t`Gain`} className={table.number}>
+              <div>
+                {study.objectives.map((objective) => (
+                  <Gain key={objective.metric} objective={objective} />
+                ))}
+              </div>
             </td>
-            <td data-label="Owner" className={`${styles.owner} ${styles.soft}`}>
+            <td data-label={t`Owner`} className={`${styles.owner} ${table.soft}`}>
               {study.owner || "—"}
             </td>
-            <td data-label="Updated" className={`${styles.number} ${styles.soft}`}>
+            <td data-label={t`Updated`} className={`${table.number} ${table.soft}`}>
               <Ago at={study.updated_at} />
             </td>
           </tr>
@@ -82,28 +92,28 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
 
 /** What is tuned, and by what. */
 function about({ component, application, algorithm }: ListedStudy): string {
-  const tuned = component === "" ? "asked and told" : application === "" ? component : `${component} / ${application}`;
+  const tuned = component === "" ? t`asked and told` : application === "" ? component : `${component} / ${application}`;
   return `${tuned} · ${algorithm}`;
 }
 
 function Best({ objective }: { objective: SummarisedObjective }) {
   const value = objective.best === null ? "—" : formatMetric(objective.best, unitOf(objective));
   return (
-    <div title={`${objective.metric}, ${objective.goal}d`}>
-      {value} {unitOf(objective) === "" ? <span className={styles.soft}>{objective.metric}</span> : null}
+    <div title={objective.goal === "minimize" ? t`${objective.metric}, minimized` : t`${objective.metric}, maximized`}>
+      {value} {unitOf(objective) === "" ? <span className={table.soft}>{objective.metric}</span> : null}
     </div>
   );
 }
 
 function Gain({ objective }: { objective: SummarisedObjective }) {
   const { gain, default: start } = objective;
-  if (gain === null) return <div className={styles.soft}>{start === null ? "—" : "no scale"}</div>;
+  if (gain === null) return <div className={table.soft}>{start === null ? "—" : t`no scale`}</div>;
   const interval = formatGainInterval(objective);
   return (
     <div>
-      <span className={gain > 0 ? styles.gain : gain < 0 ? styles.loss : styles.soft}>{formatGain(gain)}</span>
+      <span className={gain > 0 ? styles.gain : gain < 0 ? styles.loss : table.soft}>{formatGain(gain)}</span>
       {interval === null ? null : (
-        <span className={styles.interval} title="The gain lies between these with 95 %">
+        <span className={styles.interval} title={t`The gain lies between these with 95 %`}>
           {interval}
         </span>
       )}

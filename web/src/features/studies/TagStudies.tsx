@@ -1,3 +1,4 @@
+import { plural, t } from "@lingui/core/macro";
 import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
@@ -14,8 +15,8 @@ export function TagStudies({ studies, onDone }: { studies: ListedStudy[]; onDone
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={studies.length === 1 ? `Tags of ${studies[0]?.name ?? ""}` : `Tags of ${studies.length} studies`}
-      trigger={<Button small>Tags …</Button>}
+      title={studies.length === 1 ? t`Tags of ${studies[0]?.name ?? ""}` : plural(studies.length, { one: "Tags of # study", other: "Tags of # studies" })}
+      trigger={<Button small>{t`Tags …`}</Button>}
     >
       <Editor
         studies={studies}
@@ -44,16 +45,16 @@ function Editor({ studies, common, onDone, onCancel }: { studies: ListedStudy[];
       }}
     >
       <TextField
-        label={studies.length === 1 ? "Tags" : "Tags that all of them have"}
-        hint="With commas between them."
+        label={studies.length === 1 ? t`Tags` : t`Tags that all of them have`}
+        hint={t`With commas between them.`}
         value={text}
         error={change.error?.message}
         onChange={(event) => setText(event.target.value)}
       />
       <DialogActions>
-        <Button onClick={onCancel}>Cancel</Button>
+        <Button onClick={onCancel}>{t`Cancel`}</Button>
         <Button kind="primary" type="submit" disabled={change.isPending}>
-          Save
+          {t`Save`}
         </Button>
       </DialogActions>
     </form>

@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { paths } from "@/lib/api/_gen/schema";
+import type { Range } from "./ranges";
 import { api, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
 
 /** What is looked for; all of it is found and sorted by the service. */
@@ -17,6 +18,8 @@ export interface StudyFilter {
 export type StudySort = NonNullable<NonNullable<paths["/api/v1/studies"]["get"]["parameters"]["query"]>["sort"]>;
 
 const PAGE = 50;
+/** More than so many studies are not compared; the service's limit. */
+export const MOST_COMPARED = 10;
 
 export function studiesQuery(filter: StudyFilter, size = PAGE) {
   return infiniteQueryOptions({
@@ -26,7 +29,8 @@ export function studiesQuery(filter: StudyFilter, size = PAGE) {
     initialPageParam: "",
     getNextPageParam: (page) => page.next_page_token || undefined,
     placeholderData: keepPreviousData,
-    refetchInterval: 5000,
+    // Changes are told by a stream (app/useLiveLists.ts); this is for where it does not come through.
+    refetchInterval: 60_000,
   });
 }
 
@@ -38,7 +42,7 @@ export const facetsQuery = queryOptions({
   refetchInterval: 15_000,
 });
 
-/** The best value so far of several studies. An empty metric: the first that all have. */
+/** The best value so far of several studies. An empty metric: the first that all have. Fails where none of them is there. */
 export function comparisonQuery(study: string[], metric: string) {
   return queryOptions({
     queryKey: ["comparison", study, metric],
@@ -70,22 +74,28 @@ export function studyQuery(name: string) {
   });
 }
 
-/** The analysis of a study, asked for again when `finished` (trials), `state` or `created` (another study of this name) changes. */
-export function analysisQuery(name: string, created: string, finished: number, state: StudyState) {
+/**
+ * The analysis of a study, asked for again when `finished` (trials), `state`, `space` (its version) or `created` (another study of this
+ * name) changes.
+ */
+export function analysisQuery(name: string, created: string, finished: number, state: StudyState, space: number) {
   return queryOptions({
-    queryKey: ["analysis", name, created, finished, state],
+    queryKey: ["analysis", name, created, finished, state, space],
     queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/analysis", { params: { path: { name } } })),
     placeholderData: keepPreviousData,
     gcTime: 10_000,
   });
 }
 
+// A reason in a pause would ask for attention: somebody has wanted it.
+const ENDED: readonly StudyState[] = ["COMPLETED", "ABORTED"];
+
 /** Take a study to another state. Its page learns of it by the event stream. */
 export function useUpdateState(name: string) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (state: StudyState) =>
-      unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { state, reason: "From the console." } })),
+      unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { state, reason: ENDED.includes(state) ? "Stopped in the console." : "" } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
 }
@@ -94,8 +104,29 @@ export function useUpdateState(name: string) {
 export function useExtendBudget(name: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (budget: { max_trials: number | null; max_seconds: number | null }) =>
+    mutationFn: (budget: { max_trials: number | null; max_seconds: number | null; max_node_hours: number | null }) =>
       unwrap(api.PUT("/api/v1/studies/{name}/budget", { params: { path: { name } }, body: budget })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+  });
+}
+
+/** How many trials of a study would lie outside of these ranges; an error says what is wrong with them. */
+export function outsideQuery(name: string, ranges: Record<string, Range>) {
+  return queryOptions({
+    queryKey: ["outside", name, ranges],
+    queryFn: async () =>
+      (await unwrap(api.PATCH("/api/v1/studies/{name}/space", { params: { path: { name } }, body: { ranges, validate_only: true } }))).outside,
+    retry: false,
+    gcTime: 0,
+  });
+}
+
+/** Give parameters of a study other ranges. Its page learns of it by the event stream. */
+export function useChangeSpace(name: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (ranges: Record<string, Range>) =>
+      unwrap(api.PATCH("/api/v1/studies/{name}/space", { params: { path: { name } }, body: { ranges, validate_only: false } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
 }

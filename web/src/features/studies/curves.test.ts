@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pointsOf } from "./curves";
+import { pointsOf, valueAt } from "./curves";
 
 const curve = { study: "a", unit: "s", numbers: [1, 4], values: [3, 1], trials: 8, last_number: 8 };
 
@@ -19,5 +19,16 @@ describe("pointsOf", () => {
   });
   it("is empty before anything was measured", () => {
     expect(pointsOf({ ...curve, numbers: [], values: [], last_number: 0 }, "share")).toEqual([]);
+  });
+});
+
+describe("valueAt", () => {
+  it("is the best of what was measured until then", () => {
+    expect([1, 3.9, 4, 8].map((at) => valueAt(curve, "trial", at))).toEqual([3, 3, 1, 1]);
+    expect(valueAt(curve, "share", 0.5)).toBe(1);
+  });
+  it("is nothing before the first measurement and beyond the last trial", () => {
+    expect(valueAt(curve, "trial", 0.5)).toBeUndefined();
+    expect(valueAt(curve, "trial", 9)).toBeUndefined();
   });
 });

@@ -12,3 +12,10 @@ export function pointsOf(curve: Curve, scale: Scale): [number, number][] {
   if (last !== undefined && curve.last_number > (curve.numbers.at(-1) ?? 0)) points.push([curve.last_number / across, last]);
   return points;
 }
+
+/** The best so far of a curve at a place between its first measurement and its end. */
+export function valueAt(curve: Curve, scale: Scale, at: number): number | undefined {
+  const points = pointsOf(curve, scale);
+  const end = points.at(-1)?.[0];
+  return end === undefined || at > end ? undefined : points.findLast(([x]) => x <= at)?.[1];
+}

@@ -96,7 +96,8 @@ describe("StudyFeed", () => {
 
   it("takes a sample for what it is, and keeps the newer version of a trial that is added", () => {
     const { feed } = follow();
-    last().send({ study: makeStudy({ trial_count: 9000 }), trials: [makeTrial({ number: 1 }), makeTrial({ number: 9000, revision: 7 })], sampled: true });
+    const study = makeStudy({ trial_count: 9000, revision: 7 });
+    last().send({ study, trials: [makeTrial({ number: 1 }), makeTrial({ number: 9000, revision: 7 })], revision: 7, sampled: true });
     expect([feed.getSnapshot().complete, feed.getSnapshot().sampled]).toEqual([true, true]);
     feed.add([makeTrial({ number: 2 }), makeTrial({ number: 9000, revision: 6, state: "ACTIVE" })]);
     expect(feed.getSnapshot().trials.map(({ number, state }) => [number, state])).toEqual([
@@ -104,6 +105,29 @@ describe("StudyFeed", () => {
       [2, "COMPLETED"],
       [9000, "COMPLETED"],
     ]);
+  });
+
+  it("shows no trial as of later than the study, whose counts are those of its trials", () => {
+    const { feed } = follow();
+    const running = makeTrial({ number: 3, state: "ACTIVE", revision: 5 });
+    const study = makeStudy({ trial_count: 9000, active_count: 1, revision: 5 });
+    last().send({ study, trials: [makeTrial({ number: 1 }), running], revision: 5, sampled: true });
+    last().dispatchEvent(new Event("error"));
+    // Asked for while the stream is away: one has ended by now, another has begun.
+    feed.add([makeTrial({ number: 2 }), makeTrial({ number: 3, revision: 6 }), makeTrial({ number: 4, state: "ACTIVE", revision: 7 })]);
+    const shown = feed.getSnapshot();
+    expect(shown.trials.map(({ number, state }) => [number, state])).toEqual([
+      [1, "COMPLETED"],
+      [2, "COMPLETED"],
+      [3, "ACTIVE"],
+    ]);
+    expect(shown.trials.filter(({ state }) => state === "ACTIVE")).toHaveLength(shown.study?.active_count ?? 0);
+  });
+
+  it("calls no sample what is only on its way", () => {
+    const { feed } = follow();
+    last().send({ study: makeStudy({ trial_count: 5 }), trials: [makeTrial({ number: 1 })], revision: 2 });
+    expect(feed.getSnapshot().sampled).toBe(false);
   });
 
   it("asks for a new sample where too much has come together", () => {

@@ -1,27 +1,29 @@
-import { useQuery } from "@tanstack/react-query";
+import { t } from "@lingui/core/macro";
 import { StateBadge } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import { Problem } from "@/components/Message";
-import type { Failure } from "@/lib/api/client";
-import { failuresQuery } from "./api";
+import type { Failure, Trial } from "@/lib/api/client";
+import { useFailures } from "./failures";
 import styles from "./Failures.module.css";
 
 interface Props {
   study: string;
+  trials: readonly Trial[];
+  sampled: boolean;
   finished: number;
   onPick: (failure: Failure) => void;
 }
 
 /** Why trials gave no result, the most frequent reasons first; nothing where all did. */
-export function Failures({ study, finished, onPick }: Props) {
-  const { data, error } = useQuery(failuresQuery(study, finished));
+export function Failures({ study, trials, sampled, finished, onPick }: Props) {
+  const { failures, error } = useFailures(study, trials, sampled, finished);
   if (error !== null) return <Problem error={error} />;
-  if (data === undefined || data.failures.length === 0) return null;
-  const most = Math.max(...data.failures.map(({ count }) => count));
+  if (failures.length === 0) return null;
+  const most = Math.max(...failures.map(({ count }) => count));
   return (
-    <Card title="Without a result" flush>
+    <Card title={t`Without a result`} flush>
       <ul className={styles.list}>
-        {data.failures.map((failure) => (
+        {failures.map((failure) => (
           <li key={`${failure.state} ${failure.reason}`}>
             <button type="button" className={styles.cause} onClick={() => onPick(failure)}>
               <span className={styles.count}>{failure.count}</span>
@@ -29,7 +31,7 @@ export function Failures({ study, finished, onPick }: Props) {
                 <span style={{ width: `${(100 * failure.count) / most}%` }} />
               </span>
               <StateBadge state={failure.state} />
-              <span className={styles.reason}>{failure.reason || "no reason was given"}</span>
+              <span className={styles.reason}>{failure.reason || t`no reason was given`}</span>
             </button>
           </li>
         ))}

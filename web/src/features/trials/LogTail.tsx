@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useEffect, useRef } from "react";
 import { useLog } from "./log";
 import styles from "./LogTail.module.css";
@@ -11,7 +12,7 @@ export function LogTail({ study, number }: { study: string; number: number }) {
     const element = place.current;
     if (element !== null && follows.current) element.scrollTop = element.scrollHeight;
   }, [text]);
-  if (text === null) return <p className={styles.none}>Nothing was printed yet.</p>;
+  if (text === null) return <p className={styles.none}>{t`Nothing was printed yet.`}</p>;
   return (
     <pre
       ref={place}
@@ -20,7 +21,7 @@ export function LogTail({ study, number }: { study: string; number: number }) {
       // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
       tabIndex={0}
       role="log"
-      aria-label={`Output of trial ${number}`}
+      aria-label={t`Output of trial ${number}`}
       onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
         follows.current = scrollTop + clientHeight >= scrollHeight - 8;
       }}

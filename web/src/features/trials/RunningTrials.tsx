@@ -1,10 +1,11 @@
+import { t } from "@lingui/core/macro";
 import { useState, type ReactNode } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { Problem } from "@/components/Message";
 import type { Configuration, Trial } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
-import { formatDuration } from "@/lib/format";
+import { formatDuration, formatNumber } from "@/lib/format";
 import { useStopTrial } from "./api";
 import { differences } from "./differences";
 import { LogTail } from "./LogTail";
@@ -16,19 +17,21 @@ const MOST = 12;
 interface Props {
   study: string;
   trials: Trial[];
+  /** How many are measured now, and how many wait for it. */
+  running: number;
+  waiting: number;
   standard: Configuration | undefined;
   mayStop: boolean;
   link: (number: number, text: string) => ReactNode;
 }
 
 /** What is being measured now, and for how long. */
-export function RunningTrials({ study, trials, standard, mayStop, link }: Props) {
+export function RunningTrials({ study, trials, running: count, waiting, standard, mayStop, link }: Props) {
   const [reading, read] = useState<number | null>(null);
   const running = trials.filter(({ state }) => state === "ACTIVE");
-  const waiting = trials.filter(({ state }) => state === "REQUESTED").length;
   if (running.length === 0) return null;
   return (
-    <Card title={`${running.length} running${waiting > 0 ? `, ${waiting} waiting` : ""}`} flush>
+    <Card title={waiting > 0 ? t`${formatNumber(count)} running, ${formatNumber(waiting)} waiting` : t`${formatNumber(count)} running`} flush>
       <ul className={styles.list}>
         {running.slice(0, MOST).map((trial) => (
           <Running
@@ -43,7 +46,7 @@ export function RunningTrials({ study, trials, standard, mayStop, link }: Props)
           />
         ))}
       </ul>
-      {running.length > MOST ? <p className={styles.more}>and {running.length - MOST} more; see the trials.</p> : null}
+      {running.length > MOST ? <p className={styles.more}>{t`and ${formatNumber(running.length - MOST)} more; see the trials.`}</p> : null}
     </Card>
   );
 }
@@ -64,19 +67,19 @@ function Running({ study, trial, standard, mayStop, link, reading, onRead }: Run
   return (
     <li className={styles.trial}>
       <div className={styles.line}>
-        <span className={styles.number}>{link(trial.number, `Trial ${trial.number}`)}</span>
-        <span className={styles.who}>{measuredBy(trial) || "a client"}</span>
+        <span className={styles.number}>{link(trial.number, t`Trial ${trial.number}`)}</span>
+        <span className={styles.who}>{measuredBy(trial) || t`a client`}</span>
         <span className={styles.time}>{formatDuration(seconds < 1 ? seconds : Math.floor(seconds))}</span>
         <span className={styles.differs}>{differences(trial.params, standard)}</span>
         <span className={styles.buttons}>
           {trial.agent === "" ? null : (
             <Button small aria-expanded={reading} onClick={onRead}>
-              Log
+              {t`Log`}
             </Button>
           )}
           {mayStop ? (
-            <Button small kind="danger" disabled={stop.isPending} aria-label={`Cancel trial ${trial.number}`} onClick={() => stop.mutate()}>
-              Cancel
+            <Button small kind="danger" disabled={stop.isPending} aria-label={t`Cancel trial ${trial.number}`} onClick={() => stop.mutate()}>
+              {t`Cancel`}
             </Button>
           ) : null}
         </span>

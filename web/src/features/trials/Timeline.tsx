@@ -1,40 +1,53 @@
+import { plural, t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo } from "react";
 import { stateText } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import { Chart, type Palette } from "@/components/Chart";
+import { Legend } from "@/components/Legend";
 import { Empty } from "@/components/Message";
 import { axis, frame, zoom } from "@/components/plot";
 import type { Trial, TrialState } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatTime } from "@/lib/format";
-import { measuredBy } from "./sorting";
+import { laidOut, measurer } from "./bars";
+import styles from "./TrajectoryChart.module.css";
 
-// The latest; more would be less than a pixel wide.
-const MOST = 600;
-const MOST_LINES = 40;
+const STATES: readonly TrialState[] = ["ACTIVE", "COMPLETED", "PRUNED", "INFEASIBLE", "FAILED"];
 
 /** Who measured what when: a line for each agent or client, a bar for each trial. */
 export function Timeline({ study, trials, onPick }: { study: string; trials: Trial[]; onPick: (trial: number) => void }) {
   const now = useNow(5000);
-  const shown = useMemo(() => trials.filter(({ started_at, origin }) => started_at !== null && origin !== "added").slice(-MOST), [trials]);
-  const lines = useMemo(() => [...new Set(shown.map((trial) => measuredBy(trial) || "a client"))].sort().slice(0, MOST_LINES), [shown]);
+  const { shown, lines, left } = useMemo(() => laidOut(trials), [trials]);
   const option = useCallback((palette: Palette) => timelineOption(palette, shown, lines, now), [shown, lines, now]);
   const pick = useCallback((item: unknown) => onPick((item as { value: number[] }).value[3] ?? 0), [onPick]);
   return (
-    <Card title="Timeline">
+    <Card title={t`Timeline`}>
       {shown.length === 0 ? (
-        <Empty title="No trial was started yet">
-          <p>Each trial that an agent or a client begins is a bar here.</p>
+        <Empty title={t`No trial was started yet`}>
+          <p>{t`Each trial that an agent or a client begins is a bar here.`}</p>
         </Empty>
       ) : (
-        <Chart
-          name={`${study}-timeline`}
-          label={`When ${shown.length === MOST ? `the latest ${MOST}` : shown.length} trials ran, on ${lines.length} ${lines.length === 1 ? "agent or client" : "agents or clients"}.`}
-          height={90 + 34 * lines.length}
-          option={option}
-          onPick={pick}
-        />
+        <>
+          <Legend>
+            {STATES.filter((state) => shown.some((trial) => trial.state === state)).map((state) => (
+              <li key={state}>
+                <span className={`${styles.bar} ${styles[state]}`} aria-hidden="true" />
+                {stateText(state)}
+              </li>
+            ))}
+          </Legend>
+          <Chart
+            name={`${study}-timeline`}
+            label={t`When ${plural(shown.length, { one: "# trial", other: "# trials" })} ran, on ${plural(lines.length, { one: "# agent or client", other: "# agents or clients" })}.`}
+            height={90 + 34 * lines.length}
+            option={option}
+            onPick={pick}
+          />
+          {left === 0 ? null : (
+            <p className={styles.note}>{t`The latest: ${plural(left, { one: "# earlier trial is", other: "# earlier trials are" })} not shown.`}</p>
+          )}
+        </>
       )}
     </Card>
   );
@@ -51,7 +64,7 @@ function timelineOption(palette: Palette, trials: Trial[], lines: string[], now:
   const colors: Partial<Record<TrialState, string>> = {
     ACTIVE: palette.accent,
     COMPLETED: palette.series[0] ?? palette.soft,
-    PRUNED: palette.info,
+    PRUNED: palette.series[3] ?? palette.info,
     INFEASIBLE: palette.warn,
     FAILED: palette.bad,
   };
@@ -59,7 +72,7 @@ function timelineOption(palette: Palette, trials: Trial[], lines: string[], now:
     value: [
       Date.parse(trial.started_at ?? ""),
       trial.finished_at === null ? now.getTime() : Date.parse(trial.finished_at),
-      lines.indexOf(measuredBy(trial) || "a client"),
+      lines.indexOf(measurer(trial)),
       trial.number,
     ],
     itemStyle: { color: colors[trial.state] ?? palette.soft },
@@ -68,13 +81,13 @@ function timelineOption(palette: Palette, trials: Trial[], lines: string[], now:
   return {
     ...frame(palette),
     grid: { left: 8, right: 16, top: 8, bottom: 56, containLabel: true },
-    dataZoom: [zoom(palette)],
+    dataZoom: zoom(palette),
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
         const { value, name } = item as unknown as { value: number[]; name: string };
         const [from = 0, to = 0, line = 0, number = 0] = value;
-        return `Trial ${number}: ${name}\n${lines[line] ?? ""}\n${formatTime(new Date(from))}\n${formatDuration((to - from) / 1000)}`;
+        return [t`Trial ${number}: ${name}`, lines[line] ?? "", formatTime(new Date(from)), formatDuration((to - from) / 1000)].join("\n");
       },
     },
     xAxis: { type: "time", ...axis(palette) },

@@ -1,10 +1,12 @@
+import { plural, t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
 import { Card } from "@/components/Card";
 import { Chart, type Palette } from "@/components/Chart";
+import { Legend } from "@/components/Legend";
 import { Segments } from "@/components/Segments";
 import type { ObjectiveProgress, StudySpec, Trial } from "@/lib/api/client";
-import { formatMetric, unitOf } from "@/lib/format";
+import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { frame, scaleAxis, whisker, zoom } from "@/components/plot";
 import { aggregate, type Aggregate } from "./aggregate";
 import { trajectory, type Point, type Trajectory } from "./trajectory";
@@ -14,6 +16,8 @@ import styles from "./TrajectoryChart.module.css";
 const LEFT = 66;
 // From so many trials on a stretch of them can be looked at more closely.
 const MANY = 60;
+// From so many on they are small dots.
+const LARGE = 500;
 
 type Scale = "value" | "log";
 type Show = "raw" | "aggregated";
@@ -26,10 +30,11 @@ interface Props {
   onPick: (trial: number) => void;
   /** Another stretch of trials is looked at. Keep it the same function. */
   onRange?: ((first: number, last: number) => void) | undefined;
+  title?: string;
 }
 
 /** Each trial's value, the best so far, and where trials gave none; or each configuration's, over its replicates. */
-export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRange }: Props) {
+export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRange, title = t`Trajectory` }: Props) {
   const [metric, setMetric] = useState(spec.objectives[0]?.metric ?? "");
   const [scale, setScale] = useState<Scale>("value");
   const [show, setShow] = useState<Show>("raw");
@@ -37,33 +42,33 @@ export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRan
   if (objective === undefined) return null;
   return (
     <Card
-      title="Trajectory"
+      title={title}
       actions={
         <>
           {spec.objectives.length > 1 ? (
             <Segments
-              label="Objective"
+              label={t`Objective`}
               value={objective.metric}
               onChange={setMetric}
               options={spec.objectives.map(({ metric }) => ({ value: metric, text: metric }))}
             />
           ) : null}
           <Segments
-            label="Show"
+            label={t`Show`}
             value={show}
             onChange={setShow}
             options={[
-              { value: "raw", text: "Trials" },
-              { value: "aggregated", text: "Configurations" },
+              { value: "raw", text: t`Trials` },
+              { value: "aggregated", text: t`Configurations` },
             ]}
           />
           <Segments
-            label="Scale"
+            label={t`Scale`}
             value={scale}
             onChange={setScale}
             options={[
-              { value: "value", text: "Linear" },
-              { value: "log", text: "Log" },
+              { value: "value", text: t`Linear` },
+              { value: "log", text: t`Log` },
             ]}
           />
         </>
@@ -75,6 +80,7 @@ export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRan
         show={show}
         trials={trials}
         objective={objective}
+        space={spec.space.parameters}
         scale={scale}
         standard={objectives?.find((progress) => progress.metric === objective.metric)?.default ?? null}
         onPick={onPick}
@@ -89,15 +95,16 @@ interface PlotProps {
   show: Show;
   trials: Trial[];
   objective: StudySpec["objectives"][number];
+  space: StudySpec["space"]["parameters"];
   scale: Scale;
   standard: number | null;
   onPick: (trial: number) => void;
   onRange: ((first: number, last: number) => void) | undefined;
 }
 
-function Plot({ name, show, trials, objective, scale, standard, onPick, onRange }: PlotProps) {
+function Plot({ name, show, trials, objective, space, scale, standard, onPick, onRange }: PlotProps) {
   const groups = useMemo(() => (show === "raw" ? null : aggregate(trials, [objective])), [show, trials, objective]);
-  const data = useMemo(() => trajectory(groups === null ? trials : asTrials(groups, trials), objective), [groups, trials, objective]);
+  const data = useMemo(() => trajectory(groups === null ? trials : asTrials(groups, trials), objective, space), [groups, trials, objective, space]);
   const unit = unitOf(objective);
   const positive = [...data.completed, ...data.pruned].every(([, value]) => value > 0) && (standard ?? 1) > 0;
   const logarithmic = scale === "log" && positive;
@@ -113,12 +120,12 @@ function Plot({ name, show, trials, objective, scale, standard, onPick, onRange 
     [onPick],
   );
   if (data.completed.length + data.pruned.length + data.infeasible.length + data.failed.length === 0) {
-    return <p className={styles.none}>The plot starts with the first trial that ends.</p>;
+    return <p className={styles.none}>{t`The plot starts with the first trial that ends.`}</p>;
   }
   return (
     <>
-      {scale === "log" && !positive ? <p className={styles.note}>Values of zero and below have no place on a log scale: shown on a linear one.</p> : null}
-      <Legend data={data} aggregated={groups !== null} />
+      {scale === "log" && !positive ? <p className={styles.note}>{t`Values of zero and below have no place on a log scale: shown on a linear one.`}</p> : null}
+      <Marks data={data} aggregated={groups !== null} />
       <Chart
         name={name}
         label={describe(data, objective.metric, unit, standard, groups !== null)}
@@ -145,16 +152,16 @@ function whiskers(groups: Aggregate[], metric: string): [number, number, number]
   return groups.flatMap(({ number, count, low, high }) => (count > 1 ? [[number, low[metric] ?? NaN, high[metric] ?? NaN]] : []));
 }
 
-function Legend({ data, aggregated }: { data: Trajectory; aggregated: boolean }) {
+function Marks({ data, aggregated }: { data: Trajectory; aggregated: boolean }) {
   const marks: [shown: boolean, look: string | undefined, text: string][] = [
-    [data.completed.length > 0, styles.completed, aggregated ? "median, and from the lowest to the highest value" : "completed"],
-    [data.best.length > 0, styles.best, "best so far"],
-    [data.pruned.length > 0, styles.pruned, "stopped early, last value"],
-    [data.infeasible.length > 0, styles.infeasible, `infeasible (${data.infeasible.length})`],
-    [data.failed.length > 0, styles.failed, `failed (${data.failed.length})`],
+    [data.completed.length > 0, styles.completed, aggregated ? t`median, and from the lowest to the highest value` : t`completed`],
+    [data.best.length > 0, styles.best, t`best so far`],
+    [data.pruned.length > 0, styles.pruned, t`stopped early, last value`],
+    [data.infeasible.length > 0, styles.infeasible, t`infeasible (${formatNumber(data.infeasible.length)})`],
+    [data.failed.length > 0, styles.failed, t`failed (${formatNumber(data.failed.length)})`],
   ];
   return (
-    <ul className={styles.legend}>
+    <Legend>
       {marks.map(([shown, look, text]) =>
         shown ? (
           <li key={text}>
@@ -163,18 +170,33 @@ function Legend({ data, aggregated }: { data: Trajectory; aggregated: boolean })
           </li>
         ) : null,
       )}
-    </ul>
+    </Legend>
   );
+}
+
+// Within this many times the smallest value powers of ten would leave most of the plot empty.
+const NARROW = 50;
+
+/** What a log scale counts in: it begins and ends with a power of it. */
+function logBase({ completed, pruned }: Trajectory): number {
+  let [low, high] = [Infinity, -Infinity];
+  for (const [, value] of [...completed, ...pruned]) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  return high / low < NARROW ? 2 : 10;
 }
 
 function describe(data: Trajectory, metric: string, unit: string, standard: number | null, aggregated: boolean): string {
   const best = data.best.at(-1);
   const found = data.best.at(-2) !== undefined && data.best.at(-2)?.[1] === best?.[1] ? data.best.at(-2) : best;
-  const parts = [`${metric} of ${data.completed.length} ${aggregated ? "configurations" : "completed trials"}`];
-  if (best !== undefined && found !== undefined) parts.push(`the best is ${formatMetric(best[1], unit)}, from trial ${found[0]}`);
-  if (standard !== null) parts.push(`the default is ${formatMetric(standard, unit)}`);
-  if (data.infeasible.length > 0) parts.push(`${data.infeasible.length} infeasible`);
-  if (data.failed.length > 0) parts.push(`${data.failed.length} failed`);
+  const count = data.completed.length;
+  const parts = [
+    aggregated
+      ? t`${metric} of ${plural(count, { one: "# configuration", other: "# configurations" })}`
+      : t`${metric} of ${plural(count, { one: "# completed trial", other: "# completed trials" })}`,
+  ];
+  if (best !== undefined && found !== undefined) parts.push(t`the best is ${formatMetric(best[1], unit)}, from trial ${found[0]}`);
+  if (standard !== null) parts.push(t`the default is ${formatMetric(standard, unit)}`);
+  if (data.infeasible.length > 0) parts.push(t`${formatNumber(data.infeasible.length)} infeasible`);
+  if (data.failed.length > 0) parts.push(t`${formatNumber(data.failed.length)} failed`);
   return `${parts.join("; ")}.`;
 }
 
@@ -201,7 +223,7 @@ function chartOption({ data, palette, standard, length, logarithmic, unit, whisk
     splitLine: { show: false },
     axisLine: { lineStyle: { color: line } },
     axisTick: { show: false },
-    axisLabel: { color: soft, fontSize: 13, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? String(value) : "") },
+    axisLabel: { color: soft, fontSize: 13, formatter: (value: number) => (Number.isInteger(value) && value > 0 && value <= length ? formatNumber(value) : "") },
   };
   const marks = (trials: number[]): Point[] => trials.map((number) => [number, 0]);
   return {
@@ -212,16 +234,16 @@ function chartOption({ data, palette, standard, length, logarithmic, unit, whisk
     ],
     ...(zoomed
       ? {
-          dataZoom: [{ ...zoom(palette), xAxisIndex: [0, 1] }],
+          dataZoom: zoom(palette, [0, 1]),
         }
       : {}),
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
-        const { seriesName, value } = Array.isArray(item) ? (item[0] ?? { seriesName: "", value: [] }) : item;
+        const { seriesId, seriesName = "", value } = Array.isArray(item) ? (item[0] ?? { seriesId: "", value: [] }) : item;
         const [number, measured] = value as Point;
-        const result = seriesName === "infeasible" || seriesName === "failed" ? seriesName : `${formatMetric(measured, unit)} (${seriesName ?? ""})`;
-        return `Trial ${number}\n${result}`;
+        const result = seriesId === "infeasible" || seriesId === "failed" ? seriesName : `${formatMetric(measured, unit)} (${seriesName})`;
+        return `${t`Trial ${number}`}\n${result}`;
       },
     },
     xAxis: [
@@ -230,22 +252,24 @@ function chartOption({ data, palette, standard, length, logarithmic, unit, whisk
     ],
     yAxis: [
       {
-        type: logarithmic ? "log" : "value",
-        scale: true,
+        ...(logarithmic ? { type: "log" as const, logBase: logBase(data) } : { type: "value" as const, scale: true }),
         ...scaleAxis(palette, (value) => formatMetric(value, unit, 3)),
       },
       { type: "value", gridIndex: 1, min: -1, max: 1, show: false },
     ],
     series: [
       {
-        name: "completed",
+        name: t`completed`,
         type: "scatter",
         data: data.completed,
-        symbolSize: data.completed.length > 500 ? 4 : 8,
+        symbolSize: data.completed.length > LARGE ? 4 : 8,
+        // drawn as one shape, not one each: they are all drawn anew with each trial that ends
+        large: true,
+        largeThreshold: LARGE,
         itemStyle: { color: soft, opacity: 0.75 },
       },
       {
-        name: "best so far",
+        name: t`best so far`,
         type: "line",
         step: "end",
         data: data.best,
@@ -263,16 +287,16 @@ function chartOption({ data, palette, standard, length, logarithmic, unit, whisk
                 // ECharts rounds a line's value to two decimals unless told otherwise: 73 ms would stand at 70 ms.
                 precision: 15,
                 lineStyle: { color: soft, type: "dashed" },
-                label: { formatter: "default", position: "insideEndTop", color: soft, fontSize: 13 },
+                label: { formatter: t`default`, position: "insideEndTop", color: soft, fontSize: 13 },
                 data: [{ yAxis: standard }],
               },
       },
-      ...(whiskers.length === 0 ? [] : [{ type: "custom" as const, name: "range", data: whiskers, renderItem: whisker(soft), z: 1 }]),
+      ...(whiskers.length === 0 ? [] : [{ type: "custom" as const, id: "range", data: whiskers, renderItem: whisker(soft), z: 1 }]),
       ...(data.pruned.length === 0
         ? []
         : [
             {
-              name: "stopped early",
+              name: t`stopped early`,
               type: "scatter" as const,
               data: data.pruned,
               symbol: "diamond",
@@ -284,7 +308,8 @@ function chartOption({ data, palette, standard, length, logarithmic, unit, whisk
         ? []
         : [
             {
-              name: "infeasible",
+              id: "infeasible",
+              name: t`infeasible`,
               type: "scatter" as const,
               xAxisIndex: 1,
               yAxisIndex: 1,
@@ -298,7 +323,8 @@ function chartOption({ data, palette, standard, length, logarithmic, unit, whisk
         ? []
         : [
             {
-              name: "failed",
+              id: "failed",
+              name: t`failed`,
               type: "scatter" as const,
               xAxisIndex: 1,
               yAxisIndex: 1,

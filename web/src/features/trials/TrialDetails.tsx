@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Button } from "@/components/Button";
 import { CopyButton } from "@/components/CopyButton";
@@ -25,7 +26,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
       {trial.reason === "" ? null : <p className={styles.reason}>{trial.reason}</p>}
       <div className={styles.columns}>
         <section>
-          <h3>Configuration</h3>
+          <h3>{t`Configuration`}</h3>
           <dl className={styles.pairs}>
             {spec.space.parameters
               .filter(({ name }) => name in trial.params)
@@ -36,10 +37,10 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
                 </div>
               ))}
           </dl>
-          <CopyButton label="Copy as JSON" text={JSON.stringify(trial.params, null, 2)} />
+          <CopyButton label={t`Copy as JSON`} text={JSON.stringify(trial.params, null, 2)} />
         </section>
         <section>
-          <h3>Metrics and times</h3>
+          <h3>{t`Metrics and times`}</h3>
           <dl className={styles.pairs}>
             {Object.entries(trial.metrics ?? {}).map(([metric, value]) => (
               <div key={metric}>
@@ -49,23 +50,23 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
             ))}
             {trial.node === "" ? null : (
               <div>
-                <dt>node</dt>
+                <dt>{t`node`}</dt>
                 <dd>{trial.node}</dd>
               </div>
             )}
-            <Moment name="asked for" at={trial.created_at} />
-            <Moment name="started" at={trial.started_at} />
-            <Moment name="ended" at={trial.finished_at} />
+            <Moment name={t`asked for`} at={trial.created_at} />
+            <Moment name={t`started`} at={trial.started_at} />
+            <Moment name={t`ended`} at={trial.finished_at} />
             {trial.attempt > 1 ? (
               <div>
-                <dt>attempt</dt>
+                <dt>{t`attempt`}</dt>
                 <dd>{trial.attempt}</dd>
               </div>
             ) : null}
           </dl>
           {open && mayStop ? (
             <Button small kind="danger" disabled={stop.isPending} onClick={() => stop.mutate()}>
-              Stop this trial
+              {t`Stop this trial`}
             </Button>
           ) : null}
           {stop.error === null ? null : <Problem error={stop.error} />}
@@ -83,18 +84,18 @@ function Record({ detail }: { detail: TrialDetail }) {
     <>
       {detail.measurements.length === 0 ? null : (
         <section>
-          <h3>Measurements</h3>
+          <h3>{t`Measurements`}</h3>
           <div className={styles.scroll}>
             <table className={styles.measurements}>
               <thead>
                 <tr>
-                  <th scope="col">step</th>
+                  <th scope="col">{t`step`}</th>
                   {metrics.map((metric) => (
                     <th key={metric} scope="col">
                       {metric}
                     </th>
                   ))}
-                  <th scope="col">after</th>
+                  <th scope="col">{t`after`}</th>
                 </tr>
               </thead>
               <tbody>
@@ -114,7 +115,7 @@ function Record({ detail }: { detail: TrialDetail }) {
       )}
       {detail.log === "" ? null : (
         <section className={styles.log}>
-          <h3>Output</h3>
+          <h3>{t`Output`}</h3>
           <Code>{detail.log}</Code>
         </section>
       )}

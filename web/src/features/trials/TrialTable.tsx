@@ -1,3 +1,5 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment, useEffect, useId, useMemo, useRef, useState, type ReactNode } from "react";
 import { StateBadge, stateText } from "@/components/Badge";
@@ -7,10 +9,11 @@ import { Problem } from "@/components/Message";
 import { Popover } from "@/components/Popover";
 import type { Configuration, StudySpec, Trial, TrialState } from "@/lib/api/client";
 import { useNow, useThrottled } from "@/lib/clock";
-import { formatDuration, formatMetric, formatTime, formatValue, unitOf } from "@/lib/format";
+import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
 import { rowsQuery } from "./api";
 import { columnsOf, DIFFERENCES, rememberColumns, shownColumns, type Shown } from "./columns";
 import { differences } from "./differences";
+import { originText } from "./origins";
 import { duration, measuredBy, sortTrials, type Column, type Order } from "./sorting";
 import { TrialDetails } from "./TrialDetails";
 import styles from "./TrialTable.module.css";
@@ -26,7 +29,8 @@ interface Props {
   best: ReadonlySet<number>;
   opened: number | null;
   onOpen: (trial: number | null) => void;
-  /** All that there are, and the study's revision: where `trials` is a sample of them, the service makes the table. */
+  /** Whether `trials` is a sample: then the service makes the table. How many there are, and the study's revision. */
+  sampled: boolean;
   total: number;
   revision: number;
   filter: Filter;
@@ -42,7 +46,7 @@ export interface Filter {
 }
 
 /** All trials; a row opens to show all of one. */
-export function TrialTable({ study, spec, trials, standard, best, opened, onOpen, total, revision, filter, onFilter, mayStop, link }: Props) {
+export function TrialTable({ study, spec, trials, standard, best, opened, onOpen, sampled, total, revision, filter, onFilter, mayStop, link }: Props) {
   const { state, reason } = filter;
   const [order, setOrder] = useState<Order>({ column: "number", descending: true });
   const [chosen, choose] = useState<Shown[]>(() => shownColumns(study, spec));
@@ -59,10 +63,11 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
       ),
     [trials, state, reason, order, sortedAt],
   );
-  const sampled = trials.length < total;
   const asOf = useThrottled(revision, 2000);
   const asked = useQuery({ ...rowsQuery(study, { order, state, reason, offset: page * PAGE, size: PAGE }, asOf), enabled: sampled });
-  const rows = sampled ? (asked.data?.total_count ?? total) : sorted.length;
+  // All that there are is one number, the study's: what the service counts now may be one more.
+  const filtered = state !== "" || reason !== "";
+  const rows = !filtered ? total : sampled ? (asked.data?.total_count ?? total) : sorted.length;
   const pages = Math.max(1, Math.ceil(rows / PAGE));
   const current = Math.min(page, pages - 1);
   const shown = sampled ? (asked.data?.trials ?? []) : sorted.slice(current * PAGE, (current + 1) * PAGE);
@@ -92,12 +97,12 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   return (
     <Card
       flush
-      title={`${total} ${total === 1 ? "trial" : "trials"}`}
+      title={plural(total, { one: "# trial", other: "# trials" })}
       actions={
         <>
           {reason === "" ? null : (
             <Button small title={reason} onClick={() => onFilter({ state: "", reason: "" })}>
-              One reason ✕
+              {t`One reason ✕`}
             </Button>
           )}
           <Columns
@@ -110,7 +115,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
             }}
           />
           <label htmlFor={filterId} className="visually-hidden">
-            Show trials that are
+            {t`Show trials that are`}
           </label>
           <select
             id={filterId}
@@ -121,7 +126,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
               setPage(0);
             }}
           >
-            <option value="">All states</option>
+            <option value="">{t`All states`}</option>
             {[...counts].map(([state, count]) => (
               <option key={state} value={state}>
                 {stateText(state)}
@@ -134,17 +139,17 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
     >
       {asked.error === null ? null : <Problem error={asked.error} again={() => void asked.refetch()} />}
       {trials.length === 0 ? (
-        <p className={styles.none}>No trials yet.</p>
+        <p className={styles.none}>{t`No trials yet.`}</p>
       ) : (
         <div className={styles.scroll}>
           <table className={styles.table}>
             <thead>
               <tr>
                 <th scope="col" className={styles.opener}>
-                  <span className="visually-hidden">Details</span>
+                  <span className="visually-hidden">{t`Details`}</span>
                 </th>
                 {header("number", "#", true)}
-                {header("state", "State")}
+                {header("state", t`State`)}
                 {chosen.map((column) => (
                   <Fragment key={column}>{heading(column, header)}</Fragment>
                 ))}
@@ -172,15 +177,13 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
         </div>
       )}
       {pages > 1 ? (
-        <nav className={styles.pages} aria-label="Pages of trials">
+        <nav className={styles.pages} aria-label={t`Pages of trials`}>
           <Button small disabled={current === 0} onClick={() => setPage(current - 1)}>
-            Previous
+            {t`Previous`}
           </Button>
-          <span>
-            {current * PAGE + 1}–{Math.min(rows, (current + 1) * PAGE)} of {rows}
-          </span>
+          <span>{t`${formatNumber(current * PAGE + 1)}–${formatNumber(Math.min(rows, (current + 1) * PAGE))} of ${formatNumber(rows)}`}</span>
           <Button small disabled={current === pages - 1} onClick={() => setPage(current + 1)}>
-            Next
+            {t`Next`}
           </Button>
         </nav>
       ) : null}
@@ -188,19 +191,20 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   );
 }
 
-const TITLES: Partial<Record<Shown, string>> = {
-  agent: "Measured by",
-  duration: "Duration",
-  [DIFFERENCES]: "Differs from the default in",
-  origin: "Origin",
-  attempt: "Attempt",
-  started: "Started",
-  reason: "Reason",
+const TITLES: Partial<Record<Shown, MessageDescriptor>> = {
+  agent: msg`Measured by`,
+  duration: msg`Duration`,
+  [DIFFERENCES]: msg`Differs from the default in`,
+  origin: msg`Origin`,
+  attempt: msg`Attempt`,
+  started: msg`Started`,
+  reason: msg`Reason`,
 };
 
 /** What a column is called: its metric, its parameter, or what it is. */
 function titleOf(column: Shown): string {
-  return TITLES[column] ?? column.slice(column.indexOf(":") + 1);
+  const title = TITLES[column];
+  return title === undefined ? column.slice(column.indexOf(":") + 1) : i18n._(title);
 }
 
 function heading(column: Shown, header: (column: Column, text: string, numeric?: boolean) => ReactNode): ReactNode {
@@ -214,7 +218,7 @@ function heading(column: Shown, header: (column: Column, text: string, numeric?:
 function Columns({ spec, trials, shown, onChange }: { spec: StudySpec; trials: Trial[]; shown: Shown[]; onChange: (shown: Shown[]) => void }) {
   const all = columnsOf(spec, trials);
   return (
-    <Popover label="Columns" trigger={<Button small>Columns</Button>}>
+    <Popover label={t`Columns`} trigger={<Button small>{t`Columns`}</Button>}>
       <ul className={styles.columns}>
         {all.map((column) => (
           <li key={column}>
@@ -225,7 +229,7 @@ function Columns({ spec, trials, shown, onChange }: { spec: StudySpec; trials: T
                 onChange={({ target: { checked } }) => onChange(all.filter((one) => (one === column ? checked : shown.includes(one))))}
               />
               {titleOf(column)}
-              {column.startsWith("param:") ? <span className={styles.origin}>parameter</span> : null}
+              {column.startsWith("param:") ? <span className={styles.origin}>{t`parameter`}</span> : null}
             </label>
           </li>
         ))}
@@ -295,7 +299,7 @@ function Row({ study, spec, trial, shown, mayStop, link, standard, isBest, colum
             className={styles.toggle}
             aria-expanded={open}
             aria-controls={id}
-            aria-label={`Details of trial ${trial.number}`}
+            aria-label={t`Details of trial ${trial.number}`}
             onClick={() => onOpen(open ? null : trial.number)}
           >
             <span aria-hidden="true">{open ? "▾" : "▸"}</span>
@@ -306,8 +310,8 @@ function Row({ study, spec, trial, shown, mayStop, link, standard, isBest, colum
         </th>
         <td>
           <StateBadge state={trial.state} />
-          {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? "trade-off" : "best"}</span> : null}
-          {trial.origin === "suggested" ? null : <span className={styles.origin}>{trial.origin}</span>}
+          {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? t`trade-off` : t`best`}</span> : null}
+          {trial.origin === "suggested" ? null : <span className={styles.origin}>{originText(trial.origin)}</span>}
         </td>
         {shown.map((column) => (
           <Fragment key={column}>{cell(column, trial, spec, standard)}</Fragment>
@@ -354,7 +358,7 @@ function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configurat
     case "reason":
       return <td className={styles.differences}>{trial.reason}</td>;
     default:
-      return <td>{trial.origin}</td>;
+      return <td>{originText(trial.origin)}</td>;
   }
 }
 

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
-import { api, unwrap, type Configuration, type TrialState } from "@/lib/api/client";
+import { api, unwrap, type Configuration, type TrialDetail, type TrialState } from "@/lib/api/client";
 import type { Order } from "./sorting";
 
 /** A trial with its measurements and log, asked for again when its revision changes. */
@@ -8,7 +8,13 @@ export function trialQuery(study: string, number: number, revision: number) {
     queryKey: ["trial", study, number, revision],
     queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/trials/{number}", { params: { path: { name: study, number } } })),
     placeholderData: keepPreviousData,
+    // Its agent sends the rest of the output, and the files that it left, when it has told the result.
+    refetchInterval: ({ state: { data, dataUpdateCount } }) => (data !== undefined && hasJustEnded(data) && dataUpdateCount < 10 ? 2000 : false),
   });
+}
+
+function hasJustEnded({ finished_at, leases }: TrialDetail): boolean {
+  return finished_at !== null && leases.length > 0 && Math.abs(Date.now() - Date.parse(finished_at)) < 120_000;
 }
 
 export interface RowsWanted {

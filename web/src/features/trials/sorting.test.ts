@@ -39,6 +39,8 @@ it("leaves the given list as it is", () => {
 it("times what runs up to now, and nothing that was only added or has not begun", () => {
   expect(duration(makeTrial(), NOW)).toBe(2);
   expect(duration(makeTrial({ finished_at: null }), NOW)).toBe(10);
+  expect(duration(makeTrial({ seconds: 1.5 }), NOW)).toBe(2);
+  expect(duration(makeTrial({ seconds: 2.25 }), NOW)).toBe(2.25);
   expect(duration(makeTrial({ origin: "added" }), NOW)).toBeNull();
   expect(duration(makeTrial({ started_at: null, finished_at: null }), NOW)).toBeNull();
 });

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import type { Scalar, Trial } from "@/lib/api/client";
 
 /** What a table of trials can be sorted by; `metric:` and `param:` are followed by a name. */
@@ -8,17 +9,21 @@ export interface Order {
   descending: boolean;
 }
 
-/** Seconds from a trial's start to its end, or to `now` while it runs; null before it runs, and where nobody timed it. */
+/**
+ * Seconds from a trial's start to its end, or to `now` while it runs; null before it runs, and where nobody timed it.
+ * Its agent tells the start a moment after it; the trial's own running time is then the better answer.
+ */
 export function duration(trial: Trial, now: Date): number | null {
   if (trial.started_at === null || trial.origin === "added") return null;
   const end = trial.finished_at === null ? now.getTime() : Date.parse(trial.finished_at);
-  return Math.max(0, (end - Date.parse(trial.started_at)) / 1000);
+  const own = trial.finished_at === null ? 0 : (trial.seconds ?? 0);
+  return Math.max(own, (end - Date.parse(trial.started_at)) / 1000);
 }
 
 /** Who measures a trial: an agent, and its node where that has another name; or a client by its own name. */
 export function measuredBy(trial: Trial): string {
   const { agent, node, client_id } = trial;
-  return agent !== "" && node !== "" && node !== agent ? `${agent} on ${node}` : agent || client_id;
+  return agent !== "" && node !== "" && node !== agent ? t`${agent} on ${node}` : agent || client_id;
 }
 
 /** The trials in that order; those without a value come last, whichever way. */

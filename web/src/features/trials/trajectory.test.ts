@@ -43,3 +43,11 @@ it("is empty without results", () => {
   expect(trajectory([makeTrial({ state: "ACTIVE", metrics: null })], { metric: "t", goal: "minimize" }).best).toEqual([]);
   expect(trajectory([], { metric: "t", goal: "minimize" }).completed).toEqual([]);
 });
+
+it("takes nothing for the best that lies outside of a space that was changed", () => {
+  const space = [{ name: "x", type: "float" as const, min: 0.4, max: 1 }];
+  const measured = [makeTrial({ number: 1, params: { x: 0.1 }, metrics: { t: 1 } }), makeTrial({ number: 2, params: { x: 0.5 }, metrics: { t: 3 } })];
+  const { best, completed } = trajectory(measured, { metric: "t", goal: "minimize" }, space);
+  expect(best).toEqual([[2, 3]]);
+  expect(completed).toHaveLength(2);
+});

@@ -1,11 +1,12 @@
-import type { Objective, Trial } from "@/lib/api/client";
+import type { Objective, Parameter, Trial } from "@/lib/api/client";
+import { isInside } from "@/lib/scale";
 
 /** A trial's number and its value. */
 export type Point = [number: number, value: number];
 
 export interface Trajectory {
   completed: Point[];
-  /** The best value among the completed trials up to each number at which it changed, and at the last trial. */
+  /** The best value among the completed trials of the space up to each number at which it changed, and at the last trial. */
   best: Point[];
   /** Stopped early: the value is the last one known. */
   pruned: Point[];
@@ -13,11 +14,11 @@ export interface Trajectory {
   failed: number[];
 }
 
-/** What a study's trials, in the order of their numbers, tell of one objective. */
-export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">): Trajectory {
+/** What a study's trials, in the order of their numbers, tell of one objective. The space may have been another for some of them. */
+export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, space: readonly Parameter[] = []): Trajectory {
   const result: Trajectory = { completed: [], best: [], pruned: [], infeasible: [], failed: [] };
   let best: number | null = null;
-  for (const { number, state, metrics } of trials) {
+  for (const { number, state, metrics, params } of trials) {
     const value = metrics?.[metric];
     if (state === "INFEASIBLE") result.infeasible.push(number);
     else if (state === "FAILED") result.failed.push(number);
@@ -25,7 +26,7 @@ export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "m
     else if (state === "PRUNED") result.pruned.push([number, value]);
     else if (state === "COMPLETED") {
       result.completed.push([number, value]);
-      if (best === null || (goal === "minimize" ? value < best : value > best)) {
+      if ((best === null || (goal === "minimize" ? value < best : value > best)) && isInside(space, params)) {
         best = value;
         result.best.push([number, value]);
       }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
 import type { components, paths } from "./_gen/schema";
 
@@ -15,6 +16,8 @@ export type Trial = Schemas["Trial"];
 export type TrialDetail = Schemas["TrialDetail"];
 export type TrialState = Schemas["TrialState"];
 export type Lease = Schemas["Lease"];
+export type Invocation = Schemas["Invocation"];
+export type Artifact = Schemas["Artifact"];
 export type Failure = Schemas["Failure"];
 export type Parameter = Schemas["Parameter"];
 export type Insight = Schemas["Insight"];
@@ -30,7 +33,10 @@ export type SummarisedObjective = Schemas["SummarisedObjective"];
 export type Comparison = Schemas["Comparison"];
 export type Component = Schemas["ComponentSummary"];
 export type ComponentDetail = Schemas["ComponentDetail"];
+export type WrittenComponent = Schemas["Written"];
+export type ComponentCheck = Schemas["Checked"];
 export type Plan = Schemas["Plan"];
+export type DryRun = Schemas["DryRun"];
 export type Methods = Schemas["Methods"];
 export type Method = Schemas["Method"];
 export type ApiToken = Schemas["ApiToken"];
@@ -70,13 +76,13 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   try {
     answer = await call;
   } catch {
-    throw new ApiError("The service cannot be reached. Is it running?", "unreachable", 0);
+    throw new ApiError(t`The service cannot be reached. Is it running?`, "unreachable", 0);
   }
   const { data, error, response } = answer;
   if (!response.ok) {
     const fault = (typeof error === "object" && error !== null ? error : {}) as Partial<Fault>;
     throw new ApiError(
-      fault.detail ?? `The service answered with status ${response.status}.`,
+      fault.detail ?? t`The service answered with status ${response.status}.`,
       fault.code ?? "unknown",
       response.status,
       fault.data,

@@ -1,0 +1,11 @@
+import { defineConfig } from "@lingui/cli";
+import { formatter } from "@lingui/format-po";
+
+export default defineConfig({
+  sourceLocale: "en",
+  // Another language is one more here: web/README.md.
+  locales: ["en"],
+  fallbackLocales: { default: "en" },
+  catalogs: [{ path: "<rootDir>/src/locales/{locale}", include: ["src"], exclude: ["src/lib/api/_gen/**", "**/*.test.ts"] }],
+  format: formatter({ lineNumbers: false }),
+});

@@ -1,0 +1,90 @@
+import { t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
+import { Card } from "@/components/Card";
+import { Loading, Problem } from "@/components/Message";
+import table from "@/components/Table.module.css";
+import { formatNumber, formatDuration } from "@/lib/format";
+import { queueQuery } from "./api";
+import styles from "./access.module.css";
+
+/** What waits for workers and agents in all tenants, for operators; asked for every two seconds. */
+export function Queue() {
+  const { data, error, refetch } = useQuery(queueQuery);
+  if (data === undefined) return error === null ? <Loading what={t`the queue`} /> : <Problem error={error} again={() => void refetch()} />;
+  const { workers, tenants } = data;
+  const busy = workers.filter((worker) => worker.busy).length;
+  const oldest = Math.max(0, ...tenants.map((one) => one.oldest_seconds ?? 0));
+  const waiting = sum(tenants.map((one) => one.waiting));
+  return (
+    <Card title={t`Queue`} flush>
+      {error === null ? null : <Problem error={error} again={() => void refetch()} />}
+      <dl className={`${styles.quota} ${styles.padded}`}>
+        <Fact
+          name={t`Workers alive`}
+          value={formatNumber(workers.length)}
+          note={workers.length === 0 ? t`nothing costly is computed` : busy === 0 ? t`all idle` : t`${formatNumber(busy)} busy`}
+        />
+        <Fact name={t`Operations waiting`} value={formatNumber(waiting)} note={waiting === 0 ? "" : t`the oldest for ${formatDuration(oldest)}`} />
+        <Fact name={t`Operations computed now`} value={formatNumber(sum(tenants.map((one) => one.computing)))} />
+        <Fact name={t`Trials waiting for agents`} value={formatNumber(sum(tenants.map((one) => one.trials_waiting)))} />
+      </dl>
+      {tenants.length === 0 ? (
+        <p className={`${styles.soft} ${styles.padded}`}>{t`Nothing waits and nothing is computed.`}</p>
+      ) : (
+        <table className={table.table} aria-label={t`By tenant`}>
+          <thead>
+            <tr>
+              <th scope="col">{t`Tenant`}</th>
+              <th scope="col" className={table.number}>
+                {t`Waiting`}
+              </th>
+              <th scope="col" className={table.number}>
+                {t`Oldest wait`}
+              </th>
+              <th scope="col" className={table.number}>
+                {t`Computed now`}
+              </th>
+              <th scope="col" className={table.number}>
+                {t`Trials waiting`}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {tenants.map((one) => (
+              <tr key={one.tenant}>
+                <th scope="row">{one.tenant}</th>
+                <td data-label={t`Waiting`} className={table.number}>
+                  {formatNumber(one.waiting)}
+                </td>
+                <td data-label={t`Oldest wait`} className={table.number}>
+                  {one.oldest_seconds === null ? "—" : formatDuration(one.oldest_seconds)}
+                </td>
+                <td data-label={t`Computed now`} className={table.number}>
+                  {formatNumber(one.computing)}
+                </td>
+                <td data-label={t`Trials waiting`} className={table.number}>
+                  {formatNumber(one.trials_waiting)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
+}
+
+function Fact({ name, value, note = "" }: { name: string; value: string; note?: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <b>{value}</b> <span className={styles.soft}>{note}</span>
+      </dd>
+    </div>
+  );
+}
+
+function sum(numbers: number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}

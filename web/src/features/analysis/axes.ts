@@ -1,0 +1,25 @@
+import { t } from "@lingui/core/macro";
+import type { Parameter, Trial } from "@/lib/api/client";
+import { formatValue } from "@/lib/format";
+import { choicesOf, isLogarithmic, isNumeric } from "@/lib/scale";
+
+/** Of an axis' length, how far below its range those are that have no value there, as their condition is not met. */
+const BELOW = 0.1;
+
+/** A parameter's axis. Where trials have no value it has a place of its own for them, so that lines pass no value's place. */
+export function axisOf(parameter: Parameter, trials: readonly Trial[], text: object) {
+  const { name, min = 0, max = 1 } = parameter;
+  const lacks = trials.some(({ params }) => params[name] === undefined);
+  const none = t`none`;
+  if (!isNumeric(parameter)) {
+    const data = [...(lacks ? [none] : []), ...choicesOf(parameter).map((choice) => formatValue(choice))];
+    const written = ({ params }: Trial) => (params[name] === undefined ? none : formatValue(params[name]));
+    return { scale: { name, type: "category" as const, data, axisLabel: text }, written };
+  }
+  const log = isLogarithmic(parameter);
+  const outside = log ? min * (min / max) ** BELOW : min - BELOW * (max - min);
+  const written = ({ params }: Trial) => (typeof params[name] === "number" ? params[name] : outside);
+  const formatter = (value: number) => (!lacks || value >= min ? formatValue(value) : value === outside ? none : "");
+  const scale = { name, min: lacks ? outside : min, max, axisLabel: { ...text, formatter } };
+  return { scale: log ? { ...scale, type: "log" as const } : { ...scale, type: "value" as const }, written };
+}

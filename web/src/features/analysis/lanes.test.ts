@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import type { Effect } from "@/lib/api/client";
+import { lanesOf } from "./lanes";
+
+const curve = { mean: [], deviation: [] };
+const effect = (changes: Partial<Effect>): Effect => ({
+  parameter: "x",
+  importance: 0.02,
+  deviation: 0.05,
+  levels: [],
+  average: curve,
+  change: curve,
+  slice: curve,
+  ...changes,
+});
+const share = { value: 0.5, low: 0.4, high: 0.7 };
+
+it("is told by the forest alone where there was no process", () => {
+  expect(lanesOf([effect({}), effect({ sensitivity: null })])).toEqual([
+    { name: "Forest: alone", shares: [{ value: 0.02, low: 0, high: 0.07 }, { value: 0.02, low: 0, high: 0.07 }] },
+  ]);
+});
+
+it("is told by both, parameter by parameter", () => {
+  const lanes = lanesOf([effect({ sensitivity: { alone: share, together: { ...share, high: 0.9 } } }), effect({})]);
+  expect(lanes.map(({ name }) => name)).toEqual(["Forest: alone", "Gaussian process: alone", "Gaussian process: with interactions"]);
+  expect(lanes[1]?.shares).toEqual([share, null]);
+  expect(lanes[2]?.shares[0]?.high).toBe(0.9);
+});

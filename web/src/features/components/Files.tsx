@@ -1,0 +1,110 @@
+import { t } from "@lingui/core/macro";
+import { useState, type ReactNode } from "react";
+import { Button } from "@/components/Button";
+import { Card } from "@/components/Card";
+import { CopyButton } from "@/components/CopyButton";
+import { Dialog, DialogActions } from "@/components/Dialog";
+import { TextField } from "@/components/Field";
+import { Code, Problem } from "@/components/Message";
+import table from "@/components/Table.module.css";
+import { Ago } from "@/components/Time";
+import type { WrittenComponent } from "@/lib/api/client";
+import { useServer } from "@/lib/session";
+import { useDeleteFiles } from "./api";
+import { pullCommand } from "./command";
+import styles from "./Files.module.css";
+
+interface Props {
+  name: string;
+  /** The newest first. */
+  files: readonly WrittenComponent[];
+  mayWrite: boolean;
+  /** A link to a new version that begins with this one's text. */
+  edit: (number: number) => ReactNode;
+}
+
+/** What was written here: each version, who offers it, and how the newest gets onto a cluster. */
+export function Files({ name, files, mayWrite, edit }: Props) {
+  const newest = files[0];
+  if (newest === undefined) return null;
+  return (
+    <Card title={t`Written here`} flush actions={mayWrite ? <Delete name={name} /> : undefined}>
+      <table className={table.table}>
+        <thead>
+          <tr>
+            <th scope="col">{t`Version`}</th>
+            <th scope="col">{t`State`}</th>
+            <th scope="col">{t`Digest`}</th>
+            <th scope="col">{t`By`}</th>
+            <th scope="col" className={table.number}>
+              {t`Written`}
+            </th>
+            <td />
+          </tr>
+        </thead>
+        <tbody>
+          {files.map((file) => (
+            <tr key={file.number}>
+              <th scope="row">{file.number}</th>
+              <td data-label={t`State`}>
+                <FileState file={file} newest={file === newest} />
+              </td>
+              <td data-label={t`Digest`}>
+                <code title={file.sha256}>{file.sha256.slice(0, 12)}</code>
+              </td>
+              <td data-label={t`By`}>{file.author}</td>
+              <td data-label={t`Written`} className={table.number}>
+                <Ago at={file.written_at} />
+              </td>
+              <td className={table.number}>{edit(file.number)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <Install name={name} file={newest} />
+    </Card>
+  );
+}
+
+/** Whether agents offer a version, or it waits for an administrator. */
+export function FileState({ file, newest }: { file: WrittenComponent; newest: boolean }) {
+  if (file.agents.length > 0) return <span className={styles.offered}>{t`offered by ${file.agents.map((agent) => agent.name).join(", ")}`}</span>;
+  return newest ? <span className={styles.waits}>{t`waiting to be installed`}</span> : <span className={table.soft}>{t`not installed`}</span>;
+}
+
+function Install({ name, file }: { name: string; file: WrittenComponent }) {
+  const [server, setServer] = useState(useServer());
+  const command = pullCommand(name, server, file.sha256);
+  return (
+    <div className={styles.install}>
+      <p>
+        {file.agents.length > 0
+          ? t`On further clusters, an administrator looks at version ${file.number} and installs it into the folder of the agent’s components with this command.`
+          : t`It runs nowhere yet. On the cluster, its administrator looks at version ${file.number} and installs it into the folder of the agent’s components with this command.`}{" "}
+        {t`The service never sends a command to a cluster.`}
+      </p>
+      <TextField label={t`Address of the service, as the cluster reaches it`} value={server} onChange={(event) => setServer(event.target.value)} />
+      <Code>{command}</Code>
+      <div>
+        <CopyButton text={command} label={t`Copy the command`} />
+      </div>
+    </div>
+  );
+}
+
+function Delete({ name }: { name: string }) {
+  const [open, setOpen] = useState(false);
+  const remove = useDeleteFiles(name);
+  return (
+    <Dialog open={open} onOpenChange={setOpen} title={t`Delete what was written of ${name}?`} trigger={<Button small>{t`Delete …`}</Button>}>
+      <p>{t`All versions that were written here are removed. What is installed on clusters stays there, and can be tuned on.`}</p>
+      {remove.error === null ? null : <Problem error={remove.error} />}
+      <DialogActions>
+        <Button onClick={() => setOpen(false)}>{t`Keep them`}</Button>
+        <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate(undefined, { onSuccess: () => setOpen(false) })}>
+          {t`Delete them`}
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}

@@ -1,0 +1,116 @@
+import { plural, t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
+import { useId, useRef, useState } from "react";
+import { Button } from "@/components/Button";
+import { Problem as Refusal } from "@/components/Message";
+import type { ComponentCheck } from "@/lib/api/client";
+import { useSettled } from "@/lib/clock";
+import { checkQuery, useWriteComponent } from "./api";
+import { YamlEditor, type EditorHandle } from "./YamlEditor";
+import styles from "./WriteComponent.module.css";
+
+interface Props {
+  /** What is edited; null: a new component. */
+  name: string | null;
+  initial: string;
+  /** The number of the version that the text comes after; 0: of a new component. */
+  after: number;
+  onSaved: (name: string) => void;
+  /** Called with whether there is something that would be lost. */
+  onChange: (unsaved: boolean) => void;
+}
+
+const NONE: ComponentCheck["problems"] = [];
+const NO_WORDS = {};
+
+/** A component's file in an editor, judged as it is written: by the service, with the agent's own rules. */
+export function WriteComponent({ name, initial, after, onSaved, onChange }: Props) {
+  const [text, setText] = useState(initial);
+  const settled = useSettled(text, 300);
+  const check = useQuery(checkQuery(settled));
+  const write = useWriteComponent(after);
+  const editor = useRef<EditorHandle>(null);
+  const id = useId();
+  const isCurrent = settled === text && !check.isPlaceholderData && check.data !== undefined;
+  const problems = check.data?.problems ?? NONE;
+  const renamed = isCurrent && problems.length === 0 && name !== null && check.data.name !== name;
+  return (
+    <div className={styles.layout}>
+      <div>
+        <YamlEditor
+          handle={editor}
+          initial={initial}
+          label={t`Component file`}
+          describedBy={`${id}-state`}
+          problems={problems}
+          words={check.data?.words ?? NO_WORDS}
+          onChange={(next) => {
+            setText(next);
+            onChange(next !== initial);
+          }}
+        />
+        <p className={styles.hint}>{t`Ctrl-Space shows what may stand at the cursor.`}</p>
+      </div>
+      <div className={styles.aside}>
+        <p id={`${id}-state`} aria-live="polite" className={isCurrent && problems.length === 0 ? styles.good : undefined}>
+          {check.error !== null ? check.error.message : check.data === undefined ? t`Checking …` : verdict(problems.length)}
+        </p>
+        {problems.length === 0 ? null : (
+          <ul className={styles.problems} aria-label={t`What is wrong`}>
+            {problems.map((problem) => (
+              <li key={`${problem.line} ${problem.column} ${problem.field} ${problem.message}`}>
+                <button type="button" className={styles.problem} onClick={() => editor.current?.show(problem)}>
+                  {t`line ${problem.line},`} <span className={styles.field}>{problem.field}</span>
+                  <br />
+                  {problem.message}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+        {check.data === undefined || problems.length > 0 ? null : <Summary check={check.data} />}
+        {renamed ? <p>{t`This is no new version of ${name}, but the component ${check.data.name}.`}</p> : null}
+        {write.error === null ? null : <Refusal error={write.error} />}
+        <div>
+          <Button
+            kind="primary"
+            disabled={!isCurrent || problems.length > 0 || write.isPending}
+            onClick={() => write.mutate(text, { onSuccess: (file) => onSaved(file.name) })}
+          >
+            {t`Keep this version`}
+          </Button>
+        </div>
+        <p className={styles.hint}>{t`Nothing runs by this: a cluster’s administrator looks at the text, and installs it.`}</p>
+      </div>
+    </div>
+  );
+}
+
+function verdict(problems: number): string {
+  return problems === 0 ? t`No faults` : plural(problems, { one: "# fault", other: "# faults" });
+}
+
+function Summary({ check }: { check: ComponentCheck }) {
+  return (
+    <dl className={styles.facts}>
+      <div>
+        <dt>{t`Parameters`}</dt>
+        <dd>{check.parameters.join(", ") || t`none`}</dd>
+      </div>
+      <div>
+        <dt>{t`Applications`}</dt>
+        <dd>{check.applications.join(", ")}</dd>
+      </div>
+      <div>
+        <dt>{t`Metrics`}</dt>
+        <dd>{check.metrics.join(", ")}</dd>
+      </div>
+      {check.unseen.length === 0 ? null : (
+        <div>
+          <dt>{t`Has to be on the cluster beside it; not looked at here`}</dt>
+          <dd>{check.unseen.join(", ")}</dd>
+        </div>
+      )}
+    </dl>
+  );
+}

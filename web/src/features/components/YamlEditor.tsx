@@ -1,0 +1,136 @@
+import { autocompletion, completionKeymap, type CompletionContext } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { yaml } from "@codemirror/lang-yaml";
+import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
+import { EditorState, type Text } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
+import type { ComponentCheck } from "@/lib/api/client";
+import { placeOf, wordsAt } from "./place";
+
+type Problem = ComponentCheck["problems"][number];
+
+export interface EditorHandle {
+  /** Puts the cursor where a problem is. */
+  show: (problem: Problem) => void;
+}
+
+interface Props {
+  handle: Ref<EditorHandle>;
+  /** The text at first; later changes come from the one who writes. */
+  initial: string;
+  label: string;
+  describedBy: string;
+  problems: readonly Problem[];
+  words: Readonly<Record<string, readonly string[]>>;
+  onChange: (text: string) => void;
+}
+
+/** An editor of YAML that marks problems where they are and offers the words that may stand at the cursor. Tab leaves it, as any field. */
+export function YamlEditor({ handle, initial, label, describedBy, problems, words, onChange }: Props) {
+  const parent = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView>(null);
+  const latest = useRef({ words, onChange });
+  useEffect(() => {
+    latest.current = { words, onChange };
+  });
+  const first = useRef({ initial, label, describedBy });
+
+  useEffect(() => {
+    if (parent.current === null) return;
+    const editor = new EditorView({
+      parent: parent.current,
+      state: EditorState.create({
+        doc: first.current.initial,
+        extensions: [
+          lineNumbers(),
+          lintGutter(),
+          history(),
+          drawSelection(),
+          indentOnInput(),
+          bracketMatching(),
+          highlightActiveLine(),
+          yaml(),
+          syntaxHighlighting(COLOURS),
+          autocompletion({ override: [(context) => complete(context, latest.current.words)] }),
+          keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
+          EditorView.contentAttributes.of({ tabindex: "0", "aria-label": first.current.label, "aria-describedby": first.current.describedBy, spellcheck: "false", autocapitalize: "off" }),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+          }),
+          LOOK,
+        ],
+      }),
+    });
+    view.current = editor;
+    return () => {
+      view.current = null;
+      editor.destroy();
+    };
+  }, []);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (editor !== null) editor.dispatch(setDiagnostics(editor.state, problems.map((problem) => diagnostic(editor.state.doc, problem))));
+  }, [problems]);
+
+  useImperativeHandle(handle, () => ({
+    show: (problem) => {
+      const editor = view.current;
+      if (editor === null) return;
+      const { from, to } = diagnostic(editor.state.doc, problem);
+      editor.dispatch({ selection: { anchor: from, head: to }, scrollIntoView: true });
+      editor.focus();
+    },
+  }));
+
+  return <div ref={parent} />;
+}
+
+/** The service counts characters as people do, the editor as JavaScript does. */
+function diagnostic(doc: Text, { line, column, length, field, message }: Problem): Diagnostic {
+  const place = doc.line(Math.min(line, doc.lines));
+  const characters = Array.from(place.text);
+  const start = characters.slice(0, column - 1).join("").length;
+  const end = length === 0 ? place.text.length : characters.slice(0, column - 1 + length).join("").length;
+  const from = Math.min(place.from + start, place.to);
+  return { from, to: Math.max(from, Math.min(place.from + end, place.to)), severity: "error", message: `${field}: ${message}` };
+}
+
+function complete(context: CompletionContext, words: Props["words"]) {
+  const word = context.matchBefore(/[\w-]*/);
+  if (word === null || (word.from === word.to && !context.explicit)) return null;
+  const line = context.state.doc.lineAt(context.pos);
+  const lines = context.state.doc.toString().split("\n");
+  const place = placeOf(lines, line.number - 1, word.from - line.from);
+  const found = wordsAt(words, place);
+  if (found.length === 0) return null;
+  const isKey = place.field === undefined;
+  return { from: word.from, options: found.map((text) => ({ label: text, apply: isKey ? `${text}: ` : text, type: isKey ? "property" : "constant" })), validFor: /^[\w-]*$/ };
+}
+
+const COLOURS = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--series-1)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--series-2)" },
+  { tag: [tags.comment, tags.lineComment], color: "var(--soft)", fontStyle: "italic" },
+]);
+
+const LOOK = EditorView.theme({
+  "&": { height: "100%", backgroundColor: "var(--surface)", color: "var(--text)", border: "1px solid var(--line-strong)", borderRadius: "7px", overflow: "hidden" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "1px" },
+  ".cm-scroller": { font: "0.85rem/1.55 var(--mono)", minHeight: "24rem", maxHeight: "calc(100dvh - 16rem)" },
+  // As far down as the frame, however short the text.
+  ".cm-gutter": { minHeight: "24rem" },
+  ".cm-content": { minHeight: "24rem", caretColor: "var(--text)", padding: "0.6rem 0" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-gutters": { backgroundColor: "var(--raised)", color: "var(--soft)", borderRight: "1px solid var(--line)" },
+  ".cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--accent) 7%, transparent)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--accent) 25%, transparent)" },
+  ".cm-tooltip": { backgroundColor: "var(--surface)", color: "var(--text)", border: "1px solid var(--line-strong)", borderRadius: "7px" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--accent-text)" },
+  ".cm-diagnostic": { padding: "0.3rem 0.6rem", maxWidth: "36rem" },
+  ".cm-diagnostic-error": { borderLeft: "4px solid var(--bad)" },
+});

@@ -1,0 +1,157 @@
+import { t } from "@lingui/core/macro";
+import { Button } from "@/components/Button";
+import { SelectField } from "@/components/Field";
+import type { Methods } from "@/lib/api/client";
+import { textOf } from "@/lib/values";
+import { FaultAt } from "./FaultAt";
+import styles from "./planning.module.css";
+import { partsOf, withAnother, without, withPart, wordOf, type Rule } from "./rules";
+import { ValueField } from "./ValueField";
+
+interface Props {
+  value: unknown;
+  methods: Methods["stopping"];
+  onChange: (value: Rule | undefined) => void;
+}
+
+/** When the search ends before its budget: by a rule, or by several that are joined. */
+export function Stopping({ value, methods, onChange }: Props) {
+  const rule = typeof value === "object" && value !== null ? (value as Rule) : undefined;
+  if (rule !== undefined && wordOf(rule) !== null) {
+    return (
+      <Group label={t`Stopping: when the search ends before its budget`} where="stopping" rule={rule} methods={methods} onChange={onChange} />
+    );
+  }
+  return (
+    <div className={styles.stack}>
+      <Single
+        label={t`Stopping: when the search ends before its budget`}
+        none={t`never`}
+        where="stopping"
+        rule={rule}
+        methods={methods}
+        onChange={onChange}
+      />
+      {rule === undefined ? null : (
+        <div>
+          <Button small onClick={() => onChange(withAnother(rule))}>
+            {t`Add a stopping rule`}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface PartProps {
+  label: string;
+  /** The path in the file. */
+  where: string;
+  methods: Methods["stopping"];
+  onChange: (value: Rule | undefined) => void;
+}
+
+function Single({ label, none, where, rule, methods, onChange }: PartProps & { none: string; rule: Rule | undefined }) {
+  const name = textOf(rule?.rule);
+  const method = methods.find((one) => one.name === name);
+  return (
+    <>
+      <FaultAt at={`${where}.rule`} just={[where]}>
+        {(error) => (
+          <SelectField
+            label={label}
+            value={name}
+            hint={method?.doc}
+            error={error}
+            onChange={(event) => onChange(event.target.value === "" ? undefined : { rule: event.target.value })}
+          >
+            <option value="">{none}</option>
+            {methods.map((one) => (
+              <option key={one.name}>{one.name}</option>
+            ))}
+          </SelectField>
+        )}
+      </FaultAt>
+      {method === undefined ? null : (
+        <div className={styles.grid}>
+          {method.options.map((option) => (
+            <FaultAt key={option.name} at={`${where}.${option.name}`}>
+              {(error) => (
+                <ValueField
+                  label={option.name}
+                  value={rule?.[option.name]}
+                  placeholder={option.default === null ? "" : textOf(option.default)}
+                  hint={option.doc}
+                  error={error}
+                  onChange={(given) => onChange(Object.fromEntries(Object.entries({ ...rule, [option.name]: given }).filter(([, one]) => one !== undefined)))}
+                />
+              )}
+            </FaultAt>
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Rules of which any or all have to say so. */
+function Group({ label, where, rule, methods, onChange }: PartProps & { rule: Rule }) {
+  const word = wordOf(rule) ?? "any";
+  const parts = partsOf(rule);
+  const path = `${where}.${word}`;
+  return (
+    <fieldset className={styles.group}>
+      <legend>{label}</legend>
+      <FaultAt just={[path, where]}>
+        {(error) => (
+          <SelectField
+            label={t`The search ends as soon as`}
+            value={word}
+            error={error}
+            onChange={(event) => onChange({ [event.target.value]: parts })}
+          >
+            <option value="any">{t`any of these says so`}</option>
+            <option value="all">{t`all of these say so`}</option>
+          </SelectField>
+        )}
+      </FaultAt>
+      <ol className={styles.members}>
+        {parts.map((part, place) => {
+          const own = `${path}[${place}]`;
+          const change = (next: Rule | undefined) => onChange(next === undefined ? without(rule, place) : withPart(rule, place, next));
+          const shared = { where: own, methods, onChange: change };
+          return (
+            <li key={place}>
+              {wordOf(part) === null ? (
+                <Single
+                  {...shared}
+                  label={t`Rule ${place + 1}`}
+                  none={t`choose a rule`}
+                  rule={part}
+                  onChange={(next) => onChange(withPart(rule, place, next ?? { rule: "" }))}
+                />
+              ) : (
+                <Group {...shared} label={t`Rules ${place + 1}`} rule={part} />
+              )}
+              <div className={styles.row}>
+                {wordOf(part) === null ? (
+                  <Button small kind="quiet" aria-label={t`Join rule ${place + 1} with another`} onClick={() => change(withAnother(part))}>
+                    {t`Join with another`}
+                  </Button>
+                ) : null}
+                <Button small kind="quiet" aria-label={t`Remove rule ${place + 1}`} onClick={() => change(undefined)}>
+                  {t`Remove`}
+                </Button>
+              </div>
+            </li>
+          );
+        })}
+      </ol>
+      <div>
+        <Button small onClick={() => onChange(withAnother(rule))}>
+          {t`Add a stopping rule`}
+        </Button>
+      </div>
+    </fieldset>
+  );
+}

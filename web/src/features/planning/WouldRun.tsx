@@ -1,0 +1,85 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { useQuery } from "@tanstack/react-query";
+import { Invocation } from "@/components/Invocation";
+import { Code, Loading, Problem } from "@/components/Message";
+import type { Configuration, DryRun, StudySpec } from "@/lib/api/client";
+import { useThrottled } from "@/lib/clock";
+import { formatValue } from "@/lib/format";
+import { dryRunQuery } from "./api";
+import { tryCommand } from "./commands";
+import styles from "./planning.module.css";
+
+interface Props {
+  spec: StudySpec;
+  name: string;
+  configurations: readonly Configuration[];
+}
+
+/** What an agent would run for the first trials, as it says itself: the service knows values, never commands. */
+export function WouldRun({ spec, name, configurations }: Props) {
+  // Each name is another question: an administrator may allow some studies and not others.
+  const { data, error, refetch } = useQuery({ ...dryRunQuery(spec, useThrottled(name, 1500)), enabled: configurations.length > 0 });
+  if (error !== null) return <Problem error={error} again={() => void refetch()} />;
+  if (data === undefined) return null;
+  if (data.state === "waiting") return <Loading what={t`what an agent would run`} />;
+  if (data.state === "answered") return <Answer answer={data} />;
+  return <ByHand why={data.message} spec={spec} configurations={configurations} />;
+}
+
+function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
+  return (
+    <>
+      <p className={styles.soft}>
+        <Trans>
+          As agent <b>{agent}</b> would run them. It has rendered its own component file with these values, and has run nothing.
+        </Trans>
+      </p>
+      {trials.map(({ params, invocation, refusal }, index) => (
+        <details key={index} open={index === 0} className={styles.trial}>
+          <summary>
+            <b>{index + 1}</b> <Values configuration={params} />
+          </summary>
+          {invocation === null ? (
+            <p className={styles.error}>{t`It would not run: ${refusal}`}</p>
+          ) : (
+            <>
+              <p className={styles.soft}>
+                <Trans>
+                  In <code>{invocation.folder}</code> on {invocation.host}
+                </Trans>
+              </p>
+              <Invocation told={invocation} />
+            </>
+          )}
+        </details>
+      ))}
+    </>
+  );
+}
+
+/** Where no agent is there to ask, its administrator can see the same on its machine. */
+function ByHand({ why, spec: { execution }, configurations }: { why: string; spec: StudySpec; configurations: readonly Configuration[] }) {
+  return (
+    <>
+      <p className={styles.soft}>
+        {why}{" "}
+        {t`On a machine with the component, this shows each trial’s command line, environment and scheduler options exactly as it would run, and runs nothing:`}
+      </p>
+      {configurations.map((configuration, index) => (
+        <Code key={index}>{tryCommand(execution?.component ?? "", execution?.application ?? "", configuration)}</Code>
+      ))}
+    </>
+  );
+}
+
+/** A configuration in one line. */
+export function Values({ configuration }: { configuration: Configuration }) {
+  return (
+    <code>
+      {Object.entries(configuration)
+        .map(([name, value]) => `${name} = ${formatValue(value)}`)
+        .join(", ")}
+    </code>
+  );
+}

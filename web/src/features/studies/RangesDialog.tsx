@@ -1,0 +1,160 @@
+import { plural, t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { Button } from "@/components/Button";
+import { Dialog, DialogActions } from "@/components/Dialog";
+import { TextField } from "@/components/Field";
+import { Problem } from "@/components/Message";
+import { ApiError, type Parameter, type Study } from "@/lib/api/client";
+import { formatNumber } from "@/lib/format";
+import { outsideQuery, useChangeSpace } from "./api";
+import { changedRanges, faultFor, typedOf, whyFixed, type Range, type Typed } from "./ranges";
+import styles from "./RangesDialog.module.css";
+
+/** Milliseconds without a change until the service is asked what would lie outside. */
+const PAUSE = 350;
+/** From so many parameters on there is a field to find one. */
+const MANY = 7;
+
+const FAULTY: readonly (keyof Typed | undefined)[] = [undefined, "min", "max", "values"];
+
+/** Other ranges for the parameters of a study that goes on. */
+export function RangesButton({ study }: { study: Study }) {
+  const [shown, show] = useState(false);
+  return (
+    <Dialog title={t`Ranges of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Ranges`}</Button>}>
+      <RangesForm study={study} onDone={() => show(false)} />
+    </Dialog>
+  );
+}
+
+function RangesForm({ study, onDone }: { study: Study; onDone: () => void }) {
+  // Those of the moment when the dialogue was opened: what somebody else changes meanwhile is not undone unseen.
+  const [parameters] = useState(study.spec.space.parameters);
+  const [typed, setTyped] = useState<Record<string, Typed>>(() => Object.fromEntries(parameters.map((one) => [one.name, typedOf(one)])));
+  const [filter, setFilter] = useState("");
+  const ranges = changedRanges(parameters, typed);
+  const changed = Object.keys(ranges).length > 0;
+  const settled = useSettled(ranges);
+  const outside = useQuery({ ...outsideQuery(study.name, settled), enabled: Object.keys(settled).length > 0 });
+  const change = useChangeSpace(study.name);
+  const error = change.error ?? (changed ? outside.error : null);
+  const field = error instanceof ApiError ? error.data.field : undefined;
+  const known = parameters.filter(({ name }) => name.toLowerCase().includes(filter.toLowerCase()));
+  const beside = parameters.some(({ name }) => FAULTY.some((key) => faultFor(field, name, key)));
+
+  function type(name: string, own: Typed) {
+    change.reset();
+    setTyped({ ...typed, [name]: own });
+  }
+  return (
+    <form
+      className={styles.form}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate(ranges, { onSuccess: onDone });
+      }}
+    >
+      <p>
+        {t`Trials keep the values that they had. Those outside of the new ranges stay in the history, but nothing is learned from them and none is recommended. The default configuration has to lie inside.`}
+      </p>
+      {parameters.length >= MANY ? (
+        <TextField
+          label={t`Find a parameter`}
+          type="search"
+          bare
+          placeholder={t`Find a parameter …`}
+          value={filter}
+          onChange={(event) => setFilter(event.target.value)}
+        />
+      ) : null}
+      <div className={styles.parameters}>
+        {known.map((parameter) => (
+          <Row
+            key={parameter.name}
+            parameter={parameter}
+            fixed={whyFixed(parameter, parameters)}
+            typed={typed[parameter.name] ?? typedOf(parameter)}
+            onType={(own) => type(parameter.name, own)}
+            fault={(key) => (error !== null && faultFor(field, parameter.name, key) ? error.message : undefined)}
+          />
+        ))}
+      </div>
+      <p role="status" className={styles.outside}>
+        {changed ? (error === null && outside.data !== undefined ? told(outside.data, study) : "") : t`Nothing is changed.`}
+      </p>
+      {error === null || beside ? null : <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onDone}>{t`Cancel`}</Button>
+        <Button type="submit" kind="primary" disabled={!changed || change.isPending}>
+          {t`Change`}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
+interface RowProps {
+  parameter: Parameter;
+  fixed: string | null;
+  typed: Typed;
+  onType: (typed: Typed) => void;
+  fault: (key?: keyof Typed) => string | undefined;
+}
+
+function Row({ parameter, fixed, typed, onType, fault }: RowProps) {
+  const field = (key: keyof Typed, label: string) => (
+    <TextField
+      label={label}
+      value={typed[key]}
+      error={fault(key)}
+      aria-label={t`${label} of ${parameter.name}`}
+      inputMode={key === "values" ? "text" : "decimal"}
+      onChange={(event) => onType({ ...typed, [key]: event.target.value })}
+    />
+  );
+  return (
+    <div className={styles.parameter} role="group" aria-label={parameter.name}>
+      <div>
+        <b>{parameter.name}</b>
+        <p className={styles.soft}>
+          {fixed ?? parameter.type}
+          {parameter.default === undefined ? "" : t`, default ${String(parameter.default)}`}
+        </p>
+      </div>
+      {fixed !== null ? null : parameter.values === undefined ? (
+        <div className={styles.ends}>
+          {field("min", t`Min`)}
+          {field("max", t`Max`)}
+        </div>
+      ) : (
+        field("values", t`Values`)
+      )}
+      {fault() === undefined ? null : <p className={styles.fault}>{fault()}</p>}
+    </div>
+  );
+}
+
+/** What lies outside, in a sentence. */
+function told(outside: { finished: number; running: number; waiting: number }, study: Study): string {
+  const { finished, running, waiting } = outside;
+  if (finished + running + waiting === 0) return t`No trial lies outside.`;
+  const all = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
+  const parts = [t`${formatNumber(finished)} of ${all} would lie outside.`];
+  if (running > 0) parts.push(plural(running, { one: "# of those that run would: it may finish.", other: "# of those that run would: they may finish." }));
+  if (waiting > 0)
+    parts.push(plural(waiting, { one: "# of those that wait would: it is withdrawn.", other: "# of those that wait would: they are withdrawn." }));
+  return parts.join(" ");
+}
+
+/** The ranges, once nobody has typed for a moment. */
+function useSettled(ranges: Record<string, Range>): Record<string, Range> {
+  const text = JSON.stringify(ranges);
+  const [settled, settle] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => settle(text), PAUSE);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return JSON.parse(settled) as Record<string, Range>;
+}

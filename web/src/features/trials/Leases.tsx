@@ -1,0 +1,58 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import table from "@/components/Table.module.css";
+import type { Lease } from "@/lib/api/client";
+import { formatTime } from "@/lib/format";
+import styles from "./TrialView.module.css";
+
+const OUTCOMES: Record<Lease["state"], MessageDescriptor> = { HELD: msg`running`, SETTLED: msg`settled`, EXPIRED: msg`its agent was not heard of in time` };
+
+/** Which agents a trial was given to, one after the other, and what became of it there. */
+export function Leases({ leases }: { leases: Lease[] }) {
+  return (
+    <table className={table.table}>
+      <thead>
+        <tr>
+          <th scope="col">{t`Agent`}</th>
+          <th scope="col">{t`Attempt`}</th>
+          <th scope="col">{t`Node`}</th>
+          <th scope="col">{t`Given out`}</th>
+          <th scope="col">{t`Began`}</th>
+          <th scope="col">{t`Ended`}</th>
+          <th scope="col">{t`Outcome`}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {leases.map((lease) => (
+          <tr key={`${lease.attempt} ${lease.granted_at}`}>
+            <th scope="row">
+              {lease.agent} <span className={table.soft}>{lease.agent_version}</span>
+              <Labels labels={lease.labels} />
+            </th>
+            <td data-label={t`Attempt`}>{lease.attempt}</td>
+            <td data-label={t`Node`}>{lease.node || "—"}</td>
+            <Moment label={t`Given out`} at={lease.granted_at} />
+            <Moment label={t`Began`} at={lease.started_at} />
+            <Moment label={t`Ended`} at={lease.settled_at} />
+            <td data-label={t`Outcome`}>
+              <span>
+                {lease.outcome || i18n._(OUTCOMES[lease.state])}
+                {lease.reason === "" ? null : <span className={table.soft}> {lease.reason}</span>}
+              </span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Labels({ labels }: { labels: Record<string, unknown> }) {
+  const entries = Object.entries(labels);
+  if (entries.length === 0) return null;
+  return <span className={styles.labels}>{entries.map(([name, value]) => `${name} ${String(value)}`).join(", ")}</span>;
+}
+
+function Moment({ label, at }: { label: string; at: string | null }) {
+  return <td data-label={label}>{at === null ? "—" : <time dateTime={at}>{formatTime(new Date(at))}</time>}</td>;
+}

@@ -1,0 +1,21 @@
+import { i18n, type Messages } from "@lingui/core";
+
+const CATALOGUES = import.meta.glob<Messages>("/src/locales/*.po", { import: "messages" });
+
+/** The first of the wanted languages that there is a catalogue of; else English. "de-AT" is served by "de". */
+export function localeFor(wanted: readonly string[], there: readonly string[]): string {
+  for (const tag of wanted) {
+    const found = [tag, tag.split("-")[0]].find((one) => one !== undefined && there.includes(one));
+    if (found !== undefined) return found;
+  }
+  return "en";
+}
+
+/** Fetch the console's texts in the browser's language. Comes before anything is shown; another language needs another load. */
+export async function loadTexts(): Promise<void> {
+  const there = Object.fromEntries(Object.entries(CATALOGUES).map(([path, load]) => [path.replace(/^.*\/|\.po$/g, ""), load]));
+  const locale = localeFor(navigator.languages, Object.keys(there));
+  const messages = await there[locale]?.();
+  i18n.loadAndActivate({ locale, messages: messages ?? {} });
+  document.documentElement.lang = locale;
+}
