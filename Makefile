@@ -22,7 +22,7 @@ up: setup ## Run the service on this machine with the data of the demo (ARGS="--
 test: setup ## Run all tests (ARGS="-k word" for some); installs what they need where it may
 	@deploy/checkout/test-programs.sh
 	@if [ -d web/node_modules ]; then cd web && npm run --silent test; else echo "console: not tested, since Node.js is not installed"; fi
-	@exec $(BIN)/python -m pytest $(ARGS)
+	@exec $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: setup ## Check style, types, import rules, known vulnerabilities, and the console's code
 	$(BIN)/ruff check

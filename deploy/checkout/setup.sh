@@ -98,7 +98,7 @@ build_console() {
         echo "$installed" >web/node_modules/.installed-from
     fi
     built=$({
-        find web -path web/node_modules -prune -o -path web/dist -prune -o -name _gen -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cat
+        find web -path web/node_modules -prune -o -path web/dist -prune -o -name _gen -prune -o -name en.po -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cat
         find service/api service/core -name '*.py' -print0 | LC_ALL=C sort -z | xargs -0 cat
     } | sha256sum)
     if [ "$built" != "$(cat web/dist/.built-from 2>/dev/null)" ]; then
