@@ -7,9 +7,8 @@ import pwd
 import shutil
 import signal
 import stat
-import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -18,7 +17,7 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from service.embedded.processes import Child
+from service.embedded.processes import Child, start
 
 SUPERUSER = "postgres"
 # The service's tables belong to the first of these and are used by the second, which row-level security holds for.
@@ -84,10 +83,11 @@ class Postgres:
             before=self.clear_leftovers,
         )
 
-    def prepare(self) -> None:
+    def prepare(self, pause: Callable[[float], None] = time.sleep) -> None:
         """Makes the data folder if it is not there yet; one that was only half made is made anew.
 
-        Raises RuntimeError with PostgreSQL's words where it cannot be made.
+        `pause` is called between two looks with the seconds to wait; what it raises breaks the making off. Raises
+        RuntimeError with PostgreSQL's words where the folder cannot be made.
         """
         if not (self.folder / "PG_VERSION").exists():
             unfinished = self.folder.with_name(self.folder.name + ".unfinished")
@@ -98,9 +98,12 @@ class Postgres:
             # sorting by code point, the same on every machine
             argv += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
             argv += ["--auth-local=trust", "--auth-host=scram-sha-256", "--sync-method=syncfs"]
-            done = subprocess.run([*_as_unprivileged(), *argv], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(f"PostgreSQL could not be set up in {self.folder}:\n{done.stderr or done.stdout}")
+            log = unfinished.with_name(unfinished.name + ".log")
+            try:
+                if _run([*_as_unprivileged(), *argv], log, pause) != 0:
+                    raise RuntimeError(f"PostgreSQL could not be set up in {self.folder}:\n{tail(log)}")
+            finally:
+                log.unlink(missing_ok=True)
             unfinished.rename(self.folder)
         self._hand_over(self.folder)
 
@@ -207,6 +210,19 @@ class Postgres:
                     f"PostgreSQL refuses to run as root, and this root may not give {folder} to the account "
                     f"{UNPRIVILEGED}. Start the service as another user."
                 ) from error
+
+
+def _run(argv: Sequence[str], log: Path, pause: Callable[[float], None]) -> int:
+    """Runs a program to its end; its exit code. Where `pause` raises, it is killed with all that it has started."""
+    process = start(argv, log=log)
+    try:
+        while process.poll() is None:
+            pause(0.05)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return process.returncode
 
 
 def tail(log: Path | None, characters: int = 2000) -> str:

@@ -107,7 +107,7 @@ class Supervisor:
 
         postgres = Postgres(self._data / "postgres")
         try:
-            postgres.prepare()
+            postgres.prepare(self._pause)
             server = self._add(postgres.child(self._logs / "postgres.log"))
             postgres.wait_until_ready(server, START_SECONDS, self._pause)
             postgres.ensure_database(DATABASE)

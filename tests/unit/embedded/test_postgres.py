@@ -121,6 +121,26 @@ def test_killed_server_starts_again_with_what_was_committed(tmp_path: Path) -> N
         stop([child])
 
 
+def test_a_making_that_is_broken_off_ends_and_can_be_made_again(tmp_path: Path) -> None:
+    """As by Ctrl-C: nobody waits for a slow disk then."""
+    begun: list[psutil.Process] = []
+
+    def pause(seconds: float) -> None:
+        begun.extend(one for one in psutil.Process().children(recursive=True) if one not in before)
+        raise KeyboardInterrupt
+
+    before = psutil.Process().children(recursive=True)
+    with pytest.raises(KeyboardInterrupt):
+        Postgres(tmp_path / "postgres").prepare(pause)
+    assert begun
+    _, left = psutil.wait_procs(begun, timeout=60)
+    assert left == []
+    assert [path.name for path in tmp_path.iterdir()] == ["postgres.unfinished"]
+    with postgres_server(tmp_path) as server:
+        assert answer(server.url("postgres")) == 42
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["postgres", "postgres.log"]
+
+
 def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
