@@ -48,15 +48,17 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("kinds are told as they come; at first nothing was missed", () => {
-  last().say("ready");
+test("kinds are told as they come, after all that may have changed while the stream was being opened", () => {
   expect(told).toEqual([]);
+  last().say("ready");
+  expect(told).toEqual([[...KINDS]]);
   last().say("change", { kinds: ["studies"] });
-  expect(told).toEqual([["studies"]]);
+  expect(told).toEqual([[...KINDS], ["studies"]]);
 });
 
 test("after a break everything may have changed, and it is made up for once", () => {
   last().say("ready");
+  told = [];
   last().say("error");
   expect(streams).toHaveLength(1);
   vi.advanceTimersByTime(1000);
@@ -73,6 +75,7 @@ test("after a break everything may have changed, and it is made up for once", ()
 
 test("a hidden page holds no connection, and looks anew when it is seen", () => {
   last().say("ready");
+  told = [];
   hide(true);
   vi.advanceTimersByTime(30_000);
   expect(last().closed).toBe(true);

@@ -5,10 +5,13 @@ export type Kind = "agents" | "components" | "studies";
 
 export const KINDS: readonly Kind[] = ["agents", "components", "studies"];
 
-/** Tells what kinds of things have changed in the tenant, from the service's event stream. After every break all may have. */
+/**
+ * Tells what kinds of things have changed in the tenant, from the service's event stream. Whenever that begins all may have:
+ * what a page shows was asked for while the stream was being opened, or before it broke.
+ */
 export function changes(tell: (kinds: readonly Kind[]) => void, open?: OpenStream): LiveStream {
   // Whether what is shown may be of before this stream.
-  let missed = false;
+  let missed = true;
   return new LiveStream({
     address: () => "/api/v1/events",
     events: {
