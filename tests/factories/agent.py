@@ -81,7 +81,7 @@ class RealAgent:
                 re.search(r"^ready agent=", self._log.read_text()[begin:], re.MULTILINE) is not None
                 or not self._child.running()
             ),
-            60,
+            120,
             "the agent registers",
         )
         assert self._child.running(), self._log.read_text()

@@ -44,7 +44,7 @@ def build_console() -> None:
 def started_browser() -> Iterator[Browser]:
     """Chromium, without a window."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=2 * PATIENCE)
         yield browser
         browser.close()
 

@@ -115,7 +115,7 @@ class ScriptedDesigner(Designer):
     ) -> Batch:
         self.pending.append([trial.number for trial in pending])
         self.entered.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(120)
         if self.error is not None:
             raise self.error
         given = count if self.most is None else max(0, min(count, self.most - cursor))

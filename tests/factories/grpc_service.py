@@ -22,7 +22,7 @@ from tests.factories.ports import free_port
 
 TOKEN = "rpc-test-token"
 # Tests never count on speed: whatever takes longer than this hangs.
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass
@@ -68,7 +68,7 @@ class GrpcService:
         )
         with grpc.insecure_channel(self.address, options=(("grpc.max_reconnect_backoff_ms", 200),)) as channel:
             ready = grpc.channel_ready_future(channel)
-            eventually(lambda: ready.done() or self.process is None or self.process.poll() is not None)
+            eventually(lambda: ready.done() or self.process is None or self.process.poll() is not None, 3 * PATIENCE)
             assert self.process.poll() is None, "the gRPC process has ended"
 
     def stop(self, number: int = signal.SIGTERM) -> int:

@@ -113,7 +113,7 @@ def hosted_service(
         try:
             for name, part in names.items():
                 hosted.begin(name, compose.process(part), folder / f"{name}.log")
-            wait_for(hosted.ready, 60, "the web process is ready")
+            wait_for(hosted.ready, 240, "the web process is ready")
             yield hosted
         finally:
             stop(list(hosted.processes.values()))

@@ -78,7 +78,7 @@ class Keycloak:
 
     def grant(self, **fields: str) -> dict[str, Any]:
         """Keycloak's token endpoint. Raises httpx.HTTPStatusError where it refuses."""
-        return dict(_answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=30)))
+        return dict(_answer(httpx.post(f"{self.issuer}/protocol/openid-connect/token", data=fields, timeout=120)))
 
     def admin(self, method: str, path: str, body: object = None, **options: Any) -> Any:
         """Keycloak's administration of the realm."""
@@ -87,7 +87,7 @@ class Keycloak:
             httpx.post(
                 f"{self.url}/realms/master/protocol/openid-connect/token",
                 data={**fields, "password": self.admin_password},
-                timeout=30,
+                timeout=120,
             )
         )["access_token"]
         return _answer(
@@ -96,7 +96,7 @@ class Keycloak:
                 f"{self.url}/admin/realms/{REALM}{path}",
                 json=body,
                 headers={"Authorization": f"Bearer {token}"},
-                timeout=30,
+                timeout=120,
                 **options,
             )
         )

@@ -8,6 +8,7 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import psutil
@@ -75,7 +76,7 @@ class RayHead:
                 process.kill()
         if self._child is not None and self._child.process is not None:
             self._child.process.wait()
-        _, alive = psutil.wait_procs(processes, timeout=15)
+        _, alive = psutil.wait_procs(processes, timeout=60)
         assert not alive, f"outlived Ray: {alive}"
 
     def lose(self) -> None:
@@ -91,13 +92,19 @@ class RayHead:
 
     def hosts(self) -> list[str]:
         """The machines of all nodes that are alive."""
-        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=20) as answer:
+        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
             nodes = [node["raylet"] for node in json.load(answer)["data"]["summary"]]
         return [node["nodeManagerHostname"] for node in nodes if node["state"] == "ALIVE"]
 
     def _answers(self) -> bool:
-        with suppress(OSError), urllib.request.urlopen(f"{self.dashboard}/api/jobs/", timeout=10) as answer:
+        with _unless_it_starts(), urllib.request.urlopen(f"{self.dashboard}/api/jobs/", timeout=10) as answer:
             return bool(answer.status == 200 and self.hosts())
+        return False
+
+    def knows(self, name: str) -> bool:
+        """Whether a machine of this name has a node that is alive."""
+        with _unless_it_starts():
+            return name in self.hosts()
         return False
 
 
@@ -116,7 +123,7 @@ class RayNode:
         self._child = Child(name, argv, environment, head.folder / f"{name}.log")
         self._child.start()
         try:
-            wait_for(lambda: name in head.hosts(), START_SECONDS, f"{name} has joined Ray")
+            wait_for(lambda: head.knows(name), START_SECONDS, f"{name} has joined Ray")
         except AssertionError as error:
             self.end()
             raise AssertionError(f"{error}\n{(head.folder / f'{name}.log').read_text()[-3000:]}") from None
@@ -129,6 +136,11 @@ class RayNode:
                     process.kill()
         if self._child.process is not None:
             self._child.process.wait()
+
+
+def _unless_it_starts() -> suppress:
+    """What a dashboard that is not all there yet makes of a call: no answer, or half of one."""
+    return suppress(OSError, HTTPException, ValueError, KeyError)
 
 
 def _session(child: Child) -> int:

@@ -21,7 +21,7 @@ from service.embedded.postgres import Postgres
 from service.embedded.processes import Child, stop
 from tests.factories.ports import free_port
 
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 
 
 class EmbeddedService:
@@ -98,7 +98,7 @@ class EmbeddedService:
         """Sends a signal to the supervisor alone."""
         os.kill(self.pid, number)
 
-    def wait(self, seconds: float = 30.0) -> int:
+    def wait(self, seconds: float = 120.0) -> int:
         """The supervisor's exit code, once it has ended."""
         assert self._popen is not None
         code = self._popen.wait(seconds)
@@ -118,7 +118,7 @@ class EmbeddedService:
             tree = self.tree()
             self._popen.kill()
             self.wait()
-            _, alive = psutil.wait_procs(tree, timeout=15)
+            _, alive = psutil.wait_procs(tree, timeout=60)
             assert not alive, f"outlived the supervisor: {alive}"
 
     def logs(self) -> str:
@@ -143,7 +143,7 @@ def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
     child = server.child(folder / "postgres.log")
     child.start()
     try:
-        server.wait_until_ready(child, 30)
+        server.wait_until_ready(child, 120)
         yield server
     finally:
         stop([child])
@@ -177,6 +177,14 @@ def lack(message: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process runs: one that has ended may be on the list until its parent, init at last, looks at it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -73,7 +73,7 @@ class Slurm:
         for child in self._daemons:
             child.start()
         try:
-            wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), 90, "nodes idle")
+            wait_for(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(NODES), 240, "nodes idle")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
@@ -97,14 +97,13 @@ class Slurm:
     def settle(self) -> None:
         """Ends every job and makes every node available again."""
         self.run("scancel", f"--user={os.getuid()}")
-        wait_for(lambda: self.run("squeue", "-h") == "", 60, "no job is left")
+        wait_for(self._has_no_job, 120, "no job is left")
         if self.run("sinfo", "-h", "-t", "drain,down,drng,fail", "-o", "%D").strip():
             self.run("scontrol", "update", f"nodename={','.join(self.nodes)}", "state=resume")
 
     def run(self, *argv: str) -> str:
         """What a program of Slurm prints."""
-        done = subprocess.run(argv, env=self._environment(), capture_output=True, text=True, timeout=60, check=False)
-        return done.stdout
+        return self._ran(*argv).stdout
 
     def jobs(self) -> Mapping[str, tuple[str, str, str]]:
         """Every job and task of an array that slurmctld remembers: its state, its name and its working directory."""
@@ -115,6 +114,14 @@ class Slurm:
     def logs(self) -> str:
         """The end of every log, for a failing test's message."""
         return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in sorted(self.folder.glob("*.log")))
+
+    def _ran(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(argv, env=self._environment(), capture_output=True, text=True, timeout=120, check=False)
+
+    def _has_no_job(self) -> bool:
+        """A squeue that slurmctld has not answered prints nothing, either."""
+        done = self._ran("squeue", "-h")
+        return done.returncode == 0 and not done.stdout
 
     def _write(self, ports: Sequence[int]) -> None:
         (self.folder / "state").mkdir()
