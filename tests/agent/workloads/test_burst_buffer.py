@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -108,7 +108,7 @@ def place(built: Path, tmp_path: Path) -> Place:
 def run(command: Sequence[object], **variables: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
     return subprocess.run(
-        list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=100
+        list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=400
     )
 
 
@@ -463,11 +463,14 @@ def test_the_room_of_deleted_files_is_given_back(place: Place) -> None:
     """When the next file is opened; one that is open still is read and written as before."""
     process = place.start(DELETED)
     assert ready(process)
-    held = [str(path.readlink()) for path in Path(f"/proc/{daemon_of(process.pid)}/fd").iterdir()]
+    held = []
+    for path in Path(f"/proc/{daemon_of(process.pid)}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it goes on working
+            held.append(str(path.readlink()))
     assert [name for name in held if name.endswith("(deleted)") and str(place.target) in name] == [
         f"{place.target}/kept (deleted)"
     ]
-    _, told = process.communicate("go on\n", timeout=60)
+    _, told = process.communicate("go on\n", timeout=120)
     assert (process.returncode, told) == (0, "")
 
 
@@ -711,7 +714,7 @@ def test_applications_go_on_without_a_killed_daemon(place: Place) -> None:
     process = place.start(ORPHANED, options=["--latency", "100000"])
     assert ready(process)
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    _, told = process.communicate("go on\n", timeout=60)
+    _, told = process.communicate("go on\n", timeout=120)
     assert process.returncode == 3, told  # the command's own was 0
     assert "Traceback" not in told
     assert "the daemon was killed" in told
@@ -733,7 +736,7 @@ def test_what_was_closed_is_recovered_when_all_of_it_was_killed(place: Place) ->
     daemon = daemon_of(place.guardian)
     for pid, number in ((daemon, signal.SIGSTOP), (place.guardian, signal.SIGKILL), (daemon, signal.SIGKILL)):
         os.kill(pid, number)
-    _, told = process.communicate("go on\n", timeout=60)
+    _, told = process.communicate("go on\n", timeout=120)
     assert process.returncode == 0, told
     assert "cannot be used until burst recover has been run" in told
     away = place.target.rename(place.folder / "away")  # as where it is not mounted
@@ -754,7 +757,8 @@ def test_what_a_program_has_left_open_is_on_the_file_level_when_it_has_ended(pla
     assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
     for pid in (daemon_of(place.guardian), place.guardian):
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: run([place.built / "burst", "recover", "--buffer", place.buffer]).returncode == 0, 30, "recovered")
+    recovery = [place.built / "burst", "recover", "--buffer", place.buffer]
+    wait_for(lambda: run(recovery).returncode == 0, 120, "recovered")
     assert (place.target / "file").read_bytes() == b"kept" * 50_000
 
 
@@ -782,8 +786,9 @@ def test_what_an_executed_program_inherits_is_on_the_file_level(place: Place, ca
     assert ready(process)
     for pid in (daemon_of(place.guardian), place.guardian):
         os.kill(pid, signal.SIGKILL)
-    process.communicate("end\n", timeout=60)
-    wait_for(lambda: run([place.built / "burst", "recover", "--buffer", place.buffer]).returncode == 0, 30, "recovered")
+    process.communicate("end\n", timeout=120)
+    recovery = [place.built / "burst", "recover", "--buffer", place.buffer]
+    wait_for(lambda: run(recovery).returncode == 0, 120, "recovered")
     assert (place.target / "file").read_bytes() == b"kept" * 50_000
 
 
@@ -824,7 +829,7 @@ def test_stop_does_not_take_another_process_for_a_killed_guardian(place: Place) 
         command = list(map(str, [place.built / "burst", "stop", "--buffer", place.buffer]))
         with subprocess.Popen(command) as stopping:
             daemon.resume()
-            assert stopping.wait(60) == 0
+            assert stopping.wait(120) == 0
         assert another.poll() is None
         another.kill()
     assert (place.target / "file").read_bytes() == b"kept"
@@ -835,7 +840,7 @@ def test_a_daemon_without_its_guardian_brings_all_to_the_directory(place: Place)
     script = "import os, sys; os.write(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), bytes(5 << 20))"
     assert run([sys.executable, "-ISc", script, place.target / "file"], **names).returncode == 0
     os.kill(place.guardian, signal.SIGKILL)
-    wait_for(lambda: not (place.buffer / "journal").exists(), 30, "the daemon ends")
+    wait_for(lambda: not (place.buffer / "journal").exists(), 120, "the daemon ends")
     assert not any((place.target / "file").read_bytes())
     assert (place.target / "file").stat().st_size == 5 * MIB
 
@@ -875,7 +880,7 @@ def test_an_fsync_does_not_acknowledge_what_others_have_lost(place: Place, way: 
     process = place.start(SHARED_FILE, way, options=slow)
     assert ready(process)
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    _, told = process.communicate("go on\n", timeout=60)
+    _, told = process.communicate("go on\n", timeout=120)
     assert process.returncode == 3, told
     assert "Traceback" not in told
     assert (place.target / "file").read_bytes() == b"again"
@@ -897,8 +902,8 @@ def test_a_file_that_lost_nothing_is_written_on(place: Place) -> None:
     assert ready(process)
     daemon = daemon_of(process.pid)
     os.kill(daemon, signal.SIGKILL)
-    wait_for(lambda: daemon not in children(process.pid), 30, "the daemon is gone")
-    _, told = process.communicate("go on\n", timeout=60)
+    wait_for(lambda: daemon not in children(process.pid), 120, "the daemon is gone")
+    _, told = process.communicate("go on\n", timeout=120)
     assert "Traceback" not in told
     assert (place.target / "file").read_bytes() == b"synced and more"
 
@@ -919,11 +924,11 @@ def test_an_application_goes_on_with_a_daemon_that_is_started_later(place: Place
     assert ready(process)
     first = place.guardian
     os.kill(daemon_of(first), signal.SIGKILL)
-    wait_for(lambda: not (place.buffer / "journal").exists(), 30, "what was there is recovered")
-    wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), 30, "the guardian ends")
+    wait_for(lambda: not (place.buffer / "journal").exists(), 120, "what was there is recovered")
+    wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), 120, "the guardian ends")
     place.start_for_a_job()
     assert run([sys.executable, "-ISc", SECOND, place.target], **names).returncode == 0
-    _, told = process.communicate("go on\n", timeout=60)
+    _, told = process.communicate("go on\n", timeout=120)
     assert (process.returncode, told) == (0, "")
     assert run([place.built / "burst", "stop", "--buffer", place.buffer]).returncode == 0
     assert (place.target / "file").read_bytes() == b"synced and more"
@@ -976,7 +981,7 @@ def test_no_acknowledged_fsync_is_lost(place: Place, moment: int) -> None:
     for _ in range(moment):
         acknowledged = int(process.stdout.readline())
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    printed, _ = process.communicate(timeout=60)
+    printed, _ = process.communicate(timeout=120)
     acknowledged = int(printed.split()[-1]) if printed.split() else acknowledged
     content = (place.target / "file").read_bytes()
     for number in range(max(0, acknowledged - 99), acknowledged + 1):
@@ -1119,9 +1124,9 @@ def test_two_buffers_of_one_directory(place: Place) -> None:
     assert in_the_way(place, place.folder) == f"a directory below {place.folder} is buffered by process {process.pid}"
     assert in_the_way(place, beside) is None
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    wait_for(lambda: not (place.buffer / "journal").exists(), 30, "the guardian has recovered all")
+    wait_for(lambda: not (place.buffer / "journal").exists(), 120, "the guardian has recovered all")
     assert in_the_way(place, below) == who
-    process.communicate("end\n", timeout=60)
+    process.communicate("end\n", timeout=120)
     assert process.returncode == 3
     assert in_the_way(place, place.target) is None
 
@@ -1136,7 +1141,7 @@ def test_what_another_buffer_is_in_front_of_is_not_recovered(place: Place) -> No
         os.kill(pid, number)
     recovery = [str(place.built / "burst"), "recover", "--buffer", str(place.buffer)]
     other = [place.built / "burst", "run", "--buffer", place.folder / "other", place.target]
-    wait_for(lambda: run([*other, "true"]).returncode == 0, 30, "the daemon is gone")
+    wait_for(lambda: run([*other, "true"]).returncode == 0, 120, "the daemon is gone")
     done = run([*other, *recovery])
     assert (done.returncode, " is buffered by process " in done.stderr) == (3, True)
     assert (place.buffer / "journal").exists()

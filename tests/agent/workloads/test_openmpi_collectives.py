@@ -74,7 +74,7 @@ def benchmark(open_mpi: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mpirun(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **ENVIRONMENT, **variables}
     command = ["mpirun", *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
 
 
 def with_rules(file: Path) -> list[str]:
@@ -327,7 +327,7 @@ def test_a_wrong_result_is_infeasible(open_mpi: None, tmp_path: Path) -> None:
 def tune(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(WORKLOAD / "tune.py"), *map(str, arguments)]
     environment = {**os.environ, **variables}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=280)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def mounts(built: Path) -> None:
 def run(command: Sequence[object], **variables: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
     return subprocess.run(
-        list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=100
+        list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=400
     )
 
 
@@ -600,7 +600,7 @@ def test_servers_of_one_folder_share_a_line(built: Path, mounts: None, tmp_path:
         direction = ["-x"] if number % 2 else []
         command = [*server, *direction, "-N", "1", "-w", "1000000", tmp_path / f"mount{number}" / "data"]
         running.append(subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL))
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(120) for process in running] == [0] * 4
     assert time.monotonic() - begun >= 0.4
 
 
