@@ -31,6 +31,9 @@ applications:
     command: [sh, -c, 'echo "got $0" > result.txt; head -c 2000 /dev/zero > big.bin; sleep "$1"; echo value=1', "{x}"]
     env: {LEVEL: "{x}", MY_TOKEN: abcdefgh}
   telling: {command: [sh, -c, 'for i in 1 2 3; do echo "loss=$i"; done; sleep "$0"; echo loss=4; echo value=1']}
+  gated:
+    command:
+      [sh, -c, 'echo started > "$1"; until [ -e "$2" ]; do sleep 0.05; done; echo "value=$0"', "{x}", "MARK", "GATE"]
 artifacts: ["*.txt", big.bin]
 stream:
   - {pattern: 'loss=(?P<loss>.*)'}
@@ -131,7 +134,7 @@ class AgentProcess:
         self.process.kill()
         self.process.wait()
 
-    def stop(self, seconds: float = 10.0) -> float:
+    def stop(self, seconds: float = 60.0) -> float:
         """SIGTERM; how long it took. It must end well."""
         assert self.process
         started = time.monotonic()
@@ -172,12 +175,13 @@ def agent(tmp_path: Path, far_side: FarSide) -> Iterator[AgentProcess]:
     """An agent that has not been started yet, with the basic component."""
     made = AgentProcess(tmp_path, far_side.port)
     (tmp_path / "components").mkdir(exist_ok=True)
-    (tmp_path / "components" / "basic.yaml").write_text(BASIC.replace("MARK", str(tmp_path / "started")))
+    basic = BASIC.replace("MARK", str(tmp_path / "started")).replace("GATE", str(tmp_path / "gate"))
+    (tmp_path / "components" / "basic.yaml").write_text(basic)
     yield made
     made.clear_away()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -185,7 +189,12 @@ def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
+def at_best(measure: Callable[[], float], seconds: float) -> bool:
+    """Whether it takes less than `seconds` the quickest of three times: what else a machine does can only add."""
+    return any(measure() < seconds for _ in range(3))
+
+
 def run_agent_command(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """`trimtab-agent` with these arguments, to its end."""
     command = [sys.executable, "-m", "trimtab_agent.main", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

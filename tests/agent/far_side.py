@@ -142,7 +142,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             self.changed.notify_all()
             return asked.id
 
-    def wait_for(self, condition: Callable[[], Any], seconds: float = 15.0) -> None:
+    def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
         """Until the condition holds."""
         deadline = time.monotonic() + seconds
         with self.changed:
@@ -150,7 +150,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
                 assert time.monotonic() < deadline, "it did not come about"
                 self.changed.wait(0.05)
 
-    def outcome(self, lease: str, seconds: float = 15.0) -> agent_pb2.SettleLeaseRequest:
+    def outcome(self, lease: str, seconds: float = 60.0) -> agent_pb2.SettleLeaseRequest:
         """How the lease was settled, as soon as it is."""
         self.wait_for(lambda: lease in self.settled, seconds)
         return self.settled[lease]

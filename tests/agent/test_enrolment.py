@@ -107,7 +107,7 @@ def test_while_renewal_fails_work_goes_on(enrolled: AgentProcess, far_side: FarS
 def test_a_token_that_is_not_good_is_told_at_the_start(agent: AgentProcess, far_side: FarSide, token: str) -> None:
     agent.start("--enrol", token, token_file=False)
     assert agent.process
-    assert agent.process.wait(20) == 1
+    assert agent.process.wait(60) == 1
     assert "the token was used (invalid_enrolment)" in agent.log
     assert "Traceback" not in agent.log
 

@@ -253,7 +253,7 @@ def test_the_agent_offers_what_is_allowed_and_refuses_the_rest(
 def test_a_policy_that_leaves_nothing_stops_the_agent(agent: AgentProcess, tmp_path: Path) -> None:
     agent.start("--policy", str(policy_file(tmp_path, "components: {other: {}}")))
     assert agent.process is not None
-    assert agent.process.wait(20) == 2
+    assert agent.process.wait(60) == 2
     wait_until(lambda: "the policy allows none of the components here: basic" in agent.log)
 
 

@@ -34,7 +34,7 @@ Write = Callable[[str, int], dict[str, Any]]
 @pytest.fixture
 def rest(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers) as client:
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=60) as client:
         yield client
         client.delete("/components/pulled/files")
 
@@ -67,7 +67,7 @@ def pull(agent: AgentProcess) -> Pull:
         how = {"stdin": subprocess.DEVNULL, **how}
         return subprocess.run(
             [*command, "--state-dir", str(agent.state), *options],
-            capture_output=True, text=True, timeout=60, check=False, **how,
+            capture_output=True, text=True, timeout=300, check=False, **how,
         )  # fmt: skip
 
     return run
@@ -144,13 +144,13 @@ def test_a_running_agent_offers_it(agent: AgentProcess, pull: Pull, write: Write
 
     assert offering() == []
     assert pull("--yes", "--digest", written["sha256"][:12]).returncode == 0
-    wait_until(lambda: offering() == ["puller"], 30)
+    wait_until(lambda: offering() == ["puller"])
     # A file with a fault changes nothing.
     (agent.components / "other.yaml").write_text("name: [")
-    wait_until(lambda: "component files were changed and are not used" in agent.log, 30)
+    wait_until(lambda: "component files were changed and are not used" in agent.log)
     assert offering() == ["puller"]
     (agent.components / "other.yaml").unlink()
-    wait_until(lambda: "offered are pulled" in agent.log, 30)
+    wait_until(lambda: "offered are pulled" in agent.log)
     assert agent.stop() < 10
 
 

@@ -42,13 +42,14 @@ def somebody_else(cpu: int) -> Iterator[None]:
 def test_ones_own_load_is_not_others(cpu: int) -> None:
     """What this process computes, and what its children do, is the trial's; whatever else this machine has to do."""
     watch = quiet.Watch([cpu])
-    busy, own = watch._times()[0], quiet._own_time()
+    # time that the hypervisor took meanwhile may be among what a process is said to have spent
+    busy, own = sum(watch._times()), quiet._own_time()
     spin = "import time\nwhile time.process_time() < 0.5: pass"
     subprocess.run([sys.executable, "-c", spin], check=True)
     while quiet._own_time() - own < 1.0:
         pass
     spent = quiet._own_time() - own
-    assert watch._times()[0] - busy >= spent - 0.1, "what is subtracted has been counted"
+    assert sum(watch._times()) - busy >= spent - 0.1, "what is subtracted has been counted"
 
 
 def test_a_doubtful_timing_is_told_where_users_look(
@@ -103,8 +104,8 @@ def stat(steal: int = 0, others: int = 0) -> str:
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"proc__stat": stat(steal=30)}, "steal", "other virtual machines took 100 % of the CPU (steal)"),
-        ({"proc__stat": stat(others=30)}, "load", "other processes took "),
+        ({"proc__stat": stat(steal=30_000)}, "steal", "other virtual machines took 100 % of the CPU (steal)"),
+        ({"proc__stat": stat(others=30_000)}, "load", "other processes took "),
         ({"proc__vmstat": "pswpin 400\npswpout 9\n"}, "swap", "the machine swapped (393 pages)"),
     ],
 )

@@ -155,10 +155,10 @@ def test_the_trial_of_a_node_that_is_lost_is_tried_again(
                 application="main",
             )
             ran = agent.components / "ran"
-            wait_until(lambda: ran.exists() and OTHER in ran.read_text(), 90)
+            wait_until(lambda: ran.exists() and OTHER in ran.read_text(), 120)
             other.end()
             (tmp_path / "gate").touch()
-            trials = finished(study, 120)
+            trials = finished(study)
         finally:
             (tmp_path / "gate").touch()
             agent.clear_away()
@@ -167,4 +167,4 @@ def test_the_trial_of_a_node_that_is_lost_is_tried_again(
     ]
     assert ran.read_text().split().count(OTHER) == 1
     assert ran.read_text().split().count(HEAD) == 2
-    assert processes_of(agent.state) == []
+    wait_until(lambda: not processes_of(agent.state))

@@ -87,8 +87,10 @@ async def test_another_runner_finds_the_tasks_of_an_array(runner: SlurmRunner, t
     """Pending, running and done."""
     jobs = [gated(tmp_path, str(number), gate=f"gate{number}", exclusive=True) for number in range(6)]
     await asyncio.gather(*(runner.submit(folder, spec) for folder, spec in jobs))
-    (tmp_path / "gate0").touch()
     folders = [folder for folder, _ in jobs]
+    # four at a time, before the first of them leaves its node to another
+    await until(lambda: sum((folder / "owner").exists() for folder in folders) == 4)
+    (tmp_path / "gate0").touch()
     await until((folders[0] / "result.json").exists)
     await until(lambda: sum((folder / "owner").exists() for folder in folders) == 5)
     runner.close()
@@ -338,17 +340,17 @@ def test_a_held_job_waits_and_people_are_told(agent: AgentProcess, far_side: Far
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=drain", "reason=test")
     agent.start("--runner", "slurm")
     lease = far_side.offer("gated", x=1.0)
-    wait_until(lambda: jobs_of(slurm, agent.state) == ["PENDING"], 20)
+    wait_until(lambda: jobs_of(slurm, agent.state) == ["PENDING"])
     (number,) = (number for number, (state, _, _) in slurm.jobs().items() if state == "PENDING")
     slurm.run("scontrol", "hold", number)
-    far_side.wait_for(lambda: "is held" in far_side.waiting.get(lease, ""), 20)
+    far_side.wait_for(lambda: "is held" in far_side.waiting.get(lease, ""))
     assert "(JobHeld" in far_side.waiting[lease]
-    assert far_side.waiting[lease] in agent.log
+    wait_until(lambda: far_side.waiting.get(lease, "no reason") in agent.log)
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=resume")
     assert lease not in far_side.settled
     slurm.run("scontrol", "release", number)
-    assert far_side.outcome(lease, 30).outcome == Outcome.OUTCOME_COMPLETED
-    far_side.wait_for(lambda: lease not in far_side.waiting, 20)
+    assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
+    far_side.wait_for(lambda: lease not in far_side.waiting)
     settled_once(far_side, lease)
 
 
@@ -357,7 +359,7 @@ def test_a_cancel_reaches_the_job_while_slurmctld_is_away(
 ) -> None:
     agent.start("--runner", "slurm", "--slots", "2")
     one, two = (far_side.offer("gated", application="gate", x=x) for x in (1.0, 2.0))
-    wait_until(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"], 20)
+    wait_until(lambda: sorted((place / "runs").read_text().split()) == ["1.0", "2.0"])
 
     def while_it_is_away() -> None:
         far_side.to_cancel[one] = "pruned"
@@ -367,9 +369,9 @@ def test_a_cancel_reaches_the_job_while_slurmctld_is_away(
         assert far_side.settled[two].outcome == Outcome.OUTCOME_RELEASED
 
     slurm.restart_controller(while_it_is_away)
-    wait_until(lambda: processes_of(agent.state) == [], 20)
-    wait_until(lambda: slurm.run("squeue", "-h") == "", 30)
-    wait_until(lambda: slurm.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(len(slurm.nodes)), 30)
+    wait_until(lambda: processes_of(agent.state) == [])
+    wait_until(lambda: slurm.run("squeue", "-h") == "")
+    wait_until(lambda: slurm.run("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(len(slurm.nodes)))
 
 
 def test_the_node_and_the_placement_go_all_the_way(
@@ -377,11 +379,11 @@ def test_the_node_and_the_placement_go_all_the_way(
 ) -> None:
     agent.start("--runner", "slurm", "--slots", "4")
     leases = [far_side.offer("gated", application="gate", placed=(True, True, ()), x=1.0) for _ in range(3)]
-    wait_until(lambda: (place / "runs").read_text() == "1.0\n" * 3, 20)
+    wait_until(lambda: (place / "runs").read_text() == "1.0\n" * 3)
     shown = slurm.run("scontrol", "show", "jobs")
     assert shown.count("OverSubscribe=NO") >= 3
     (place / "gate1.0").touch()
-    nodes = [far_side.outcome(lease, 20).node for lease in leases]
+    nodes = [far_side.outcome(lease).node for lease in leases]
     assert len(set(nodes)) == 3
     later = far_side.offer("gated", placed=(False, True, tuple(nodes)), x=1.0)
-    assert {*nodes, far_side.outcome(later, 20).node} == set(slurm.nodes)
+    assert {*nodes, far_side.outcome(later).node} == set(slurm.nodes)

@@ -70,7 +70,7 @@ def create(client: trimtab.Client, name: str, application: str, trials: int, par
     )
 
 
-def finished(study: Study, seconds: float = 60.0) -> list[Trial]:
+def finished(study: Study, seconds: float = 240.0) -> list[Trial]:
     """The study's trials, once it has ended."""
     wait_until(lambda: study.refresh().state == "COMPLETED", seconds)
     return study.trials()
@@ -97,10 +97,10 @@ def test_agent_killed_again_and_again(client: trimtab.Client, agent: AgentProces
     for _ in range(5):
         before = ran.stat().st_size
         agent.start("--slots", "2")
-        wait_until(partial(_is_longer, ran, before), 30)
+        wait_until(partial(_is_longer, ran, before))
         agent.kill()
     agent.start("--slots", "2")
-    trials = finished(study, 90)
+    trials = finished(study)
     assert [trial.number for trial in trials] == list(range(1, 31))
     for trial in trials:
         assert (trial.state, trial.metrics["value"]) == ("COMPLETED", trial.params["x"])
@@ -121,9 +121,9 @@ def test_infeasible_trials(client: trimtab.Client, agent: AgentProcess, name: st
 def test_aborted_study_ends_its_trial(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
     agent.start()
     study = create(client, name, "second", 1000)
-    wait_until(lambda: (agent.components / "ran").exists(), 30)
+    wait_until(lambda: (agent.components / "ran").exists())
     study.stop()
-    wait_until(lambda: not list((agent.state / "leases").iterdir()), 15)
+    wait_until(lambda: not list((agent.state / "leases").iterdir()))
     seen = (agent.components / "ran").read_text()
     time.sleep(1.5)
     assert (agent.components / "ran").read_text() == seen
@@ -140,9 +140,9 @@ def test_service_killed_while_trials_run(own_service: EmbeddedService, tmp_path:
             study = create(client, name, "second", 4)
             for server in ("grpc", "postgres"):
                 (agent.components / "ran").unlink(missing_ok=True)
-                wait_until((agent.components / "ran").exists, 30)  # a trial runs now
+                wait_until((agent.components / "ran").exists)  # a trial runs now
                 os.kill(own_service.processes()[server], signal.SIGKILL)
-            trials = finished(study, 60)
+            trials = finished(study)
         assert len(trials) == 4
         for trial in trials:
             assert (trial.state, trial.metrics["value"]) == ("COMPLETED", trial.params["x"])
@@ -150,6 +150,10 @@ def test_service_killed_while_trials_run(own_service: EmbeddedService, tmp_path:
         agent.stop()
     finally:
         agent.clear_away()
+
+
+# seconds that no echo takes, on a busy machine either
+SLOW = 3.0
 
 
 def test_policies_on_agents(client: trimtab.Client, agent: AgentProcess, name: str) -> None:
@@ -176,15 +180,15 @@ metrics:
         parallelism=2,
         placement=trimtab.Placement(exclusive=False),
         resampling=trimtab.Policy("static", n=2),
-        pruning=trimtab.Policy("limit", seconds=0.5),
+        pruning=trimtab.Policy("limit", seconds=SLOW),
         final_check=trimtab.FinalCheck(max_trials=8),
     )
-    trials = finished(study, 90)
+    trials = finished(study)
     for trial in trials:
         slow = float(trial.params["x"]) >= 6
         assert trial.state == ("PRUNED" if slow else "COMPLETED"), trial
         assert trial.seconds is not None
-        assert (trial.seconds > 0.5) == slow
+        assert (trial.seconds > SLOW) == slow
     origins = [trial.origin for trial in trials]
     assert "replicate" in origins
     assert "PRUNED" in [trial.state for trial in trials]
@@ -238,7 +242,7 @@ def test_pruning_by_what_trials_tell_while_they_run(
         pruning="median",
     )
     agent.start("--runner", runner, "--slots", "2")
-    trials = finished(study, 120)
+    trials = finished(study)
     # nothing is pruned before four have ended
     bad = [trial for trial in trials[4:] if float(trial.params["x"]) >= 6]
     assert bad
@@ -247,14 +251,14 @@ def test_pruning_by_what_trials_tell_while_they_run(
         assert trial.state in ("PRUNED", "COMPLETED")
         assert trial.state == "PRUNED" or trial not in bad, study.trial(trial.number)
         # a trial may be pruned before the cluster has told where its job runs; that comes with the job's end
-        wait_until(partial(lambda number: study.trial(number).node in nodes, trial.number), 20)
+        wait_until(partial(lambda number: study.trial(number).node in nodes, trial.number))
         told = [(one.step, one.metrics) for one in study.trial(trial.number).measurements]
         assert told == [(step, {"value": trial.params["x"]}) for step in (1, 2, 3)][: len(told)]
         if trial.state == "PRUNED":
             assert "worse than the median" in trial.reason
             assert trial.metrics["value"] == trial.params["x"]
     if slurm:
-        wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
+        wait_until(lambda: slurm.run("squeue", "-h") == "")
 
 
 @pytest.mark.parametrize("runner", ["slurm", "ray"])
@@ -277,15 +281,17 @@ def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
     )
     assert study.spec.execution is not None
     assert study.spec.execution.placement == trimtab.Placement(exclusive=True, spread=True)
-    wait_until(lambda: len(study.trial(1).measurements) == 3, 60)
-    assert study.trial(1).node in (slurm.nodes if slurm else [os.uname().nodename])
+    wait_until(lambda: len(study.trial(1).measurements) == 3, 120)
+    # it measures as soon as it runs, which may be before the cluster has told where
+    wait_until(lambda: study.trial(1).node in (slurm.nodes if slurm else [os.uname().nodename]))
     stopped = study.stop_trial(1, "enough")
     assert (stopped.state, stopped.metrics, stopped.reason) == ("PRUNED", {"value": 7.0}, "enough")
     if slurm:
-        wait_until(lambda: slurm.run("squeue", "-h") == "", 20)
-    wait_until(lambda: list((agent.state / "leases").iterdir()) == [], 20)
+        wait_until(lambda: slurm.run("squeue", "-h") == "")
+    wait_until(lambda: list((agent.state / "leases").iterdir()) == [])
     agent.stop()
-    assert processes_of(agent.state) == []
+    # the cluster ends them
+    wait_until(lambda: not processes_of(agent.state))
     assert study.trial(1).metrics == {"value": 7.0}
 
 
@@ -345,7 +351,7 @@ def test_a_trial_is_seen_from_its_dry_run_to_what_it_left(
         answer: dict[str, Any] = rest.post("/dry-runs", json={"spec": spec, "name": name}).raise_for_status().json()
         return answer
 
-    wait_until(lambda: dry_run()["state"] == "answered", 20)
+    wait_until(lambda: dry_run()["state"] == "answered")
     would = dry_run()
     assert would["agent"] == "tested"
     assert would["trials"][0]["params"] == {"x": 5.0}
@@ -354,12 +360,12 @@ def test_a_trial_is_seen_from_its_dry_run_to_what_it_left(
 
     rest.post("/studies", json={"name": name, "spec": spec}).raise_for_status()
     trial = f"/studies/{name}/trials/1"
-    wait_until(lambda: started(rest.get(trial).json()["log"]), 30)
+    wait_until(lambda: started(rest.get(trial).json()["log"]))
     before = started(rest.get(trial).json()["log"])
     assert agent.stop() < 10  # given back, and taken again
     agent.start()
-    wait_until(lambda: len(rest.get(trial).json()["leases"]) == 2, 30)
-    wait_until(lambda: rest.get(trial).json()["leases"][1]["started_at"], 30)
+    wait_until(lambda: len(rest.get(trial).json()["leases"]) == 2)
+    wait_until(lambda: rest.get(trial).json()["leases"][1]["started_at"])
     with rest.stream("GET", f"{trial}/events") as response:
         found = events(response.iter_lines())
         text = ""
@@ -395,7 +401,7 @@ def test_a_trial_is_seen_from_its_dry_run_to_what_it_left(
     assert command["argv"][-3:] == ["5.0", "--token=***", "5.0"]
     assert "hunter22" not in told["log"]
     assert "5.0 '--token=***' 5.0\n" in told["log"]
-    wait_until(lambda: rest.get(trial).json()["artifacts"], 20)
+    wait_until(lambda: rest.get(trial).json()["artifacts"])
     (artifact,) = rest.get(trial).json()["artifacts"]
     assert artifact["name"] == "own.txt"
     content = rest.get(f"{trial}/artifacts/{artifact['id']}").raise_for_status()
