@@ -13,7 +13,7 @@ from trimtab.study import Study
 
 @pytest.fixture
 def client(embedded_service: EmbeddedService) -> Iterator[trimtab.Client]:
-    with trimtab.Client(embedded_service.grpc_address, embedded_service.token, retry_seconds=20.0) as client:
+    with trimtab.Client(embedded_service.grpc_address, embedded_service.token, retry_seconds=60.0) as client:
         yield client
 
 

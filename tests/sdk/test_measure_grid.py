@@ -89,7 +89,7 @@ def test_ctrl_c_writes_what_there_is_and_the_same_command_goes_on(
         assert process.stderr.readline() == f"Study {component}-small-grid\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "0 measurements written" in err
     assert rows(table) == []

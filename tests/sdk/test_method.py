@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import trimtab
+from tests.factories.service import wait_for
 from trimtab import converters
 from trimtab.spec import StudySpec
 from trimtab.study import Study
@@ -143,25 +144,30 @@ def test_a_refusal_that_a_result_has_overtaken_ends_nothing(
     client: trimtab.Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = create(client, name, max_trials=6, final_check=True)
-    ask, overtaken = study.ask, 0
+    ask, refused, begun, guard = study.ask, threading.Event(), 0, threading.Lock()
 
     def ask_slowly(count: int = 1, **options: Any) -> list[trimtab.Trial]:
-        nonlocal overtaken
         try:
             return ask(count, **options)
         except trimtab.errors.Conflict as conflict:
             if conflict.data.get("open"):
-                overtaken += 1
-                time.sleep(0.2)  # the trials that are awaited end before this is heard
+                refused.set()
+                # the trials that are awaited end before this is heard
+                wait_for(lambda: not study.trials(states=["ACTIVE"]), 60, "they end")
             raise
 
     def measure(params: trimtab.Params) -> float:
-        time.sleep(0.05)
+        nonlocal begun
+        with guard:
+            begun += 1
+            last = begun == 6
+        if last:
+            assert refused.wait(60)
         return 10 + float(params["x"])
 
     monkeypatch.setattr(study, "ask", ask_slowly)
     study.optimize(measure, parallel=4, progress=False)
-    assert overtaken
+    assert refused.is_set()
     assert study.refresh().state == "COMPLETED"
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ def slow(params: trimtab.Params) -> float:
 def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
     running, most, seen = 0, 0, []
     guard = threading.Lock()
+    # as many at a time as there may be, and never more
+    together = threading.Barrier(parallel)
 
     def fn(params: trimtab.Params) -> float:
         nonlocal running, most
@@ -37,7 +40,7 @@ def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
             running += 1
             most = max(most, running)
             seen.append(params["x"])
-        time.sleep(0.02)
+        together.wait(60)
         with guard:
             running -= 1
         return float(params["x"])
@@ -130,8 +133,16 @@ def test_it_ends_when_its_time_is_over(study: Study) -> None:
 
 
 def test_a_study_stopped_by_somebody_else_ends_it(client: trimtab.Client, study: Study) -> None:
-    threading.Timer(0.5, lambda: client.get_study(study.name).stop()).start()
-    study.optimize(slow, parallel=2, progress=False)
+    other, count = client.get_study(study.name), 0
+
+    def fn(params: trimtab.Params) -> float:
+        nonlocal count
+        count += 1
+        if count == 4:
+            other.stop()
+        return slow(params)
+
+    study.optimize(fn, parallel=2, progress=False)
     assert states(study)["ACTIVE"] == 0
     assert study.state == "ABORTED"
 
@@ -155,11 +166,11 @@ def test_bad_arguments(study: Study, arguments: dict[str, int]) -> None:
 
 PROGRAM = """
 import os, sys, time, trimtab
-address, token, name, parallel, seconds = sys.argv[1:]
+address, token, name, parallel, gate = sys.argv[1:]
 study = trimtab.Client(address, token).get_study(name)
 def fn(params):
     os.write(1, b"running\\n")
-    time.sleep(float(seconds))
+    while not os.path.exists(gate): time.sleep(0.02)
     return 1.0
 try:
     study.optimize(fn, n_trials=1000, parallel=int(parallel))
@@ -171,8 +182,9 @@ except KeyboardInterrupt:
 class Program:
     """A program of the user's that optimises."""
 
-    def __init__(self, service: EmbeddedService, study: Study, parallel: int, seconds: float) -> None:
-        arguments = [service.grpc_address, service.token, study.name, str(parallel), str(seconds)]
+    def __init__(self, service: EmbeddedService, study: Study, parallel: int, gate: Path) -> None:
+        """Its function ends when there is a file `gate`."""
+        arguments = [service.grpc_address, service.token, study.name, str(parallel), str(gate)]
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -184,32 +196,34 @@ class Program:
         os.kill(self.process.pid, signal.SIGINT)
 
     def end(self) -> tuple[str, str]:
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, err
         return out, err
 
 
 def test_ctrl_c_ends_the_running_function_and_leaves_nothing_open(
-    embedded_service: EmbeddedService, study: Study
+    embedded_service: EmbeddedService, study: Study, tmp_path: Path
 ) -> None:
-    program = Program(embedded_service, study, parallel=1, seconds=60)
+    program = Program(embedded_service, study, parallel=1, gate=tmp_path / "gate")
     program.interrupt()
     assert "interrupted" in program.end()[0]
     [trial] = study.trials()
     assert (trial.state, trial.reason) == ("FAILED", "interrupted by the user")
 
 
-def test_ctrl_c_lets_threads_finish(embedded_service: EmbeddedService, study: Study) -> None:
-    program = Program(embedded_service, study, parallel=3, seconds=1.0)
+def test_ctrl_c_lets_threads_finish(embedded_service: EmbeddedService, study: Study, tmp_path: Path) -> None:
+    program = Program(embedded_service, study, parallel=3, gate=tmp_path / "gate")
     program.interrupt()
-    out, err = program.end()
-    assert "Ctrl-C again abandons them" in err
+    assert program.process.stderr is not None
+    assert "Ctrl-C again abandons them" in program.process.stderr.readline()
+    (tmp_path / "gate").touch()
+    out, _ = program.end()
     assert out.splitlines()[-1] == "interrupted"
     assert states(study) == {"COMPLETED": 3}
 
 
-def test_a_second_ctrl_c_waits_for_nothing(embedded_service: EmbeddedService, study: Study) -> None:
-    program = Program(embedded_service, study, parallel=3, seconds=60)
+def test_a_second_ctrl_c_waits_for_nothing(embedded_service: EmbeddedService, study: Study, tmp_path: Path) -> None:
+    program = Program(embedded_service, study, parallel=3, gate=tmp_path / "gate")
     program.interrupt()
     assert program.process.stderr is not None
     assert "Interrupted" in program.process.stderr.readline()

@@ -126,7 +126,7 @@ def test_a_killed_driver_and_a_killed_worker(
     # Ray has written down one of its trials at least, and perhaps not all that run
     state = driver.folder / "tuned"
     until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
-    until(lambda: any(json.loads(path.read_text())["open"] for path in state.glob("searcher-state-*")))
+    until(lambda: has_noted(state))
     first.send_signal(signal.SIGKILL)
     first.communicate()
     assert {trial.state for trial in study.trials()} == {"ACTIVE"}
@@ -153,7 +153,7 @@ def test_a_head_that_is_lost_and_started_anew(
         first = driver.start("new", name, 4, RAY_gcs_rpc_server_reconnect_timeout_s="5")
         until(lambda: len(driver.runs()) == 2 or first.poll() is not None)
         state = tmp_path / "tuned"
-        until(lambda: any(json.loads(path.read_text())["open"] for path in state.glob("searcher-state-*")))
+        until(lambda: has_noted(state))
         head.lose()
         until(lambda: first.poll() is not None)
         assert first.returncode != 0
@@ -197,6 +197,15 @@ def each_counts_once(study: Study, results: list[dict[str, Any]]) -> None:
     for result in results:
         [trial] = [trial for trial in trials if trial.params["x"] == result["config"]["x"]]
         assert trial.metrics["loss"] == result["loss"]
+
+
+def has_noted(state: Path) -> bool:
+    """Whether Ray has written down a trial that runs. It copies its files there, and removes those before."""
+    for path in state.glob("searcher-state-*"):
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            if json.loads(path.read_text())["open"]:
+                return True
+    return False
 
 
 def holds(folder: Path, text: str) -> bool:

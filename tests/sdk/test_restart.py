@@ -59,7 +59,7 @@ def test_optimize_goes_on_through_a_restart(service: EmbeddedService, name: str,
         assert {trial.state for trial in trials} == {"COMPLETED"}
         assert Counter(trial.metrics["seconds"] for trial in trials) == measured
         study.stop()
-        watching.join(30)
+        watching.join(120)
         assert watched == set(range(1, 61))
 
 

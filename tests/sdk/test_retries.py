@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 import trimtab
+from tests.factories.ports import free_port
 from tests.sdk.far_side import FarSide, Refusal, serve
 from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
@@ -44,7 +45,7 @@ def far_side() -> Iterator[FarSide]:
 
 @pytest.fixture
 def client(far_side: FarSide) -> Iterator[trimtab.Client]:
-    with trimtab.Client(far_side.address, "secret", client_id="me", retry_seconds=5.0) as client:
+    with trimtab.Client(far_side.address, "secret", client_id="me", retry_seconds=30.0) as client:
         yield client
 
 
@@ -146,11 +147,12 @@ def test_the_client_gives_up_after_the_time_it_was_given(far_side: FarSide) -> N
 
 def test_a_server_that_is_not_there_yet_is_found_when_it_comes() -> None:
     with ExitStack() as stack:
-        with serve(FarSide()) as first:
-            port = int(first.address.rpartition(":")[2])
+        port = free_port()
+        with serve(FarSide(), port) as first:
+            pass
         second = FarSide()
         second.answers(STUDY)
-        client = stack.enter_context(trimtab.Client(first.address, "t", retry_seconds=20.0))
+        client = stack.enter_context(trimtab.Client(first.address, "t", retry_seconds=60.0))
         starter = threading.Timer(0.8, lambda: stack.enter_context(serve(second, port)))
         starter.start()
         assert client.get_study("s").name == "s"

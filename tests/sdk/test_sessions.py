@@ -206,7 +206,7 @@ def test_many_processes_renew_once(provider: Provider) -> None:
     login.store(Login(HERE, session=provider.session(expires_in=-1)))
     program = "from trimtab import login, bearer; print(bearer.Bearer(login.find('127.0.0.1:1')).metadata())"
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    shown = {process.communicate(timeout=60)[0] for process in running}
+    shown = {process.communicate(timeout=120)[0] for process in running}
     assert shown == {"(('authorization', 'Bearer access-1'),)\n"}
     assert len(provider.asked) == 1
 

@@ -410,7 +410,7 @@ def test_a_watch_sees_all_that_was_and_all_that_comes(client: trimtab.Client, st
         study.tell(2, 2.0)
         study.stop("enough")
 
-    for index, change in enumerate(client.get_study(study.name).watch(timeout=30)):
+    for index, change in enumerate(client.get_study(study.name).watch(timeout=120)):
         seen += [(trial.number, trial.state) for trial in change.trials]
         if index == 0:
             assert seen == [(2, "ACTIVE"), (1, "COMPLETED")]
@@ -424,7 +424,7 @@ def test_waiting_ends_with_the_study_or_with_the_time(study: Study) -> None:
     with pytest.raises(trimtab.Timeout):
         study.wait(timeout=0.3, progress=False)
     threading.Timer(0.3, lambda: study.stop()).start()
-    assert study.wait(timeout=30, progress=False) == "ABORTED"
+    assert study.wait(timeout=120, progress=False) == "ABORTED"
 
 
 def test_a_request_that_is_sent_twice_creates_one(

@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 import trimtab
+from tests.factories.ports import free_port
 from tests.sdk.far_side import FarSide, serve
 from trimtab import login
 from trimtab._gen import tuning_pb2 as pb
@@ -173,7 +174,7 @@ def test_a_connection_that_has_worked_is_tried_again_over_a_wrong_certificate(
     authority, far = trustme.CA(), FarSide()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
     far.answers_from(iter(lambda: pb.ListStudiesResponse(), None))
-    with encrypting(far, authority, "127.0.0.1") as port:
+    with encrypting(far, authority, "127.0.0.1", free_port()) as port:
         client = trimtab.Client(f"127.0.0.1:{port}", "t", ca=str(tmp_path / "ca.crt"), retry_seconds=1.0)
         client.list_studies()
     with client, encrypting(far, trustme.CA(), "127.0.0.1", port), pytest.raises(Insecure):
@@ -184,7 +185,7 @@ def test_a_connection_that_has_worked_is_tried_again_over_a_wrong_certificate(
 def test_the_command_line(secured: Secured, home: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-c", "from trimtab.cli.main import app; app(prog_name='trimtab')", *arguments]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
 
     refused = run("login", f"grpcs://{secured.target}", "--token", "t")
     assert refused.returncode == 1
