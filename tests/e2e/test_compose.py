@@ -168,7 +168,7 @@ def proxy(folder: Path, places: dict[str, str], host: str) -> Iterator[None]:
     argv = [program, "run", "--config", str(path), "--adapter", "caddyfile"]
     with _running("proxy", argv, environment, folder) as child:
         authority = folder / "caddy/pki/authorities/local/root.crt"
-        wait_for(lambda: authority.exists() or not child.running(), 30, "the proxy has signed its certificate")
+        wait_for(lambda: authority.exists() or not child.running(), 120, "the proxy has signed its certificate")
         assert child.running(), (folder / "proxy.log").read_text()[-3000:]
         yield
 
@@ -223,14 +223,14 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         running.enter_context(proxy(folder, places, host))
         ca = str(folder / "caddy/pki/authorities/local/root.crt")
         installation = Installation(f"https://{host}", host, ca)
-        wait_for(lambda: _ready(installation), 60, "the installation answers")
+        wait_for(lambda: _ready(installation), 240, "the installation answers")
         yield installation
 
 
 def _ready(installation: Installation) -> bool:
     try:
         return installation.request("GET", "/readyz").is_success
-    except httpx.TransportError:
+    except (httpx.TransportError, OSError):  # the latter where the authority's file is not all there
         return False
 
 

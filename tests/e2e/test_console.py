@@ -48,7 +48,7 @@ class Api:
     def __init__(self, service: EmbeddedService) -> None:
         self.address = service.http_url
         self._client = httpx.Client(
-            base_url=f"{service.http_url}/api/v1", headers={"Authorization": f"Bearer {service.token}"}, timeout=30
+            base_url=f"{service.http_url}/api/v1", headers={"Authorization": f"Bearer {service.token}"}, timeout=60
         )
 
     def __call__(self, method: str, path: str, body: object = None) -> Any:

@@ -17,11 +17,12 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.test_console import Api, part, row, see, sign_in
 from tests.factories.browser import (
     NEEDS_BROWSER,
+    PATIENCE,
     accessibility_faults,
     build_console,
     open_page,
 )
-from tests.factories.service import EmbeddedService
+from tests.factories.service import EmbeddedService, wait_for
 
 pytestmark = NEEDS_BROWSER
 
@@ -94,7 +95,9 @@ def study(api: Api) -> str:
 
 def test_what_matters_is_told_by_a_worker(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=analysis")
-    see(page, "of those it had not seen, the model explains")
+    # a worker that has just started loads its libraries first
+    explained = page.get_by_text("of those it had not seen, the model explains").first
+    expect(explained).to_be_visible(timeout=4 * PATIENCE)
     importance = page.get_by_role("img", name="most of all block")
     expect(importance.locator("canvas")).to_be_visible()
     # Beside the forest, a Gaussian process: both find the block, and neither the share.
@@ -165,14 +168,18 @@ def test_a_stretch_that_is_looked_at_is_what_is_saved(page: Page, api: Api) -> N
             page.get_by_role("button", name=f"Save as SVG: {name}-seconds").click()
         return [int(text) for text in re.findall(r">(\d+)</text>", Path(saved.value.path()).read_text())]
 
+    def is_near() -> bool:
+        # A page that is busy takes several turns of the wheel for one.
+        plot.hover(position={"x": 70, "y": 100})
+        page.keyboard.down("Control")
+        for _ in range(12):
+            page.mouse.wheel(0, -240)
+            page.wait_for_timeout(60)
+        page.keyboard.up("Control")
+        return max(saved_numbers()) < 80
+
     assert max(saved_numbers()) == 100
-    plot.hover(position={"x": 70, "y": 100})
-    page.keyboard.down("Control")
-    for _ in range(12):
-        page.mouse.wheel(0, -240)
-        page.wait_for_timeout(60)
-    page.keyboard.up("Control")
-    assert max(saved_numbers()) < 80
+    wait_for(is_near, 60, "the plot shows a part")
 
 
 def test_the_report_has_it_all_and_prints_without_the_frame(page: Page, study: str) -> None:

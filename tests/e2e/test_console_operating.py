@@ -139,7 +139,7 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     token = ["--token-file", str(agent.folder / "token"), "--state-dir", str(tmp_path / "none")]
     done = subprocess.run(
         [sys.executable, "-m", "trimtab_agent.main", *command[1:], *token, "--yes"],
-        cwd=agent.folder, capture_output=True, text=True, timeout=60, check=False,
+        cwd=agent.folder, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (agent.components / "written/component.yaml").read_text() == TEXT

@@ -312,7 +312,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
             "component": "bowl", "application": "only", "parallelism": 2, "placement": {"exclusive": False},
         },
     )  # fmt: skip
-    wait_for(lambda: bool(api("GET", f"/studies/{name}")["finished_count"] >= 8), 120, "eight trials have run")
+    wait_for(lambda: bool(api("GET", f"/studies/{name}")["finished_count"] >= 8), 240, "eight trials have run")
     page.goto(f"/studies/{name}")
     page.get_by_role("button", name="Ranges").click()
     dialogue = page.get_by_role("dialog", name=f"Ranges of {name}")
@@ -339,7 +339,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
         return [trial for trial in trials if trial["number"] > last and trial["state"] == "COMPLETED"]
 
     # By processes that knew the study before: gRPC gives out trials, a worker has its designer.
-    wait_for(lambda: len(new()) >= 6, 120, "six more trials have run")
+    wait_for(lambda: len(new()) >= 6, 240, "six more trials have run")
     assert all(2 <= trial["params"]["x"] <= 10 and 0 <= trial["params"]["n"] <= 6 for trial in new())
     (best,) = api("GET", f"/studies/{name}/analysis")["best"]
     assert 2 <= best["params"]["x"] <= 10

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 import trimtab
 from service.main import app
 from tests.factories.ports import free_port
-from tests.factories.service import EmbeddedService, wait_for
+from tests.factories.service import EmbeddedService, lives, wait_for
 from trimtab.study import Study
 
 NAMES = {"postgres", "web", "grpc", "worker", "beat"}
@@ -25,7 +26,7 @@ STOP_SECONDS = 10.0
 def answers(service: EmbeddedService) -> bool:
     """Whether REST, gRPC and the database answer."""
     try:
-        with urllib.request.urlopen(f"{service.http_url}/readyz", timeout=5):
+        with urllib.request.urlopen(f"{service.http_url}/readyz", timeout=30):
             pass
         with trimtab.Client(service.grpc_address, token=service.token, retry_seconds=1) as client:
             client.list_studies()
@@ -51,8 +52,8 @@ def study_names(service: EmbeddedService) -> set[str]:
 
 
 def test_says_where_it_is_and_keeps_its_secrets(embedded_service: EmbeddedService) -> None:
-    assert answers(embedded_service)
-    wait_for(lambda: all_run(embedded_service), 30, f"all of {NAMES} run")
+    wait_for(lambda: answers(embedded_service), 120, "all answers")
+    wait_for(lambda: all_run(embedded_service), 120, f"all of {NAMES} run")
     assert embedded_service.output.count("ready ") == 1
     for name in ("admin-token", "secret-key"):
         assert (embedded_service.data_dir / name).stat().st_mode & 0o777 == 0o600
@@ -60,21 +61,22 @@ def test_says_where_it_is_and_keeps_its_secrets(embedded_service: EmbeddedServic
 
 
 def test_listens_on_loopback_alone(embedded_service: EmbeddedService) -> None:
-    listening = {
-        connection.laddr.ip.removeprefix("::ffff:")  # an IPv4 address as IPv6 writes it
-        for process in embedded_service.tree()
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
+    listening = set()
+    for process in embedded_service.tree():
+        with suppress(psutil.NoSuchProcess):  # PostgreSQL's come and go
+            for connection in process.net_connections("inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    # an IPv4 address as IPv6 writes it
+                    listening.add(connection.laddr.ip.removeprefix("::ffff:"))
     assert listening == {"127.0.0.1"}
 
 
 def test_second_service_on_the_same_data_is_refused(embedded_service: EmbeddedService) -> None:
-    done = subprocess.run(embedded_service.command(), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(embedded_service.command(), capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert f"is in use by the service that runs as process {embedded_service.pid}" in done.stderr
     assert "Traceback" not in done.stderr
-    assert answers(embedded_service)
+    wait_for(lambda: answers(embedded_service), 120, "the first one answers")
 
 
 def test_another_service_on_its_port_is_not_announced(embedded_service: EmbeddedService, tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_another_service_on_its_port_is_not_announced(embedded_service: Embedded
         "DATABASE_URL": found["database_url"],
     }
     command = [sys.executable, "-m", "service.embedded.announce", found["console"], found["grpc"]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=90)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert done.stderr.startswith(f"Another service has taken {found['console']} in the meantime.")
     assert "ready" not in done.stdout
@@ -97,7 +99,7 @@ def test_another_service_on_its_port_is_not_announced(embedded_service: Embedded
 def test_taken_port_is_named(embedded_service: EmbeddedService, tmp_path: Path) -> None:
     port = embedded_service.http_url.rpartition(":")[2]
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path), "--port", port, "--grpc-port", "0"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert f"Port {port} of 127.0.0.1 cannot be used" in done.stderr
     assert "--port" in done.stderr
@@ -118,12 +120,12 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     service = own_service.start()
     token = service.token
     make_study(service, "kept")
-    wait_for(lambda: all_run(service), 30, "all run")
+    wait_for(lambda: all_run(service), 120, "all run")
     for name in ("web", "grpc", "worker", "beat", "postgres"):
         victim = service.processes()[name]
         os.kill(victim, signal.SIGKILL)
-        wait_for(lambda n=name, v=victim: service.processes().get(n, v) != v, 30, f"{name} is started again")  # type: ignore[misc]
-        wait_for(lambda: answers(service), 30, f"all answers after the death of {name}")
+        wait_for(lambda n=name, v=victim: service.processes().get(n, v) != v, 120, f"{name} is started again")  # type: ignore[misc]
+        wait_for(lambda: answers(service), 120, f"all answers after the death of {name}")
     assert study_names(service) == {"kept"}
 
     # The supervisor itself: everything dies with it, and the next start goes on with the data.
@@ -133,7 +135,7 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     assert service.token == token
     assert study_names(service) == {"kept"}
 
-    wait_for(lambda: all_run(service), 30, "all run")
+    wait_for(lambda: all_run(service), 120, "all run")
     tree = service.tree()
     began = time.monotonic()
     service.send(signal.SIGINT)
@@ -142,7 +144,7 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
     service.send(signal.SIGINT)
     assert service.wait() == 0
     assert time.monotonic() - began < STOP_SECONDS
-    assert not [process for process in tree if process.is_running()]
+    assert not [process for process in tree if lives(process)]
     assert not (service.data_dir / "service.json").exists()
 
 
@@ -155,17 +157,19 @@ def test_stops_at_any_moment_of_its_start(tmp_path: Path) -> None:
             tree = [psutil.Process(popen.pid), *psutil.Process(popen.pid).children(recursive=True)]
             popen.send_signal(signal.SIGTERM)
             popen.communicate(timeout=STOP_SECONDS)
-        assert not [process for process in tree if process.is_running()], f"left after {moment} s"
+        # the kernel may still be about ending what was killed
+        _, left = psutil.wait_procs(tree, timeout=60)
+        assert not left, f"left after {moment} s"
     # and what was half made is no obstacle
     service = EmbeddedService(data).start()
     try:
-        assert answers(service)
+        wait_for(lambda: answers(service), 120, "all answers")
         tree = service.tree()
         began = time.monotonic()
         service.send(signal.SIGTERM)
         assert service.wait() == 0
         assert time.monotonic() - began < STOP_SECONDS
-        assert not [process for process in tree if process.is_running()]
+        assert not [process for process in tree if lives(process)]
     finally:
         service.__exit__()
 
@@ -179,7 +183,7 @@ def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: Embedded
     request = urllib.request.Request(
         f"{service.http_url}/api/v1/studies/watched/events", headers={"Authorization": f"Bearer {service.token}"}
     )
-    with urllib.request.urlopen(request, timeout=30) as stream:
+    with urllib.request.urlopen(request, timeout=120) as stream:
         assert stream.readline()
         began = time.monotonic()
         service.send(signal.SIGTERM)
@@ -191,7 +195,7 @@ def test_open_streams_and_held_calls_do_not_delay_the_stop(own_service: Embedded
 def test_unwritable_data_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     argv = [sys.executable, "-m", "service.main", "up", "--data-dir", str(tmp_path / "file" / "data")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert f"The data folder {tmp_path / 'file' / 'data'} cannot be used" in done.stderr
 
@@ -207,7 +211,7 @@ def test_hosted_process_names_what_is_missing() -> None:
     environment.pop("CELERY_BROKER_URL", None)
     for command in ("web", "worker"):
         argv = [sys.executable, "-m", "service.main", command]
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 2
         assert "CELERY_BROKER_URL" in done.stderr
         assert "TRIMTAB_SECRET_KEY" in done.stderr

@@ -46,7 +46,7 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) 
 
         def kill(name: str) -> Callable[[], None]:
             def act() -> None:
-                wait_for(lambda: name in service.processes(), 30, f"{name} runs")
+                wait_for(lambda: name in service.processes(), 120, f"{name} runs")
                 os.kill(service.processes()[name], signal.SIGKILL)
 
             return act
@@ -73,7 +73,7 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) 
             wait_until_finished(study, threshold, service, agent)
             act()
         wait_until_finished(study, TRIALS, service, agent)
-        wait_for(lambda: study.refresh().state == "COMPLETED", 30, "the study completes")
+        wait_for(lambda: study.refresh().state == "COMPLETED", 120, "the study completes")
 
         trials = study.trials()
         assert [trial.number for trial in trials] == list(range(1, TRIALS + 1))
@@ -89,10 +89,10 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) 
 
 
 def wait_until_finished(study: Study, count: int, service: EmbeddedService, agent: RealAgent) -> None:
-    """Returns when `count` trials are finished; fails when none finishes for a minute."""
+    """Returns when `count` trials are finished; fails when none finishes for three minutes."""
     seen, since = -1, time.monotonic()
     while (finished := study.refresh().finished_count) < count:
         if finished != seen:
             seen, since = finished, time.monotonic()
-        assert time.monotonic() - since < 60, f"stuck at {finished} trials\n{agent.log()[-3000:]}\n{service.logs()}"
+        assert time.monotonic() - since < 180, f"stuck at {finished} trials\n{agent.log()[-3000:]}\n{service.logs()}"
         time.sleep(0.1)

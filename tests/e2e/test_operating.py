@@ -13,7 +13,7 @@ from tests.factories.service import EmbeddedService
 
 def tenants(service: EmbeddedService, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "service.main", "tenants", *words, "--data-dir", str(service.data_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 

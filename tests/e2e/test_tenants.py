@@ -90,7 +90,7 @@ class Shell:
         browse(found[1], found[2])
         rest = login.stderr.read()
         login.stderr.close()
-        assert login.wait(60) == 0, rest
+        assert login.wait(120) == 0, rest
         assert "Logged in to" in rest
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -274,6 +274,6 @@ def test_two_tenants_at_work_at_the_same_time(
     token = keycloak.token("vera")
     for method, path in (("DELETE", "/studies/by-hand"), ("POST", "/enrolments"), ("GET", "/tokens?everyone=true")):
         answer = httpx.request(
-            method, f"{hosted.http_url}/api/v1{path}", headers={"Authorization": f"Bearer {token}"}, json={}, timeout=30
+            method, f"{hosted.http_url}/api/v1{path}", headers={"Authorization": f"Bearer {token}"}, json={}, timeout=60
         )
         assert (answer.status_code, answer.json()["code"]) == (403, "not_permitted")
