@@ -15,8 +15,10 @@ from service.rpc.interceptors import Context
 T = TypeVar("T")
 
 MAX_WAIT_SECONDS = 60.0
-# The answer must be on its way before the caller's deadline, after which nobody reads it.
-DEADLINE_MARGIN_SECONDS = 0.25
+# The answer must be on its way before the caller's deadline, after which nobody reads it: this share of the time until
+# then is kept for that, up to so many seconds, for on a busy machine it takes a while.
+DEADLINE_MARGIN = 0.25
+MOST_MARGIN_SECONDS = 2.0
 
 
 class Waits:
@@ -39,16 +41,15 @@ class Waits:
         read: Callable[[], Awaitable[T]],
         done: Callable[[T], bool],
         *,
-        seconds: float,
+        end: float,
         operation: UUID | None = None,
         work: bool = False,
         stop: int | None = None,
     ) -> T:
-        """The first reading that is `done`, or the last one when the time is up or the server stops.
+        """The first reading that is `done`, or the last one when it is `end` (see `end_of`) or the server stops.
 
         Subscribes before it reads, so that no change falls between the two.
         """
-        end = time.monotonic() + seconds
         async with listener().watch(operation=operation, work=work, stop=stop) as bell:
             while True:
                 answer = await read()
@@ -67,12 +68,13 @@ class Waits:
                 task.cancel()
 
 
-def allowed_seconds(wait: Duration, context: Context) -> float:
-    """How long a call may be held: what it asks for, within the cap and its own deadline."""
+def end_of(wait: Duration, context: Context) -> float:
+    """Until when, by the monotonic clock, a call that has just come may be held: as long as it asks for, within the cap
+    and its own deadline. What is done for it before it waits counts, for its caller's clock runs."""
     seconds = wait.seconds + wait.nanos / 1e9
     if seconds < 0:
         raise InvalidInput("wait", f"{seconds} s", "a duration from 0 s on")
     remaining: float | None = context.time_remaining()  # None: the caller set no deadline, whatever the stubs say
     if remaining is not None:
-        seconds = min(seconds, remaining - DEADLINE_MARGIN_SECONDS)
-    return max(0.0, min(seconds, MAX_WAIT_SECONDS))
+        seconds = min(seconds, remaining - min(DEADLINE_MARGIN * remaining, MOST_MARGIN_SECONDS))
+    return time.monotonic() + max(0.0, min(seconds, MAX_WAIT_SECONDS))

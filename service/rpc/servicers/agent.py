@@ -8,7 +8,7 @@ from service.identity import enrolment
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
-from service.rpc.waiting import Waits, allowed_seconds
+from service.rpc.waiting import Waits, end_of
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 
@@ -44,7 +44,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         return await self._waits.until(
             lambda: self._threads.run(_acquire_leases, principal, request),
             lambda response: bool(response.leases),
-            seconds=allowed_seconds(request.wait, context),
+            end=end_of(request.wait, context),
             work=True,
         )
 
@@ -58,7 +58,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         return await self._waits.until(
             lambda: self._threads.run(next(calls), principal, request),
             lambda response: bool(response.cancel or response.lost or response.dry_runs),
-            seconds=allowed_seconds(request.wait, context),
+            end=end_of(request.wait, context),
             stop=principal.tenant_id,
         )
 

@@ -1,6 +1,7 @@
 """trimtab.tuning.v1.TuningService."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from service.pipeline.wakeup import listener
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
-from service.rpc.waiting import Waits, allowed_seconds
+from service.rpc.waiting import Waits, end_of
 from service.studies import selectors
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
@@ -76,9 +77,9 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.TRIAL_SUGGEST, study="study")
     async def SuggestTrials(self, request: tuning_pb2.SuggestTrialsRequest, context: Context) -> tuning_pb2.Operation:
         principal = current_principal()
-        seconds = allowed_seconds(request.wait, context)
+        end = end_of(request.wait, context)
         operation = await self._threads.run(_suggest_trials, principal, request)
-        return await self._wait_for(principal, operation, seconds)
+        return await self._wait_for(principal, operation, end)
 
     @requires(Action.OPERATION_READ)
     async def GetOperation(self, request: tuning_pb2.GetOperationRequest, context: Context) -> tuning_pb2.Operation:
@@ -87,9 +88,9 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.OPERATION_READ)
     async def WaitOperation(self, request: tuning_pb2.WaitOperationRequest, context: Context) -> tuning_pb2.Operation:
         principal = current_principal()
-        seconds = allowed_seconds(request.wait, context)
+        end = end_of(request.wait, context)
         operation = await self._threads.run(_get_operation, principal, request.id)
-        return await self._wait_for(principal, operation, seconds)
+        return await self._wait_for(principal, operation, end)
 
     @requires(Action.TRIAL_REPORT, study="study")
     async def AddTrial(self, request: tuning_pb2.AddTrialRequest, context: Context) -> tuning_pb2.Trial:
@@ -167,14 +168,14 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         raise Unavailable("shutting_down", "The service is being stopped; watch again.", retryable=True)
 
     async def _wait_for(
-        self, principal: Principal, operation: tuning_pb2.Operation, seconds: float
+        self, principal: Principal, operation: tuning_pb2.Operation, end: float
     ) -> tuning_pb2.Operation:
-        if seconds <= 0 or _finished(operation):
+        if end <= time.monotonic() or _finished(operation):
             return operation
         return await self._waits.until(
             lambda: self._threads.run(_get_operation, principal, operation.id),
             _finished,
-            seconds=seconds,
+            end=end,
             operation=UUID(operation.id),
         )
 
