@@ -208,6 +208,9 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
         lifespan="off",
         ws="none",
         server_header=False,
+        # Longer than clients and proxies keep a connection that nobody uses (Caddy: two minutes). Where this side is
+        # the first to close it, a request that is just on its way fails.
+        timeout_keep_alive=200,
         # Streams of events are open for as long as a browser looks; nobody waits for them to end.
         timeout_graceful_shutdown=2,
     )
