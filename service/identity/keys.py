@@ -83,11 +83,13 @@ class Keys:
         """Fetch all keys; those that are there stay where that fails."""
         self._tried = time.monotonic()
         try:
-            self._keys = self._fetch()
+            keys = self._fetch()
         except Exception as error:  # noqa: BLE001 - whatever it is, the keys of before are the best there is
             logger.warning("the identity provider's keys could not be fetched: %s", error)
         else:
+            # In this order: who does not find a key among the new ones is told so, not that nobody could be asked.
             self._fetched = time.monotonic()
+            self._keys = keys
 
 
 def fetch(issuer: str, url: str) -> Mapping[str, jwt.PyJWK]:
