@@ -6,5 +6,6 @@ import { macros } from "./macros.ts";
 export default defineConfig({
   plugins: [macros(), lingui()],
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
-  test: { include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/texts.ts"] },
+  // What takes longer hangs, on a busy machine too.
+  test: { include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/texts.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
 });

@@ -21,7 +21,7 @@ esac
 
 if ! command -v npm >/dev/null; then
     say "console: NOT looked up, Node.js is not installed"
-elif (cd web && npm audit --omit=dev --json) >"$log" 2>/dev/null; then
+elif (cd web && npm audit --omit=dev --json --fetch-retries=1 --fetch-timeout=60000) >"$log" 2>/dev/null; then
     say "console: no known vulnerabilities"
 elif grep -q '"vulnerabilities"' "$log"; then
     cat "$log" >&2

@@ -58,9 +58,14 @@ uv_by_venv() {
 uv_by_apt() {
     local as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
-    command -v apt-get && "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install -y --no-install-recommends python3-pip &&
+    local options=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
+    command -v apt-get && "${as_root[@]}" apt-get "${options[@]}" update && "${as_root[@]}" apt-get "${options[@]}" install -y --no-install-recommends python3-pip &&
         /usr/bin/python3 -m pip install --disable-pip-version-check --target .cache/uv uv
 }
+
+# Whatever serves the packages is away for a moment now and then.
+export UV_HTTP_RETRIES=${UV_HTTP_RETRIES:-8} UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-120} PIP_RETRIES=${PIP_RETRIES:-8}
+export npm_config_fetch_retries=${npm_config_fetch_retries:-5}
 
 python=$(find_python)
 uv=$(find_uv)

@@ -34,9 +34,11 @@ else
     exit 0
 fi
 say "installing with apt: ${missing[*]}"
-"${as_root[@]}" apt-get update -qq || say "apt-get update failed; trying with the old lists"
+# Mirrors are away for a moment now and then, and on a machine that has just started apt may be at work on its own.
+options=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
+"${as_root[@]}" apt-get "${options[@]}" update -qq || say "apt-get update failed; trying with the old lists"
 for package in "${missing[@]}"; do
     # one by one: Ubuntu has no Chromium among its packages, and the others shall not fail with it
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y -qq --no-install-recommends "$package" >/dev/null ||
         say "$package could not be installed; tests that need it are skipped"
 done

@@ -71,7 +71,7 @@ class Databases:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=500,
             check=False,
         )
 
