@@ -3,8 +3,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from service.pipeline import summaries
-from tests.api.conftest import SPEC, Api
+from tests.api.conftest import SPEC, Api, summarise_all
 from tests.api.test_agents import register
 
 COMPONENT: dict[str, Any] = {
@@ -42,7 +41,7 @@ def test_the_best_settings_are_known_for_each_application(api: Api) -> None:
     tuned("s1", "small", 1.5)
     tuned("s2", "small", 1.0)
     tuned("s3", "large", 1.5)
-    summaries.refresh()
+    summarise_all()
     # No agent offers it; that it was tuned is known all the same.
     (listed,) = api.ok("GET", "/components")["components"]
     assert (listed["versions"], listed["studies"]) == ([], 3)

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 @pytest.fixture
 def client(embedded_service: EmbeddedService) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=120) as client:
         yield client
 
 

@@ -6,8 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from service.pipeline import summaries
-from tests.api.conftest import SPEC, Api
+from tests.api.conftest import SPEC, Api, summarise_all
 
 Create = Callable[..., str]
 
@@ -135,7 +134,7 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     assert after["revision"] == api.ok("GET", "/studies/s")["revision"]
     assert [trial["number"] for trial in api.ok("GET", "/studies/s/best")["trials"]] == [5]
     assert api.ok("GET", "/studies")["studies"][0]["objectives"] == []
-    summaries.refresh()
+    summarise_all()
     (listed,) = api.ok("GET", "/studies")["studies"]
     (objective,) = listed["objectives"]
     (whole,) = after["objectives"]
@@ -147,7 +146,7 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     for _ in range(6):
         add(0.5, 4, 2.0)
         add(0.2, 8, 1.5)
-    summaries.refresh()
+    summarise_all()
     (objective,) = api.ok("GET", "/studies")["studies"][0]["objectives"]
     # All runs agree, so the interval is that gain; it went through logarithms.
     assert [objective["low"], objective["high"]] == pytest.approx([0.25, 0.25])
@@ -175,7 +174,7 @@ def test_the_list_is_sorted_and_paged_in_any_order(api: Api, study: Create) -> N
         study(name)
         if seconds is not None:
             api.ok("POST", f"/studies/{name}/trials", {"params": {"x": 0.5, "n": 4}, "metrics": {"seconds": seconds}})
-    summaries.refresh()
+    summarise_all()
     # What has no value comes last both ways; of equals the newest is first.
     assert names(api, "sort=best") == ["c", "d", "a", "b"]
     assert names(api, "sort=-best") == ["d", "a", "c", "b"]
@@ -227,7 +226,7 @@ def test_what_waits_for_somebody_needs_attention(api: Api, study: Create) -> Non
 def test_a_page_of_studies_costs_the_same_however_many_there_are(api: Api, study: Create) -> None:
     for index in range(3):
         study(f"s{index}")
-    summaries.refresh()
+    summarise_all()
     api.ok("GET", "/studies?sort=gain")
     with CaptureQueriesContext(connection) as few:
         api.ok("GET", "/studies?sort=gain&page_size=1")

@@ -177,7 +177,7 @@ def test_nobody_enters_a_disabled_tenant(api: Api) -> None:
 
 def test_a_stream_comes_whole_from_a_real_service(embedded_service: EmbeddedService) -> None:
     headers = {"Authorization": f"Bearer {embedded_service.token}"}
-    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=f"{embedded_service.http_url}/api/v1", headers=headers, timeout=120) as client:
         name = f"export-{uuid.uuid4().hex[:8]}"
         client.post("/studies", json={"name": name, "spec": SPEC}).raise_for_status()
         # More rows than are read at once.

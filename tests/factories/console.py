@@ -34,7 +34,7 @@ class Rest:
 
     def __init__(self, service: EmbeddedService) -> None:
         headers = {"Authorization": f"Bearer {service.token}"}
-        self._client = httpx.Client(base_url=f"{service.http_url}/api/v1", headers=headers, timeout=60)
+        self._client = httpx.Client(base_url=f"{service.http_url}/api/v1", headers=headers, timeout=120)
 
     def __call__(self, method: str, path: str, body: object = None) -> Any:
         """What is answered to a request, which must succeed. `path` is below /api/v1."""
@@ -99,6 +99,6 @@ def furnished(service: EmbeddedService, folder: Path) -> Iterator[Rest]:
                     "component": COMPONENT, "application": "only", "parallelism": 2, "placement": {"exclusive": False},
                 },
             )  # fmt: skip
-        wait_for(lambda: bool(rest("GET", "/studies/bowl-1")["state"] == "COMPLETED"), 240, "a study on the agent ends")
+        wait_for(lambda: bool(rest("GET", "/studies/bowl-1")["state"] == "COMPLETED"), 300, "a study on the agent ends")
         wait_for(lambda: bool(rest("GET", "/components/bowl")["best"]), 120, "its best settings are known")
         yield rest

@@ -22,7 +22,7 @@ from tests.factories.ports import free_port
 
 TOKEN = "rpc-test-token"
 # Tests never count on speed: whatever takes longer than this hangs.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @dataclass
@@ -52,7 +52,8 @@ class GrpcService:
             "CELERY_BROKER_URL": self.broker_url,
             "TRIMTAB_SECRET_KEY": "for tests alone",
             "TRIMTAB_ADMIN_TOKEN": TOKEN,
-            "TRIMTAB_LEASE_SECONDS": "5",
+            # an agent that a test leaves alone for this long is offline
+            "TRIMTAB_LEASE_SECONDS": "300",
         }
 
     def manage(self, *arguments: str) -> None:

@@ -21,7 +21,7 @@ from service.embedded.postgres import Postgres
 from service.embedded.processes import Child, stop
 from tests.factories.ports import free_port
 
-START_SECONDS = 240.0
+START_SECONDS = 300.0
 
 
 class EmbeddedService:
@@ -118,7 +118,7 @@ class EmbeddedService:
             tree = self.tree()
             self._popen.kill()
             self.wait()
-            _, alive = psutil.wait_procs(tree, timeout=60)
+            _, alive = psutil.wait_procs(tree, timeout=120)
             assert not alive, f"outlived the supervisor: {alive}"
 
     def logs(self) -> str:

@@ -89,7 +89,7 @@ def trial_of(tuning: TuningServiceStub, lease: pb.Lease) -> tuning_pb2.Trial:
 def test_register(agents: AgentServiceStub, tuning: TuningServiceStub) -> None:
     agent = Agent(agents, slots=3)
     answer = agent.register()
-    assert answer.lease_time == Duration(seconds=5)
+    assert answer.lease_time == Duration(seconds=300)
     assert answer.heartbeat_interval.ToTimedelta().total_seconds() > 0
     agent.register()
     listed = tuning.ListAgents(tuning_pb2.ListAgentsRequest()).agents
@@ -297,7 +297,7 @@ def test_a_held_heartbeat_is_answered_as_soon_as_a_trial_is_to_stop(agent: Agent
         (lambda: tuning.StopTrial(tuning_pb2.StopTrialRequest(study=study, trial=2)), "cancel"),
         (lambda: tuning.DeleteStudy(tuning_pb2.DeleteStudyRequest(name=study)), "lost"),
     ):
-        request = pb.RenewLeasesRequest(agent_id=agent.id, leases=[first.id], wait=Duration(seconds=30))
+        request = pb.RenewLeasesRequest(agent_id=agent.id, leases=[first.id], wait=Duration(seconds=60))
         renewal = agent.stub.RenewLeases.future(request, timeout=PATIENCE)
         with pytest.raises(grpc.FutureTimeoutError):
             renewal.result(timeout=0.3)
@@ -353,7 +353,7 @@ def test_a_user_cannot_ask_or_tell_a_study_of_agents(agent: Agent, tuning: Tunin
 
 def test_the_long_poll_ends_when_there_is_work(agent: Agent, tuning: TuningServiceStub) -> None:
     found: list[pb.Lease] = []
-    waiting = threading.Thread(target=lambda: found.extend(agent.acquire(wait=25)))
+    waiting = threading.Thread(target=lambda: found.extend(agent.acquire(wait=60)))
     began = time.monotonic()
     waiting.start()
     time.sleep(0.5)
@@ -361,7 +361,7 @@ def test_the_long_poll_ends_when_there_is_work(agent: Agent, tuning: TuningServi
     study = agent.study(tuning)
     waiting.join(PATIENCE)
     assert [lease.study for lease in found] == [study]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
 
 
 def test_the_long_poll_ends_with_its_wait(agent: Agent) -> None:
@@ -378,13 +378,13 @@ def test_many_agents_wait_without_threads(grpc_service: GrpcService, tuning: Tun
         one.register()
     calls = [
         one.stub.AcquireLeases.future(
-            pb.AcquireLeasesRequest(agent_id=one.id, count=1, wait=Duration(seconds=25)), timeout=PATIENCE
+            pb.AcquireLeasesRequest(agent_id=one.id, count=1, wait=Duration(seconds=60)), timeout=PATIENCE
         )
         for one in waiting
     ]
     time.sleep(0.5)
     study = create(tuning)
-    assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study), timeout=5).name == study
+    assert tuning.GetStudy(tuning_pb2.GetStudyRequest(name=study), timeout=30).name == study
     waiting[0].study(tuning, parallelism=3)
     end = time.monotonic() + PATIENCE
     while sum(call.done() for call in calls) < 3 and time.monotonic() < end:

@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service._gen import agent_pb2
 from service._gen import tuning_pb2 as pb
 from tests.factories.grpc_service import PATIENCE, GrpcService, ask, create, eventually, refusal, refusal_of, tell
+from trimtab import retries
 
 
 def test_connections_that_broke_while_idle_cost_no_call(own_grpc_service: GrpcService) -> None:
@@ -82,14 +83,14 @@ def test_a_graceful_stop_ends_held_calls_with_an_answer(own_grpc_service: GrpcSe
     study = create(tuning)
     agents.Register(agent_pb2.RegisterRequest(agent_id="a", name="a", slots=1))
     poll = agents.AcquireLeases.future(
-        agent_pb2.AcquireLeasesRequest(agent_id="a", count=1, wait=Duration(seconds=30)), timeout=PATIENCE
+        agent_pb2.AcquireLeasesRequest(agent_id="a", count=1, wait=Duration(seconds=60)), timeout=PATIENCE
     )
     stream = tuning.WatchStudy(pb.WatchStudyRequest(study=study), timeout=PATIENCE)
     next(stream)
     time.sleep(0.3)
     began = time.monotonic()
     assert own_grpc_service.stop(number) == 0
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert list(poll.result().leases) == []
     with pytest.raises(grpc.RpcError) as caught:
         next(stream)
@@ -122,7 +123,7 @@ def test_no_tell_is_lost_or_counted_twice_over_kills(own_grpc_service: GrpcServi
         own_grpc_service.stop(signal.SIGKILL)
         own_grpc_service.start()
     for thread in threads:
-        thread.join(90)
+        thread.join(300)
     total = clients * each
     assert sorted(done) == list(range(1, total + 1))
     found = own_grpc_service.tuning().GetStudy(pb.GetStudyRequest(name=study))
@@ -131,13 +132,12 @@ def test_no_tell_is_lost_or_counted_twice_over_kills(own_grpc_service: GrpcServi
 
 def persist(call: object) -> pb.Operation:
     """Repeats a call while the server cannot be reached, as the SDK does."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             return call()  # type: ignore[no-any-return, operator]
         except grpc.RpcError as error:
-            retryable = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-            if error.code() not in retryable or time.monotonic() > end:
+            if not retries.worth_it(error.code(), error.details() or "", False) or time.monotonic() > end:
                 raise
             time.sleep(0.1)
 

@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.core.addresses import is_loopback
 from tests.agent.conftest import BASIC, AgentProcess, wait_until
-from tests.factories.grpc_service import GrpcService, eventually
+from tests.factories.grpc_service import PATIENCE, GrpcService, eventually
 
 
 class Files:
@@ -47,7 +47,7 @@ def answers(address: str, credentials: grpc.ChannelCredentials | None) -> bool:
     channel = grpc.insecure_channel(address) if credentials is None else grpc.secure_channel(address, credentials)
     with channel:
         try:
-            health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)
+            health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
         except grpc.RpcError:
             return False
         return True
@@ -94,7 +94,7 @@ def test_an_agent_connects_with_a_certificate_of_its_own(
     own = ["--tls-cert", str(files.client_certificate), "--tls-key", str(files.client_key)]
     agent.start("--tls-ca", str(files.ca), *own)
     try:
-        wait_until(lambda: "ready agent=tested" in agent.log, 30.0)
+        wait_until(lambda: "ready agent=tested" in agent.log, PATIENCE)
         agent.stop()
     finally:
         agent.clear_away()
@@ -108,10 +108,10 @@ def test_an_agent_says_what_to_do_where_the_two_sides_disagree(
     (agent.components / "basic.yaml").write_text(BASIC)
     try:
         agent.start("--tls-ca", str(files.ca))
-        wait_until(lambda: "does not encrypt: check --server, or say --plaintext" in agent.log, 30.0)
+        wait_until(lambda: "does not encrypt: check --server, or say --plaintext" in agent.log, PATIENCE)
         # it goes on trying: a service that is set right is found
         restart(own_grpc_service, files.options)
-        wait_until(lambda: "ready agent=tested" in agent.log, 30.0)
+        wait_until(lambda: "ready agent=tested" in agent.log, PATIENCE)
         agent.stop()
     finally:
         agent.clear_away()
@@ -133,7 +133,7 @@ def test_what_cannot_be_served_is_said(grpc_service: GrpcService, options: list[
         env=grpc_service.environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert run.returncode in (1, 2)

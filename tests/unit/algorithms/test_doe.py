@@ -106,9 +106,9 @@ def test_ask_at_a_late_cursor_costs_what_an_early_one_does(name: str) -> None:
     def median_of(cursor: int) -> float:
         times = []
         for _ in range(30):
-            started = time.perf_counter()
+            started = time.thread_time()
             cursor = made.suggest(1, cursor=cursor).cursor
-            times.append(time.perf_counter() - started)
+            times.append(time.thread_time() - started)
         return statistics.median(times)
 
     early = median_of(0)
@@ -163,8 +163,8 @@ def test_grid_with_changing_fixed_values_misses_and_repeats_nothing() -> None:
 
 def test_grid_of_a_huge_space_is_not_made() -> None:
     made = designer("grid", [BoolParameter(f"b{index}") for index in range(40)], "b0 == True")
-    started = time.monotonic()
+    started = time.thread_time()
     batch = made.suggest(3, cursor=0)
     assert batch.cursor == 2**39 + 3
     assert made.suggest(1, cursor=2**40 - 1).configurations[0] == {f"b{index}": True for index in range(40)}
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5

@@ -46,9 +46,9 @@ def test_inactive_parameter_makes_it_hold() -> None:
      "1e308 ** (n + 2) > 1", "(n + 10.0) ** 400 > 0"],
 )  # fmt: skip
 def test_without_a_result_it_does_not_hold(text: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     assert not parse(text).holds({"n": 0})
-    assert time.monotonic() - started < 5, "a power was computed that takes all memory"
+    assert time.thread_time() - started < 5, "a power was computed that takes all memory"
 
 
 def test_product_chain_stays_bounded() -> None:

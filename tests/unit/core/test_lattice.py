@@ -55,10 +55,10 @@ def test_huge_lattices_cost_nothing() -> None:
     child = IntParameter("n", -(2**62), 2**62, condition=Condition("b3", (True,)))
     lattice = lattice_of(Space.build([*flags, child]))
     assert lattice.size == 2**59 + 2**59 * (2**63 + 1)
-    started = time.monotonic()
+    started = time.thread_time()
     near_the_end = next(lattice.walk(lattice.size - 1))
     assert near_the_end[1] == dict.fromkeys((flag.name for flag in flags), True) | {"n": 2**62}
-    assert time.monotonic() - started < 5, "the lattice was walked through from its beginning"
+    assert time.thread_time() - started < 5, "the lattice was walked through from its beginning"
 
 
 def test_constraints_cut_off_whole_blocks() -> None:

@@ -28,7 +28,7 @@ def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
         def read() -> None:
             try:
                 while len(taken) < count:
-                    message = queue.get(timeout=20)
+                    message = queue.get(timeout=60)
                     taken.append(message.payload["number"])
                     message.ack()
             except Exception as error:
@@ -40,7 +40,7 @@ def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
             sender = writing.SimpleQueue("whole")
             for number in range(count):
                 sender.put({"number": number, "padding": "x" * 20_000})
-        reader.join(30)
+        reader.join(300)
     assert not failures
     assert taken == list(range(count))  # each once, oldest first
     assert not list(tmp_path.glob("*.msg"))
@@ -53,5 +53,5 @@ def test_queues_are_apart(tmp_path: Path) -> None:
         sweep = other.SimpleQueue("sweep")
         compute.put({"for": "compute"})
         sweep.put({"for": "sweep"})
-        assert sweep.get(timeout=5).payload == {"for": "sweep"}
-        assert compute.get(timeout=5).payload == {"for": "compute"}
+        assert sweep.get(timeout=60).payload == {"for": "sweep"}
+        assert compute.get(timeout=60).payload == {"for": "compute"}

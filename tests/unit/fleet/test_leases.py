@@ -24,7 +24,7 @@ from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from tests.factories.domain import make_component, make_execution, make_principal, make_spec, study_name
+from tests.factories.domain import PATIENCE, make_component, make_execution, make_principal, make_spec, study_name
 
 AGENT = "agent-1"
 
@@ -616,7 +616,7 @@ def test_a_study_may_be_deleted_while_a_log_is_appended(
     def put_slowly(principal: Principal, row: TrialLog) -> None:
         put(principal, row)
         written.set()
-        deleted.wait(30)
+        deleted.wait(PATIENCE)
 
     def append() -> None:
         try:
@@ -627,7 +627,7 @@ def test_a_study_may_be_deleted_while_a_log_is_appended(
     monkeypatch.setattr(access, "put", put_slowly)
     with ThreadPoolExecutor(1) as thread:
         appended = thread.submit(append)
-        assert written.wait(30)
+        assert written.wait(PATIENCE)
         studies.delete_study(principal, name)
         deleted.set()
         refused("lease_lost", appended.result)

@@ -343,7 +343,7 @@ def test_one_of_two_completions_at_once_counts(principal: Principal, study: str)
     assert selectors.get_study(principal, study).finished_count == 1
 
 
-def test_an_ask_and_a_tell_cost_few_statements(principal: Principal, study: str) -> None:
+def test_an_ask_and_a_tell_cost_few_statements(one_minute: None, principal: Principal, study: str) -> None:
     ask(principal, study)
     with CaptureQueriesContext(connection) as asked:
         trials = ask(principal, study, 3, client_id="a", request_id="r")

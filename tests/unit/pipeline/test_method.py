@@ -178,12 +178,12 @@ def test_a_pruning_policy_stops_a_trial_with_its_bound(principal: Principal) -> 
 
 
 def test_time_in_the_queue_is_not_running_time(principal: Principal) -> None:
-    name = create(principal, make_spec(pruning=[{"name": "limit", "options": {"seconds": 5}}]))
+    name = create(principal, make_spec(pruning=[{"name": "limit", "options": {"seconds": 600}}]))
     (trial,) = ask(principal, name)
     access.rows(Trial, principal).update(created_at=Now() - timedelta(hours=1))
     kept = report.report_measurement(principal, name, trial.number, step=1, metrics={"seconds": 1.0}).trial
     assert kept.state == "ACTIVE"
-    access.rows(Trial, principal).update(started_at=Now() - timedelta(seconds=6))
+    access.rows(Trial, principal).update(started_at=Now() - timedelta(seconds=601))
     stopped = report.report_measurement(principal, name, trial.number, step=2, metrics={"seconds": 1.0}).trial
     assert stopped.state == "PRUNED"
 

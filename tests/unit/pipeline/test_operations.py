@@ -20,7 +20,8 @@ from service.studies.models import Operation
 from service.studies.selectors import OperationDetail
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from tests.factories.domain import ScriptedDesigner, make_execution, make_spec, study_name
+from tests.factories.domain import PATIENCE, ScriptedDesigner, make_execution, make_spec, study_name
+from tests.factories.service import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +58,17 @@ def running(detail: OperationDetail) -> Iterator[None]:
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert ScriptedDesigner.entered.wait(30)
+    assert ScriptedDesigner.entered.wait(PATIENCE)
     yield
     ScriptedDesigner.gate.set()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers do not beat, which they would do in a test that takes seconds."""
+    monkeypatch.setattr(compute._Heartbeat, "_beat", lambda heartbeat: None)
 
 
 def row(detail: OperationDetail) -> Operation:
@@ -193,6 +200,7 @@ def test_a_study_that_is_deleted_meanwhile_takes_its_operation_along(principal: 
     assert not access.rows(Operation, principal).exists()
 
 
+@pytest.mark.usefixtures("quiet")
 def test_a_quiet_worker_is_marked_and_its_result_still_counts(principal: Principal, study: str) -> None:
     asked = suggest.suggest(principal, study)
     with running(asked):
@@ -208,15 +216,11 @@ def test_a_worker_that_beats_again_is_running_again(principal: Principal, study:
     asked = suggest.suggest(principal, study)
     with running(asked):
         silent_for(asked, 20, state="STALE")
-        deadline = threading.Event()
-        for _ in range(100):
-            if row(asked).state == "RUNNING":
-                break
-            deadline.wait(0.1)
-        assert row(asked).state == "RUNNING"
+        wait_for(lambda: row(asked).state == "RUNNING", PATIENCE, "it has beaten")
     assert row(asked).state == "SUCCEEDED"
 
 
+@pytest.mark.usefixtures("quiet")
 def test_the_operation_of_a_lost_worker_is_computed_again(
     principal: Principal, study: str, enqueued: list[str]
 ) -> None:
@@ -237,6 +241,7 @@ def test_the_operation_of_a_lost_worker_is_computed_again(
     assert selectors.get_study(principal, study).trial_count == 2
 
 
+@pytest.mark.usefixtures("quiet")
 def test_a_worker_that_comes_back_before_another_took_over_is_welcome(principal: Principal, study: str) -> None:
     asked = suggest.suggest(principal, study)
     with running(asked):

@@ -24,7 +24,17 @@ from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
-from tests.factories.domain import SECONDS, ScriptedDesigner, ask, make_execution, make_spec, refused, study_name, tell
+from tests.factories.domain import (
+    PATIENCE,
+    SECONDS,
+    ScriptedDesigner,
+    ask,
+    make_execution,
+    make_spec,
+    refused,
+    study_name,
+    tell,
+)
 
 X = {"name": "x", "type": "float", "min": 0.0, "max": 1.0, "default": 0.5}
 N = {"name": "n", "type": "int", "min": 1, "max": 16}
@@ -244,11 +254,11 @@ class TestCostly(Scripted):
 
         thread = threading.Thread(target=work)
         thread.start()
-        assert ScriptedDesigner.entered.wait(30)
+        assert ScriptedDesigner.entered.wait(PATIENCE)
         changed(principal, name, x={"max": 0.9})
         sent.clear()
         ScriptedDesigner.gate.set()
-        thread.join(30)
+        thread.join(PATIENCE)
         operation = access.rows(Operation, principal).get()
         assert (operation.state, operation.trial_numbers, sent) == ("PENDING", [], [asked.operation.id])
         assert not access.rows(DesignerState, principal).exists()

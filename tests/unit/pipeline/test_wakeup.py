@@ -27,9 +27,17 @@ async def in_thread(call: Callable[[], object]) -> object:
     return await asyncio.to_thread(work)
 
 
+async def rings(bell: Bell) -> bool:
+    """Whether it rings, however slow the machine is."""
+    for _ in range(24):
+        if await bell.wait(5):
+            return True
+    return False
+
+
 async def settled(bell: Bell) -> None:
     """The bell rings once when its connection stands; wait for that."""
-    assert await bell.wait(5)
+    assert await rings(bell)
 
 
 async def test_it_rings_for_the_study_that_changed(principal: Principal) -> None:
@@ -41,7 +49,7 @@ async def test_it_rings_for_the_study_that_changed(principal: Principal) -> None
         await in_thread(lambda: suggest.suggest(principal, other.name))
         assert not await bell.wait(0.3)
         await in_thread(lambda: suggest.suggest(principal, mine.name))
-        assert await bell.wait(5)
+        assert await rings(bell)
         assert not await bell.wait(0.05)
     await listener().close()
 
@@ -53,7 +61,7 @@ async def test_it_rings_for_agents_when_there_is_work(principal: Principal) -> N
         assert not await bell.wait(0.3)
         spec = make_spec(execution=make_execution())
         await in_thread(lambda: studies.create_study(principal, study_name(), spec))
-        assert await bell.wait(5)
+        assert await rings(bell)
     await listener().close()
 
 
@@ -70,12 +78,12 @@ async def test_it_rings_for_agents_when_they_are_to_stop_a_trial(principal: Prin
         assert not await bell.wait(0.3), "what no agent runs is no agent's business"
         async with listener().watch(stop=principal.tenant_id + 1) as others:
             await in_thread(lambda: lease_and_stop(principal, name))
-            assert await bell.wait(5)
+            assert await rings(bell)
             assert not await others.wait(0.1)
         await in_thread(lambda: studies.update_state(principal, name, "ABORTED"))
-        assert await bell.wait(5)
+        assert await rings(bell)
         await in_thread(lambda: studies.delete_study(principal, name))
-        assert await bell.wait(5)
+        assert await rings(bell)
     await listener().close()
 
 
@@ -99,7 +107,8 @@ async def test_it_rings_again_after_its_connection_was_cut(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE query LIKE 'LISTEN%%' AND datname = current_database()"
             )
-            assert cursor.fetchall() == [(True,)]
+            # That of a test before this one may be on its way out.
+            assert (True,) in cursor.fetchall()
 
     async with listener().watch(study=study.pk) as bell:
         await settled(bell)
@@ -107,7 +116,7 @@ async def test_it_rings_again_after_its_connection_was_cut(
         # Something may have been missed: it rings when it is connected again.
         await settled(bell)
         await in_thread(lambda: suggest.suggest(principal, study.name))
-        assert await bell.wait(5)
+        assert await rings(bell)
     await listener().close()
 
 
@@ -128,7 +137,7 @@ async def test_the_revision_is_visible_when_it_rings(principal: Principal) -> No
         seen = study.revision
         for _ in range(5):
             await in_thread(lambda: suggest.suggest(principal, study.name))
-            assert await bell.wait(5)
+            assert await rings(bell)
             changes = await asyncio.to_thread(selectors.changes, principal, study.name, seen)
             assert len(changes.trials) == 1
             seen = changes.revision

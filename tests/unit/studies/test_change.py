@@ -21,7 +21,7 @@ from tests.factories.domain import make_spec, study_name
 
 
 @pytest.fixture
-def study(principal: Principal) -> str:
+def study(one_minute: None, principal: Principal) -> str:
     """A study that this process has changed already."""
     name = studies.create_study(principal, study_name(), make_spec()).name
     ask(principal, name)

@@ -42,7 +42,7 @@ from service.tenancy.principal import Principal
 from service.tenancy.protection import tables
 from tests.factories.domain import make_execution, make_principal, make_spec
 from tests.factories.furnished import AGENT, SECRET, STUDY, Furnished, as_owner, furnish, register_agent
-from tests.factories.grpc_service import spec
+from tests.factories.grpc_service import PATIENCE, spec
 
 # What is about the caller's own tenant, or about nothing that a tenant owns: it may answer, and must tell nothing of
 # the other one. Everything else must be refused.
@@ -340,10 +340,10 @@ def channel(
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(PATIENCE)
     yield lambda token: grpc.insecure_channel(f"127.0.0.1:{found['port']}")
     found["loop"].call_soon_threadsafe(found["stop"].set)
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -364,10 +364,10 @@ def over_grpc(
                 try:
                     if method.server_streaming:
                         stream = channel.unary_stream(path, _bytes, answers.FromString)
-                        told = str(next(iter(stream(request, timeout=30, metadata=metadata))))
+                        told = str(next(iter(stream(request, timeout=PATIENCE, metadata=metadata))))
                     else:
                         unary = channel.unary_unary(path, _bytes, answers.FromString)
-                        told = str(unary(request, timeout=30, metadata=metadata))
+                        told = str(unary(request, timeout=PATIENCE, metadata=metadata))
                 except grpc.RpcError as error:
                     statuses[f"{service.name}.{method.name}"] = error.code()
                     return error.code() in REFUSED, str(error)
