@@ -46,13 +46,22 @@ def aggregate(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
         Estimate(
             configuration=group[0].configuration,
             numbers=tuple(trial.number for trial in group),
-            mean={metric: statistics.fmean(trial.metrics[metric] for trial in group) for metric in metrics},
+            mean={metric: mean([trial.metrics[metric] for trial in group]) for metric in metrics},
             median={metric: statistics.median(trial.metrics[metric] for trial in group) for metric in metrics},
             n=len(group),
             acceptable=2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group),
         )
         for group in groups.values()
     ]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean, also of numbers whose sum is more than a float may be."""
+    try:
+        return statistics.fmean(values)
+    except OverflowError:
+        half = math.fsum(value / 2 / len(values) for value in values)
+        return min(max(2 * half, min(values)), max(values))
 
 
 def best(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:

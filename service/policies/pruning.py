@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from service.core.errors import InvalidInput, JsonValue
+from service.core.estimates import mean
 from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
@@ -243,14 +244,15 @@ class Wilcoxon(Pruning):
         curve = _Curve.of(steps, self.sign)
         if trial.state != TrialState.COMPLETED or not curve.steps:
             return
-        if not self._best or statistics.fmean(curve.values) < statistics.fmean(self._best.values()):
+        if not self._best or mean(curve.values) < mean(list(self._best.values())):
             self._best = dict(zip(curve.steps, curve.values, strict=True))
 
     def prune(self, running: Running) -> str | None:
         curve = _Curve.of(running.measurements, self.sign)
         pairs = zip(curve.steps, curve.values, strict=True)
-        differences = [value - self._best[step] for step, value in pairs if step in self._best]
-        if not differences or statistics.fmean(differences) <= 0:
+        # Halves: a difference of the largest numbers is none.
+        differences = [value / 2 - self._best[step] / 2 for step, value in pairs if step in self._best]
+        if not differences or mean(differences) <= 0:
             return None
         p = signed_rank(differences)
         if p >= self.number("p"):

@@ -299,7 +299,7 @@ class Adaptive(Resampling):
             return None
         # What is on its way will be known: it takes from the uncertainty, wherever the mean will go.
         asked = np.array([waiting.get(key, 0) for key, _ in contenders], dtype=float)
-        deviation = deviation * noise / np.sqrt(noise**2 + asked * deviation**2)
+        deviation = deviation * (noise / np.hypot(noise, np.sqrt(asked) * deviation))
         lowest = np.sort(mean)
         others = np.where(mean == lowest[0], lowest[1], lowest[0])
         deepest = self._DEPTHS[-1] if left is None else left
@@ -320,7 +320,7 @@ class Adaptive(Resampling):
         place = chosen
         while worths[place] > threshold and wanted < (left or 1):
             wanted += 1
-            deviation[place] *= noise / math.sqrt(noise**2 + deviation[place] ** 2)
+            deviation[place] *= noise / math.hypot(noise, deviation[place])
             worths[place] = worth(place)
             place = int(np.argmax(worths))
         return contenders[chosen][1].configuration if wanted >= (left or 1) else None
@@ -363,10 +363,11 @@ def _worth(gap: float, deviation: float, noise: float, deepest: int) -> float:
     for depth in Adaptive._DEPTHS:
         if depth > deepest:
             break
-        change = deviation**2 / math.sqrt(deviation**2 + noise**2 / depth)
+        # Without squares, which of the smallest numbers are 0, and of the largest none.
+        change = deviation * (deviation / math.hypot(deviation, noise / math.sqrt(depth))) if deviation > 0 else 0.0
         if change > 0:
             z = -abs(gap) / change
-            loss = math.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) + 0.5 * z * math.erfc(-z / math.sqrt(2))
+            loss = math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) + 0.5 * z * math.erfc(-z / math.sqrt(2))
             found = max(found, change * loss / depth)
     return found
 

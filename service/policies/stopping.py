@@ -12,6 +12,7 @@ import numpy as np
 
 from service.core.encoding import Encoding
 from service.core.errors import InvalidInput, JsonValue
+from service.core.estimates import mean
 from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
@@ -238,7 +239,7 @@ def _best_improvement(progress: Progress, options: Options) -> str | None:
 
 
 def _mean_improvement(progress: Progress, options: Options) -> str | None:
-    return _improvement("average", progress.history.values, statistics.fmean, options)
+    return _improvement("average", progress.history.values, mean, options)
 
 
 def _median_improvement(progress: Progress, options: Options) -> str | None:

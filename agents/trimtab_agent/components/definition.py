@@ -36,6 +36,8 @@ VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 VARIABLE_ALLOWED = "a variable's name: letters, digits and '_', the first not a digit"
 FUNCTION = r"[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*"
 
+# Of a value of ordinal or categorical that is a text.
+LONGEST_CHOICE = 1000
 TYPES = ("float", "int", "ordinal", "categorical", "boolean")
 AGGREGATES = ("median", "min", "max", "mean")
 TAKES = ("last", "first", "min", "max", "mean", "sum")
@@ -301,6 +303,11 @@ class Definition:
                 table.fault("values", "must hold at least two values")
             if len({(isinstance(value, bool), value) for value in values}) < len(values):
                 table.fault("values", "a value stands twice")
+            for value in values:
+                if isinstance(value, str) and len(value) > LONGEST_CHOICE:
+                    table.fault("values", f"{value[:20]!r}... is longer than {LONGEST_CHOICE} characters")
+                elif not isinstance(value, str | bool):
+                    self._check_size("int" if isinstance(value, int) else "float", value, "values", table)
             return Choices(kind == "ordinal", values)
         return self._range(cast(Literal["float", "int"], kind), table)
 
@@ -323,11 +330,14 @@ class Definition:
             table.fault("min", f"{low!r} is not above 0, as log and factor need")
         if step is not None and step > high - low:
             table.fault("step", f"{step!r} is greater than max - min, {high - low!r}")
-        bounds = (("min", low), ("max", high))
-        for key, bound in bounds:
-            if abs(bound) >= (2**63 if kind == "int" else 1e300):
-                table.fault(key, f"{bound!r} is beyond what {'64 bits hold' if kind == 'int' else 'floats may be'}")
+        for key, bound in (("min", low), ("max", high), ("step", step)):
+            if bound is not None:
+                self._check_size(kind, bound, key, table)
         return Range(kind, low, high, log, step, factor)
+
+    def _check_size(self, kind: Literal["float", "int"], value: float, key: str, table: Table) -> None:
+        if abs(value) >= (2**63 if kind == "int" else 1e300):
+            table.fault(key, f"{value!r} is beyond what {'64 bits hold' if kind == 'int' else 'floats may be'}")
 
     def _env_delivery(self, name: str, domain: Domain, table: Table) -> tuple[str, Form] | None:
         if "env" not in table:

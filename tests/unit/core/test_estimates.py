@@ -1,6 +1,7 @@
 import math
+import sys
 
-from service.core.estimates import aggregate, best
+from service.core.estimates import aggregate, best, mean
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
@@ -23,6 +24,14 @@ def test_replicates_are_one_estimate() -> None:
     assert [(one.configuration["x"], one.numbers, one.n) for one in found] == [(1.0, (1, 3, 4), 3), (2.0, (2,), 1)]
     assert found[0].mean == {"seconds": 4.0}
     assert found[0].median == {"seconds": 2.0}
+
+
+def test_the_largest_numbers_have_a_mean() -> None:
+    largest = sys.float_info.max
+    assert mean([largest] * 3) == largest
+    assert mean([largest, largest, -largest, -largest]) == 0.0
+    (found,) = aggregate(ONE, [trial(1, 1.0, seconds=1.5e308), trial(2, 1.0, seconds=1.7e308)])
+    assert math.isclose(found.mean["seconds"], 1.6e308)
 
 
 def test_only_complete_measurements_count() -> None:

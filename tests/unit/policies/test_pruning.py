@@ -123,6 +123,14 @@ def test_the_median_rule_looks_at_the_best_so_far() -> None:
     assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(5, 99.0)])) is None  # nobody else came so far
 
 
+def test_the_largest_numbers_are_compared_as_others_are() -> None:
+    policy = make("wilcoxon")
+    best, worst = ([Step(step, value - step * 1e300) for step in range(9)] for value in (-1.7e308, 1.7e308))
+    policy.update([done(number, 0.1, 1.0) for number in (1, 2)], {1: worst, 2: best})
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, worst))
+    assert policy.prune(Running(9, {"x": 0.2}, 1.0, best)) is None
+
+
 def test_values_that_are_no_numbers_are_passed_over() -> None:
     for name in ("median", "asha", "wilcoxon"):
         policy = make(name)

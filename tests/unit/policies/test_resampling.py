@@ -197,6 +197,19 @@ def test_adaptive_looks_at_the_contender_that_it_knows_less_and_never_at_what_ru
     assert policy.again(pending=pending, predict=noisy_model) == {"x": 0.75}
 
 
+def test_adaptive_weighs_the_smallest_numbers_as_others() -> None:
+    """Of which the squares are 0."""
+
+    def tiny(configurations: Sequence[Configuration]) -> Prediction:
+        known = noisy_model(configurations)
+        return Prediction(known.mean, known.deviation * 1e-297, 1e-306)
+
+    policy = make("adaptive")
+    for x in (0.25, 0.75, 0.1):
+        measure(policy, x, 10.0)
+    assert again(policy, tiny) == {"x": 0.25}
+
+
 def test_adaptive_measures_nothing_again_where_there_is_no_noise_or_nothing_to_choose_from() -> None:
     policy = make("adaptive")
     measure(policy, 0.5, 10.0)
