@@ -89,9 +89,9 @@ def prepare(
         aggregate=application.aggregate,
         failed_exit_codes=component.failed_exit_codes,
         stream=[asdict(stream) for stream in component.stream],
-        scheduler_options=rendering.scheduler_options,
-        directives=[*application.directives, *rendering.directives],
-        asks=rendering.asks,
+        scheduler_options=arguments.scheduler_options(component, rendering, places),
+        directives=[*application.directives, *arguments.directives(component, rendering, places)],
+        asks=arguments.asks(component, rendering),
         artifacts=component.artifacts,
     )
 

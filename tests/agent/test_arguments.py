@@ -46,12 +46,17 @@ FILES = {"t__in": "n ${n}\nkept $HOME $${n}\ndeep ${deep}\nat ${work}\n"}
 
 
 def make(
-    component: LoadComponent, tmp_path: Path, application: str = "main", timeout: float = 0, **values: Any
+    component: LoadComponent,
+    tmp_path: Path,
+    application: str = "main",
+    timeout: float = 0,
+    text: str = TEXT,
+    **values: Any,
 ) -> JobSpec:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     return prepare(
-        component(TEXT, **FILES),
+        component(text, **FILES),
         application,
         values,
         title="t",
@@ -111,6 +116,37 @@ def test_a_value_that_looks_like_a_placeholder_stays_as_it_is(component: LoadCom
     spec = make(component, tmp_path, mode="{n}")
     assert spec.header == [["prepare", "{n}"]]
     assert spec.env["MODE"] == "<{n}>"
+
+
+SCHEDULED = """
+name: c
+parameters:
+  n: {type: int, min: 1, max: 8, default: 2, flag: "-n{value}"}
+  on: {type: boolean, default: false, env: ON}
+  deep: {type: int, min: 0, max: 9, default: 5, condition: {parent: on, values: [true]}, flag: "--deep={value}"}
+applications: {main: {command: [x]}}
+scheduler: {options: [OPTIONS], directives: [DIRECTIVES]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "directives", "asks"),
+    [
+        ('"--comment={work}", "--nice={deep}"', '"#BB at={work}/a {{b}}", "#BB {deep}"', False),
+        ('"--comment={work}"', '"#BB at={work}/a {{b}} n={n}"', True),
+        ('"--comment={work}", "--nice={n}"', '"#BB at={work}/a {{b}}"', True),
+    ],
+)
+def test_what_a_scheduler_is_given_names_values_and_folders(
+    component: LoadComponent, tmp_path: Path, options: str, directives: str, asks: bool
+) -> None:
+    text = SCHEDULED.replace("OPTIONS", options).replace("DIRECTIVES", directives)
+    spec = make(component, tmp_path, text=text)
+    assert spec.scheduler_options[0] == f"--comment={tmp_path}/work"
+    assert list(spec.scheduler_options[1:]) == (["--nice=2"] if "nice={n}" in options else [])
+    [line] = spec.directives
+    assert line == f"#BB at={tmp_path}/work/a {{b}}" + (" n=2" if "n={n}" in directives else "")
+    assert spec.asks is asks
 
 
 def test_flags_stand_where_they_are_placed(component: LoadComponent, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from trimtab_agent.components import identity
 from trimtab_agent.components.placeholders import (
     flags_group,
     is_flags,
+    names_in_argument,
     render_argument,
     render_arguments,
     render_template,
@@ -97,17 +98,16 @@ class Rendering:
     texts: Mapping[str, str]
     flags: Mapping[str, Sequence[str]]
     env: Mapping[str, str]
-    scheduler_options: Sequence[str]
+    # for a scheduler: what values add to its options, and to each of the component's directives
+    options: Sequence[str]
     directives: Sequence[str]
-    # whether the values themselves are in the two before
-    asks: bool
 
 
 def render(component: Component, values: Configuration) -> Rendering:
     """Writes checked values (of `effective_values`) in the forms that the component's file gives them."""
     flags: dict[str, list[str]] = {}
     env: dict[str, str] = {}
-    options = list(component.scheduler_options)
+    options: list[str] = []
     directives: list[str] = []
     for name, value in values.items():
         parameter = component.parameters[name]
@@ -124,9 +124,7 @@ def render(component: Component, values: Configuration) -> Rendering:
         if parameter.directive:
             directives += parameter.directive.render(name, value)
     texts = {name: as_text(value) for name, value in values.items()}
-    lines = [" ".join([line, *directives]) for line in component.directives]
-    asks = bool(directives) or len(options) > len(component.scheduler_options)
-    return Rendering(texts, flags, env, options, lines, asks)
+    return Rendering(texts, flags, env, options, directives)
 
 
 def command_line(
@@ -140,6 +138,25 @@ def command_line(
     if not any(is_flags(item) and not flags_group(item) for item in everywhere):
         argv += rendering.flags.get("", [])
     return argv
+
+
+def scheduler_options(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[str]:
+    """What a scheduler is given on its command line."""
+    values = {**rendering.texts, **places}
+    return [*render_arguments(component.scheduler_options, values, {}), *rendering.options]
+
+
+def directives(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[str]:
+    """The component's lines in a batch script's head."""
+    lines = render_arguments(component.directives, {**rendering.texts, **places}, {})
+    return [" ".join([line, *rendering.directives]) for line in lines]
+
+
+def asks(component: Component, rendering: Rendering) -> bool:
+    """Whether values themselves are among these options and directives, so that they may be what cannot be had."""
+    written = [*component.scheduler_options, *component.directives]
+    named = any(name in rendering.texts for item in written for name in names_in_argument(item))
+    return named or bool(rendering.options) or bool(component.directives and rendering.directives)
 
 
 def header_commands(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[list[str]]:
