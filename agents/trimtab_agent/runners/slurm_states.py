@@ -114,12 +114,13 @@ PASSING = re.compile(
 )
 # What sbatch says where an account has as many jobs as it may have, or asks for more than it may ever have.
 LIMIT = re.compile(r"job submit limit")
-# What sbatch says when it is asked for more than the cluster has.
+# What sbatch says when it is asked for more than the cluster has, the last in the words of workloads/burst-buffer.
 TOO_MUCH = re.compile(
     r"Requested node configuration is not available|More processors requested than permitted"
     r"|Node count specification invalid|Memory (required by task|specification can not)|Invalid feature specification"
     r"|generic resource|Invalid license specification|Requested (time|partition) .*(invalid|limit|not available)"
-    r"|Invalid --[\w-]+ specification|Invalid numeric value|Invalid node name specified",
+    r"|Invalid --[\w-]+ specification|Invalid numeric value|Invalid node name specified"
+    r"|burst buffer: .* allowed: \d+ to \d+",
 )
 
 # What sbatch says to an array that is larger than the site allows.

@@ -1157,6 +1157,63 @@ def test_two_jobs_on_one_buffer(place: Place) -> None:
     assert "each job needs its own" in done.stderr
 
 
+WRITE = """
+import os, sys
+file = os.open(sys.argv[1] + "/file", os.O_WRONLY | os.O_CREAT)
+os.write(file, b"kept" * 50_000)
+print(os.environ["BURST_BUFFER"])
+sys.exit(int(sys.argv[2]))
+"""
+
+
+def join(place: Place, names: dict[str, str], *command: object) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a job, with what it has for a buffer: an own one, or the job's."""
+    own = [place.built / "burst", "run", "--join", "--buffer", place.folder / "own", "--report", place.report]
+    return run([*own, place.target, *command], **names)
+
+
+def test_a_command_joins_the_buffer_of_its_job(place: Place) -> None:
+    """All that it has written is in the directory when it has ended; the buffer goes on."""
+    names = place.start_for_a_job("--latency", 20000)
+    for status in (0, 4):
+        done = join(place, names, sys.executable, "-ISc", WRITE, place.target, status)
+        assert (done.returncode, done.stdout, done.stderr) == (status, f"{place.buffer}\n", "")
+        assert (place.target / "file").read_bytes() == b"kept" * 50_000
+        counted = place.counted()
+        assert list(counted) == ["seconds", "drain_seconds", "daemon_survived"]
+        assert counted["daemon_survived"] is True
+        (place.target / "file").unlink()
+    assert list((place.folder / "own").iterdir()) == []
+    assert daemon_of(place.guardian)
+    # without the library nothing would go through it
+    done = join(place, {**names, "LD_PRELOAD": ""}, "true")
+    assert (done.returncode, "LD_PRELOAD has no libburst.so" in done.stderr) == (3, True)
+    assert run([place.built / "burst", "stop", "--buffer", place.buffer]).returncode == 0
+
+
+def test_a_command_has_a_buffer_of_its_own_where_its_job_has_none_for_the_directory(place: Place) -> None:
+    own = f"{place.folder / 'own'}\n"
+    write = [sys.executable, "-ISc", WRITE, place.target, 0]
+    assert join(place, {}, *write).stdout == own
+    assert place.counted()["requests"] > 0
+    beside = place.folder / "beside"
+    beside.mkdir()
+    names = place.start_for_a_job()
+    assert join(place, {**names, "BURST_DIRECTORY": str(beside)}, *write).returncode == 3
+    assert run([place.built / "burst", "stop", "--buffer", place.buffer]).returncode == 0
+    # what a job has had, and stopped
+    assert join(place, names, *write).stdout == own
+
+
+@pytest.mark.parametrize(("status", "told"), [(0, 3), (4, 4)])
+def test_a_command_that_has_joined_a_daemon_that_is_killed(place: Place, status: int, told: int) -> None:
+    names = place.start_for_a_job()
+    kill = f"import os, sys; os.kill({daemon_of(place.guardian)}, {signal.SIGKILL:d}); sys.exit({status})"
+    done = join(place, names, sys.executable, "-ISc", kill)
+    assert done.returncode == told
+    assert place.counted()["daemon_survived"] is False
+
+
 FULL = """
 import errno, os, sys
 file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT | os.O_APPEND)

@@ -2,21 +2,27 @@
 
 import getpass
 import hashlib
+import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
-import yaml
 
-from tests.agent.conftest import run_agent_command
 from tests.factories.service import lack, require_program, wait_for
 from tests.factories.slurm import Slurm, slurm_cluster
+from trimtab_agent.components.generated import Generator
+from trimtab_agent.components.loader import load
+from trimtab_agent.preparation import prepare
+from trimtab_agent.runners.slurm_states import refusal
 
 SOURCES = Path(__file__).parents[3] / "agents" / "workloads" / "burst-buffer" / "slurm"
 MIB = 1 << 20
@@ -164,36 +170,33 @@ def test_a_job_has_a_buffer_of_its_own(place: Place) -> None:
     assert digest((directory / "data").read_bytes()) == CONTENT
 
 
-def test_a_component_passes_values_on_by_directives(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the README says: the parameters of the component that ships with it, without its flags."""
-    component = yaml.safe_load((SOURCES.parent / "component.yaml").read_text())
-    for name, parameter in component["parameters"].items():
-        del parameter["flag"]
-        parameter["directive"] = f"{name}={{value}}"
-    directory = place.directory("directives")
-    lines = {"directives": [f"#BB_LUA directory={directory}"]}
-    written = {"name": "buffered", "parameters": component["parameters"], "scheduler": lines}
-    written |= {"applications": {"one": {"command": ["true"]}}, "metrics": {"seconds": "wall_time"}}
-    (tmp_path / "buffered.yaml").write_text(yaml.safe_dump(written))
-    monkeypatch.setenv("SLURM_CONF", str(place.slurm.configuration))
-    command = ["try", "buffered", "--components", str(tmp_path), "--state-dir", str(tmp_path / "state")]
-    tried = run_agent_command([*command, "--runner", "slurm", "--dry-run", "--set", "ram-cache-size=16"])
-    assert tried.returncode == 0, tried.stderr
-    [line] = [line.removeprefix("scheduler: ") for line in tried.stdout.splitlines() if line.startswith("scheduler: ")]
-    job = place.submitted(line, "sleep 60")
-    expected = {name: parameter["default"] for name, parameter in component["parameters"].items()}
-    expected["ram-cache-size"] = 16
+def test_the_shipped_component_has_its_buffer_from_slurm(place: Place, tmp_path: Path) -> None:
+    """Its trial's directive starts a buffer with the trial's values, and its command uses that one, as it is."""
+    work = place.directory("trial")
+    component = load(SOURCES.parent / "component.yaml", Generator(tmp_path))
+    options: dict[str, Any] = {"required": [], "timeout": 0, "cache": place.folder / "builds", "cache_limit": 1}
+    values = {"ram-cache-size": 16, "worker-threads": 3}
+    spec = prepare(component, "checkpoint", values, title="t", work=work, **options)
+    assert spec.build
+    Path(spec.build.entry).mkdir(parents=True)
+    for argv in spec.build.commands:
+        subprocess.run(argv, check=True)
+    shutil.chown(work / "target", place.user)
+    command = [{"16": "2"}.get(item, item) for item in spec.command]
+    seen = place.scratch / "trial-seen"
+    job = place.submitted(*spec.directives, shlex.join(command), f"until [ -e {seen} ]; do sleep 0.1; done")
+    wait_for(lambda: '"bytes"' in place.output(job), 120, f"the application has ended: {place.slurm.logs()}")
+    wait_for((work / "report").exists, 120, "burst has reported")
+    expected = {name: parameter.default for name, parameter in component.parameters.items()} | values
     wanted = {f"--{name}={value}" for name, value in expected.items()}
-    # what starts the buffer comes and goes
-    wait_for(
-        lambda: any(wanted <= set(process.info["cmdline"]) for process in place.processes(job)),
-        120,
-        f"the buffer is there: {place.slurm.logs()}",
-    )
-    place.slurm.run("scancel", job)
-    place.ended(job, "CANCELLED")
+    running = place.processes(job)
+    assert running
+    assert all(wanted <= set(process.info["cmdline"]) for process in running)
+    # nothing was started besides it
+    assert list((work / "buffer").iterdir()) == []
+    seen.touch()
+    place.ended(job, "COMPLETED")
+    assert json.loads((work / "report").read_text())["daemon_survived"] is True
 
 
 def test_what_a_cancelled_job_has_written_is_in_the_directory(place: Place) -> None:
@@ -244,6 +247,8 @@ def test_what_is_refused_at_submission(place: Place, directives: list[str], mess
     done = place.submit(*(f"#BB_LUA {line}" for line in directives), "true")
     assert done.returncode == 1
     assert f"burst buffer: {message}" in done.stderr
+    # another value of a parameter would be taken
+    assert (refusal(done.stderr) == "too much") == (re.search(r"\d+ to \d+$", message) is not None)
 
 
 def test_what_only_the_nodes_can_tell_is_said_of_the_job(place: Place) -> None:

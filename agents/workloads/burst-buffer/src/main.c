@@ -18,12 +18,16 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static int lock = -1;
 static struct claim own_directory;
+/* Those that the job has already, by its environment; null: none. */
+static const char *jobs_buffer, *jobs_directory;
 
 static double seconds_now(void)
 {
@@ -134,7 +138,7 @@ static void write_report(double seconds, double drain, bool survived)
         {"flushed_bytes", &counters->flushed_bytes}, {"ram_waits", &counters->ram_waits},
         {"flash_waits", &counters->flash_waits},
     };
-    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+    for (size_t i = 0; counters && i < sizeof counted / sizeof *counted; i++)
         fprintf(file, ", \"%s\": %" PRIu64, counted[i].name, (uint64_t)atomic_load(counted[i].value));
     if (fprintf(file, "}\n") < 0 || fclose(file) != 0)
         die("write %s", report);
@@ -153,9 +157,10 @@ static pid_t start_command(char **command, const sigset_t *signals)
     sigprocmask(SIG_SETMASK, signals, NULL);
     const char *others = getenv("LD_PRELOAD");
     char *preload = NULL;
-    if (asprintf(&preload, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0)
+    if (library && asprintf(&preload, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0)
         die("get memory");
-    setenv("LD_PRELOAD", preload, 1);
+    if (preload)
+        setenv("LD_PRELOAD", preload, 1);
     setenv("BURST_BUFFER", settings.buffer, 1);
     setenv("BURST_DIRECTORY", settings.directory, 1);
     execvp(command[0], command);
@@ -174,11 +179,54 @@ static void take_over(void)
     flock(lock, LOCK_UN);
 }
 
-/* Until the command has ended (without one: until SIGTERM) and all is in the directory. The exit status. */
+/* --- a buffer that the job has already */
+
+static bool is_served(const char *folder)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int opened = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC), tried = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", opened);
+    bool served = opened >= 0 && tried >= 0 && connect(tried, (struct sockaddr *)&address, sizeof address) == 0;
+    if (opened >= 0)
+        close(opened);
+    if (tried >= 0)
+        close(tried);
+    return served;
+}
+
+/* Takes the job's buffer in place of an own one, if it is the directory's. */
+static bool join(void)
+{
+    if (!jobs_buffer || !jobs_directory || strcmp(jobs_directory, settings.directory) != 0 || !is_served(jobs_buffer))
+        return false;
+    const char *preload = getenv("LD_PRELOAD");
+    if (!preload || !strstr(preload, "libburst")) {
+        fprintf(stderr, "burst: the job has the buffer %s, but LD_PRELOAD has no libburst.so\n", jobs_buffer);
+        exit(MACHINE);
+    }
+    snprintf(settings.buffer, sizeof settings.buffer, "%s", jobs_buffer);
+    library = NULL;
+    return true;
+}
+
+/* Has the job's daemon bring everything to the directory: the library, which this process has, too, asks it to. */
+static bool bring_all(void)
+{
+    int folder = open(settings.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool all = folder >= 0 && syncfs(folder) == 0;
+    if (!all)
+        fprintf(stderr, "burst: not all could be written to %s: %s\n", settings.directory, strerror(errno));
+    if (folder >= 0)
+        close(folder);
+    return all;
+}
+
+/* Until the command has ended (without one: until SIGTERM) and all is in the directory. The exit status. `daemon` is 0
+ * where it is the job's. */
 static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
 {
     double begun = seconds_now(), ended = begun;
-    bool survived = true, running = true;
+    bool survived = true, running = true, all = true;
     int status = 0, daemon_status = 0;
     while (running) {
         int number = 0;
@@ -204,7 +252,10 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
         if (!survived && command <= 0)
             return MACHINE;
     }
-    if (survived) {
+    if (!daemon) {
+        all = bring_all();
+        survived = is_served(settings.buffer);
+    } else if (survived) {
         kill(daemon, SIGTERM);
         while (waitpid(daemon, &daemon_status, 0) < 0 && errno == EINTR)
             ;
@@ -212,13 +263,14 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
             survived = false;
             take_over();
         } else if (WEXITSTATUS(daemon_status)) {
+            all = false;
             fprintf(stderr, "burst: not all could be written to %s: burst recover --buffer %s\n", settings.directory,
                     settings.buffer);
         }
     }
     if (command > 0)
         write_report(ended - begun, seconds_now() - ended, survived);
-    if (!survived || WEXITSTATUS(daemon_status))
+    if (!survived || !all)
         return status ? status : MACHINE;
     return status;
 }
@@ -243,7 +295,9 @@ static int run_or_start(char **left, bool run)
     if (!left[0] || run != (left[1] != NULL))
         misused();
     take_directory(left[0]);
-    take_library();
+    bool joined = run && joins && join();
+    if (!joined)
+        take_library();
     try_report();
     int pipes[2];
     if (!run) { /* the guardian goes into the background; we wait until it is ready */
@@ -270,11 +324,13 @@ static int run_or_start(char **left, bool run)
         dup2(nothing, STDIN_FILENO);
         dup2(nothing, STDOUT_FILENO);
     }
-    take_lock();
-    claim(&own_directory, settings.directory);
-    if (!recover(buffer)) {
-        fprintf(stderr, "burst: %s holds data that cannot be written to its directory\n", settings.buffer);
-        return MACHINE;
+    if (!joined) {
+        take_lock();
+        claim(&own_directory, settings.directory);
+        if (!recover(buffer)) {
+            fprintf(stderr, "burst: %s holds data that cannot be written to its directory\n", settings.buffer);
+            return MACHINE;
+        }
     }
     sigset_t watched, before;
     sigemptyset(&watched);
@@ -282,8 +338,11 @@ static int run_or_start(char **left, bool run)
     sigaddset(&watched, SIGINT);
     sigaddset(&watched, SIGCHLD);
     sigprocmask(SIG_BLOCK, &watched, &before);
-    sign_lock();
-    pid_t daemon = start_daemon();
+    pid_t daemon = 0;
+    if (!joined) {
+        sign_lock();
+        daemon = start_daemon();
+    }
     if (!run && write(pipes[1], "", 1) != 1)
         die("tell that it is ready");
     if (!run)
@@ -310,6 +369,8 @@ static int stop(void)
 
 int main(int count, char **given)
 {
+    jobs_buffer = getenv("BURST_BUFFER");
+    jobs_directory = getenv("BURST_DIRECTORY");
     /* the library is for applications */
     unsetenv("BURST_BUFFER");
     unsetenv("BURST_DIRECTORY");

@@ -15,6 +15,7 @@
 #include "daemon.h"
 
 const char *report, *library;
+bool joins;
 int buffer = -1;
 
 const char usage[] =
@@ -40,7 +41,9 @@ const char usage[] =
     "  --flash-latency US, --flash-bandwidth MB/S\n"
     "                             the same of FOLDER, which the system may hold in memory (as it comes)\n"
     "  --report FILE              where run writes seconds and counters as JSON\n"
-    "  --library FILE             the preload library (libburst.so beside this program)\n";
+    "  --library FILE             the preload library (libburst.so beside this program)\n"
+    "  --join                     where the job has a buffer for DIRECTORY already (BURST_BUFFER), run uses that one, as\n"
+    "                             it is, in place of its own\n";
 
 static struct {
     const char *name;
@@ -61,7 +64,7 @@ static struct {
     {"flash-latency", &file_level.latency, 0, 10000000},
     {"flash-bandwidth", &file_level.bandwidth, 0, 1000000},
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY };
+enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY, JOIN };
 
 /* The least of `most` and what a control group and those above it may use, in bytes; `folder` is the group's. */
 static uint64_t least_limit(char *folder, const char *root, const char *file, uint64_t most)
@@ -126,11 +129,12 @@ _Noreturn void misused(void)
 
 char **take_options(int count, char **given)
 {
-    struct option options[LIBRARY + 3] = {
+    struct option options[JOIN + 3] = {
         [BUFFER] = {"buffer", required_argument, NULL, BUFFER},
         [REPORT] = {"report", required_argument, NULL, REPORT},
         [LIBRARY] = {"library", required_argument, NULL, LIBRARY},
-        [LIBRARY + 1] = {"help", no_argument, NULL, 'h'},
+        [JOIN] = {"join", no_argument, NULL, JOIN},
+        [JOIN + 1] = {"help", no_argument, NULL, 'h'},
     };
     for (int i = 0; i < NUMBERS; i++)
         options[i] = (struct option){numbers[i].name, required_argument, NULL, i};
@@ -148,6 +152,8 @@ char **take_options(int count, char **given)
             folder = optarg;
         else if (option == REPORT)
             report = optarg;
+        else if (option == JOIN)
+            joins = true;
         else
             library = optarg;
     }

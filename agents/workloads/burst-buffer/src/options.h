@@ -3,9 +3,13 @@
 #ifndef BURST_OPTIONS_H
 #define BURST_OPTIONS_H
 
+#include <stdbool.h>
+
 extern const char usage[];
 /* Where run writes its report; the preload library. Null: not given. */
 extern const char *report, *library;
+/* Whether run uses the buffer that its job has for the directory already. */
+extern bool joins;
 /* The folder of the buffer, open. */
 extern int buffer;
 
