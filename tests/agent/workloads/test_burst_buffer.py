@@ -201,22 +201,31 @@ def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) ->
     place = Place(tmp_path, tmp_path)
     compile_(tmp_path / "burst", *flags, *DAEMON)
     compile_(tmp_path / "library.o", "-c", *flags, LIBRARY)
-    compile_(tmp_path / "program.o", "-c", *flags, HELPERS / "exercise.c")
+    programs = {"exercise": HELPERS / "exercise.c", "checkpoint": SOURCES / "checkpoint.c"}
+    for name, source in programs.items():
+        compile_(tmp_path / f"{name}.o", "-c", *flags, source)
     (tmp_path / "empty.c").write_text("")
     compile_(tmp_path / "libburst.so", *SHARED, tmp_path / "empty.c")
     listed = run(["nm", "-g", "--defined-only", tmp_path / "library.o"]).stdout.split()[2::3]
     (tmp_path / "names").write_text("".join(f"{name} burst_{name}\n" for name in listed))
-    for name in ("library.o", "program.o"):
-        subprocess.run(["objcopy", f"--redefine-syms={tmp_path}/names", tmp_path / name], check=True)
-    compile_(tmp_path / "program", *flags, tmp_path / "program.o", tmp_path / "library.o", "-ldl")
+    for name in ("library", *programs):
+        subprocess.run(["objcopy", f"--redefine-syms={tmp_path}/names", tmp_path / f"{name}.o"], check=True)
+    for name in programs:
+        compile_(tmp_path / name, *flags, tmp_path / f"{name}.o", tmp_path / "library.o", "-ldl")
     options = [*SMALL, "--worker-threads", "4", "--ram-destagers", "3", "--flash-destagers", "3"]
-    for seed in (1, 2):
-        done = run(
-            place.line(tmp_path / "program", place.target, seed, options=options),
-            ASAN_OPTIONS="verify_asan_link_order=0",
-        )
+    checkpoint = [tmp_path / "checkpoint", "-n", 3, "-b", "300k", "-s", 5, "-r", 3, "-c", 0]
+    for command in (
+        [tmp_path / "exercise", place.target, 1],
+        [tmp_path / "exercise", place.target, 2],
+        [*checkpoint, place.target],
+        [*checkpoint, "-S", "-e", "-k", place.target],
+    ):
+        done = run(place.line(*command, options=options), ASAN_OPTIONS="verify_asan_link_order=0")
         assert (done.returncode, done.stderr) == (0, "")
-        assert place.counted()["requests"] > 2000
+        if "exercise" in str(command[0]):
+            assert place.counted()["requests"] > 2000
+        else:
+            assert place.counted()["written_bytes"] == json.loads(done.stdout)["bytes"]
 
 
 TOOLS = """

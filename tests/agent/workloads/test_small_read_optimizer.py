@@ -277,8 +277,9 @@ def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) ->
     assert lines[2]["triggers"] > 0
 
 
-def test_sanitizers_find_nothing_in_the_file_server(built: Path, mounts: None, tmp_path: Path) -> None:
-    flags = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing_in_the_file_server(built: Path, mounts: None, tmp_path: Path, sanitizer: str) -> None:
+    flags = ["-g", "-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
     program = compile_(tmp_path / "slowfs", *flags, SOURCES / "slowfs.c")
     pattern = ["-N", "500", "-S", "1M", "-L", "6", "-w", "1", "-W", "300k", "-t", "6", "-a", "mixed"]
     script = 'cd "$1" && ls && "$2" $3 data && "$2" -x $3 data && cat nothing; stat -f . >/dev/null'

@@ -176,6 +176,8 @@ static void be_process(uint64_t rank)
         shared->restart_seconds = now() - begun;
     for (uint64_t round = rounds < 2 ? 0 : rounds - 2; round < rounds && !keep; round++)
         drop(round, rank);
+    free(words);
+    free(expected);
     exit(0);
 }
 
