@@ -28,7 +28,7 @@ SOURCES = WORKLOAD / "src"
 DAEMON = [
     SOURCES / name for name in ("main.c", "options.c", "serve.c", "store.c", "backend.c", "recover.c", "common.c")
 ]
-LIBRARY = SOURCES / "preload.c"
+LIBRARY = sorted((SOURCES / "preload").glob("*.c"))
 HELPERS = Path(__file__).parent / "burst_buffer"
 STRICT = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
 SHARED = ["-fPIC", "-shared", "-fvisibility=hidden"]
@@ -46,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the programs and the library."""
     folder = tmp_path_factory.mktemp("built")
     compile_(folder / "burst", *DAEMON)
-    compile_(folder / "libburst.so", *SHARED, LIBRARY, "-ldl")
+    compile_(folder / "libburst.so", *SHARED, *LIBRARY, "-ldl")
     compile_(folder / "checkpoint", SOURCES / "checkpoint.c")
     compile_(folder / "exercise", HELPERS / "exercise.c")
     return folder
@@ -200,7 +200,7 @@ def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) ->
     flags = ["-g", "-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
     place = Place(tmp_path, tmp_path)
     compile_(tmp_path / "burst", *flags, *DAEMON)
-    compile_(tmp_path / "library.o", "-c", *flags, LIBRARY)
+    compile_(tmp_path / "library.o", "-r", *flags, *LIBRARY)
     programs = {"exercise": HELPERS / "exercise.c", "checkpoint": SOURCES / "checkpoint.c"}
     for name, source in programs.items():
         compile_(tmp_path / f"{name}.o", "-c", *flags, source)
