@@ -75,6 +75,12 @@ def best(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
 
 def best_of(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
     """The same of estimates that were made already."""
+    order = ranked(problem, found)
+    return order[:1] if len(problem.objectives) == 1 else order
+
+
+def ranked(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
+    """The configurations from the best to the worst; with several objectives, the Pareto set as `best` has it."""
     found = [estimate for estimate in found if estimate.acceptable] or found
     if not found:
         return []
@@ -83,6 +89,6 @@ def best_of(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
     )
     order = sorted(range(len(found)), key=lambda place: (*values[place], -found[place].n, found[place].numbers))
     if len(problem.objectives) == 1:
-        return [found[order[0]]]
+        return [found[place] for place in order]
     front = non_dominated(values)
     return [found[place] for place in order if front[place]]

@@ -146,6 +146,27 @@ class Space:
         except InvalidInput:
             return None
 
+    def adopt(self, configuration: Mapping[str, Scalar]) -> Configuration | None:
+        """A configuration of another space, in this one: parameters that this one lacks are left out, those that the
+        other had not take their defaults.
+
+        None where a value lies outside, where a constraint does not hold, and where the two have nothing in common: the
+        default would come of it. No value is moved to the nearest: nobody has measured what would come of that.
+        """
+        shared = {name: configuration[name] for name in self._by_name if name in configuration}
+        if not shared:
+            return None
+        try:
+            values = {
+                parameter.name: parameter.cast(shared[parameter.name], parameter.name)
+                if parameter.name in shared
+                else parameter.default_value()
+                for parameter in self.parameters
+            }
+        except InvalidInput:
+            return None
+        return self.inside(self.prune(values))
+
     def feasible(self, configuration: Mapping[str, Scalar]) -> bool:
         """Whether every constraint holds; one that names an inactive parameter does."""
         return all(constraint.holds(configuration) for constraint in self.constraints)

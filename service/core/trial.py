@@ -15,7 +15,8 @@ class Trial:
 
     `metrics` are final ones: empty unless COMPLETED (PRUNED: a bound). `seconds` is its own running time, without that
     in any queue; None where it is not known. `origin` is "default", "suggested", "replicate" (a policy had a
-    configuration measured again), "check" (of the final comparison with the default) or "added" (a user brought it).
+    configuration measured again), "check" (of the final comparison with the default), "added" (a user brought it),
+    "enqueued" (a user wanted it measured) or "earlier" (an earlier study's configuration).
     """
 
     number: int

@@ -27,6 +27,7 @@ from service.fleet.leases import plain
 from service.fleet.models import Agent, DryRun
 from service.fleet.runs import check_invocation
 from service.fleet.spaces import check_space
+from service.pipeline.earlier import warm_start
 from service.pipeline.method import completed
 from service.pipeline.plan import first_configurations
 from service.pipeline.tuned import places_of
@@ -82,7 +83,7 @@ def ask(principal: Principal, spec: object, study: str = "") -> Shown:
     if execution is None:
         raise InvalidInput("spec.execution", None, "a component: nothing else runs on agents")
     check_space(principal, found, places_of(found))
-    first = first_configurations(found)
+    first = first_configurations(found, warm_start(principal, found))
     if not first:
         # A worker works out what comes first.
         return _bare(State.ANSWERED, "", first)

@@ -36,6 +36,8 @@ from service.tuner.tuner import Tuner
 _REMEMBERED = 200
 # What takes more seconds than this is done again only after so many times as long.
 _SLOW, _REST = 0.5, 10.0
+# Which of a Pareto set stand for it, as shares of its length.
+_ALONG = (0.0, 1.0, 0.5, 0.25, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,21 @@ def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[
     trials = access.rows(Trial, principal).filter(study_id=study.pk, number__in=numbers)
     by_number = {trial.number: trial for trial in trials}
     return [by_number[number] for number in numbers]
+
+
+def leaders(principal: Principal, study: Study) -> list[Configuration]:
+    """A handful of configurations: the one to take, then those with the best values; of a Pareto set its ends, then
+    what lies between them. Empty while nothing was measured."""
+    analysis = analyse(principal, study)
+    best = [found.params for found in analysis.best]
+    problem = spec_of(study).problem
+    if len(problem.objectives) > 1:
+        return [best[place] for place in dict.fromkeys(round(share * (len(best) - 1)) for share in _ALONG) if best]
+    memory = _memory_of(study)
+    with memory.lock:
+        ranked = estimates.ranked(problem, list(memory.estimates.values()))
+    found = {problem.space.key(one): one for one in [*best, *(one.configuration for one in ranked[: len(_ALONG)])]}
+    return list(found.values())[: len(_ALONG)]
 
 
 def _stored(principal: Principal, study: Study) -> tuple[Recommendation, int] | None:

@@ -15,10 +15,11 @@ from service.algorithms.start import default_first
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
 from service.core.trial import Trial as PlannedTrial
+from service.pipeline.earlier import WarmStart, warm_start
 from service.pipeline.method import bare_tuner, completed
 from service.pipeline.tuned import SpaceCheck, places_of, takes_all
 from service.studies.models import Study, Trial
-from service.studies.specs import StudySpec, parse
+from service.studies.specs import StartedFrom, StudySpec, parse
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
@@ -45,25 +46,29 @@ class Duration:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`first`: what would be measured first, in this order; fewer than FIRST where only a worker can say more.
-    `size`: how many configurations the space holds, None where they cannot be counted."""
+    `size`: how many configurations the space holds, None where they cannot be counted. `started_from`: what the earlier
+    studies give that it starts from."""
 
     spec: StudySpec
     size: int | None
     first: Sequence[Configuration]
     duration: Duration | None
+    started_from: Sequence[StartedFrom]
 
 
 def plan(principal: Principal, spec: object, *, check_space: SpaceCheck = takes_all) -> Plan:
-    """The plan of a study. Raises InvalidInput as creating it would."""
+    """The plan of a study. Raises InvalidInput and Forbidden as creating it would."""
     found = completed(parse(spec))
     check_space(principal, found, places_of(found))
-    return Plan(found, found.space.cardinality(), first_configurations(found), _duration(principal, found))
+    start = warm_start(principal, found)
+    first = first_configurations(found, start)
+    return Plan(found, found.space.cardinality(), first, _duration(principal, found), start.told)
 
 
-def first_configurations(spec: StudySpec) -> list[Configuration]:
+def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuration]:
     """What a study of a completed spec would measure first, in this order, as far as no worker is needed."""
     default = default_first(spec.space)
-    found = [] if default is None else [default]
+    found = [*([] if default is None else [default]), *start.configurations][:FIRST]
     tuner = bare_tuner(spec)
     chosen = spec.algorithm if spec.choice is None else spec.choice.name
     if tuner.cost == Cost.COSTLY and chosen != "gp":

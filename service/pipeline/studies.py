@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError
 
 from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
-from service.pipeline import ending, state
+from service.pipeline import ending, state, supply
+from service.pipeline.earlier import WarmStart, warm_start
 from service.pipeline.method import completed
 from service.pipeline.quotas import meter
 from service.pipeline.topup import top_up
@@ -27,6 +29,7 @@ from service.studies.specs import (
 )
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
+from service.tuner.tuner import Suggestion
 
 _WITHDRAWN = {
     StudyState.COMPLETED: [TrialState.REQUESTED],
@@ -44,11 +47,12 @@ def create_study(
     load_if_exists: bool = False,
     request_id: str = "",
 ) -> Study:
-    """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once.
+    """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once, and so does one
+    that starts from earlier studies.
 
-    Raises InvalidInput, also as `check_space` does, AlreadyExists (`study_exists`), Conflict (`study_differs` with
-    `load_if_exists`; `designer_failed` where agents are to run what the designer cannot suggest), ResourceExhausted
-    (`quota_exceeded`).
+    Raises InvalidInput, also as `check_space` and `warm_start` do, Forbidden (a study to start from), AlreadyExists
+    (`study_exists`), Conflict (`study_differs` with `load_if_exists`; `designer_failed` where agents are to run what
+    the designer cannot suggest), ResourceExhausted (`quota_exceeded`).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -58,7 +62,7 @@ def create_study(
     if existing is None:
         check_space(principal, parsed, places_of(parsed))
         try:
-            return _create(principal, name, parsed, request_id, checked_tags)
+            return _create(principal, name, parsed, warm_start(principal, parsed), request_id, checked_tags)
         except IntegrityError:
             # Another call was faster: with the same name, or with the same request_id.
             existing = selectors.find_study(principal, name)
@@ -88,7 +92,10 @@ def _taken(name: str) -> AlreadyExists:
     return AlreadyExists("study_exists", f"There is a study {name!r} already. Load it, or choose another name.")
 
 
-def _create(principal: Principal, name: str, spec: StudySpec, request_id: str, tags: list[str]) -> Study:
+def _create(
+    principal: Principal, name: str, spec: StudySpec, start: WarmStart, request_id: str, tags: list[str]
+) -> Study:
+    spec = replace(spec, started_from=start.told)
     with access.work(principal):
         meter.room_for_study(principal)
         execution = spec.execution
@@ -107,12 +114,26 @@ def _create(principal: Principal, name: str, spec: StudySpec, request_id: str, t
             ),
         )
         study = actions.lock_by_id(principal, created.pk)
+        _begin(principal, study, start)
         top_up(principal, study)
         if study.state == StudyState.PAUSED:
             raise Conflict("designer_failed", study.state_reason)
         actions.note(study, "study", None, {"state": study.state, "spec": spec.stored()})
-        actions.conclude(principal, study, "study.create")
+        told = {"started_from": [one.to_json() for one in start.told]} if start.told else None
+        actions.conclude(principal, study, "study.create", detail=told)
         return study
+
+
+def _begin(principal: Principal, study: Study, start: WarmStart) -> None:
+    """Put what a locked study is to begin with into its queue: the default, then what earlier studies gave."""
+    first = [Suggestion(one, "earlier") for one in start.configurations]
+    if start.default is not None:
+        # Gains are judged against it, so it comes first here as everywhere.
+        first.insert(0, Suggestion(start.default, "default"))
+        study.default_done = True
+    if first:
+        meter.room_for_trials(principal, len(first))
+        supply.add(principal, study, first, into=TrialState.REQUESTED, client_id="")
 
 
 def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:

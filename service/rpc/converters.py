@@ -171,6 +171,8 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         data["execution"]["placement"] = {
             name: getattr(placement, name) for name in ("exclusive", "spread") if placement.HasField(name)
         }
+    if spec.start_from:
+        data["start_from"] = list(spec.start_from)
     return data
 
 
@@ -334,6 +336,7 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
             message.execution.trial_timeout.CopyFrom(duration(execution.trial_timeout_seconds))
         message.execution.placement.exclusive = execution.placement.exclusive
         message.execution.placement.spread = execution.placement.spread
+    message.start_from.extend(spec.start_from)
     return message
 
 
@@ -404,6 +407,8 @@ def study_message(study: Study) -> tuning_pb2.Study:
         message.algorithm_choice.name, message.algorithm_choice.reason = choice.name, choice.reason
     if study.final_check is not None:
         message.search_end_reason = study.final_check["reason"]
+    for one in spec_of(study).started_from:
+        message.started_from.add(study=one.study, taken=one.taken, passed_over=one.passed_over)
     if study.verdict is not None:
         message.verdict.CopyFrom(tuning_pb2.Verdict(**study.verdict))
     return message

@@ -6,10 +6,12 @@
      "stopping": rule of policies/stopping.py or null, "final_check": {"width", "max_trials", "level"} or null,
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
-                   "placement": {"exclusive", "spread"}} or null}
+                   "placement": {"exclusive", "spread"}} or null,
+     "start_from": [names of earlier studies]}
 
 Only `space` and `objectives` are required. A stored spec has "algorithm_choice": {"name", "reason", "options"} besides,
-where the algorithm is one that chooses another, and "space_version".
+where the algorithm is one that chooses another, "space_version", and with "start_from" what came of it, "started_from":
+[{"study", "taken", "passed_over"}].
 """
 
 from __future__ import annotations
@@ -45,12 +47,14 @@ _KEYS = frozenset(
         "final_check",
         "budget",
         "execution",
+        "start_from",
     }
 )
 _FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level"})
 _MOST_POLICIES = 10
 _TAG = re.compile(r"[\w.:/-][\w.:/ -]{0,49}")
 _MOST_TAGS = 20
+MOST_EARLIER = 5
 LONGEST_SECONDS = 10 * 366 * 24 * 3600.0
 _REMEMBERED = 512
 
@@ -117,13 +121,27 @@ class Execution:
     placement: Placement = Placement()
 
 
+@dataclass(frozen=True, slots=True)
+class StartedFrom:
+    """What an earlier study gave to one that starts from it: how many of its best configurations, and how many of them
+    were passed over because they lie outside of the new space."""
+
+    study: str
+    taken: int
+    passed_over: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"study": self.study, "taken": self.taken, "passed_over": self.passed_over}
+
+
 # Compared by identity: spec_of gives the same object again, until the study's space changes.
 @dataclass(frozen=True, eq=False)
 class StudySpec:
     """A spec whose shape was checked; names and options of algorithm and policies are for `pipeline/method.py`.
 
     `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came. `space_version`: 1
-    for the space that the study was created with, one more with each change of it.
+    for the space that the study was created with, one more with each change of it. `start_from`: names of the studies
+    whose best configurations were to be measured first, and `started_from` what came of each.
     """
 
     problem: Problem
@@ -139,6 +157,8 @@ class StudySpec:
     budget: Budget = Budget()
     execution: Execution | None = None
     space_version: int = 1
+    start_from: tuple[str, ...] = ()
+    started_from: tuple[StartedFrom, ...] = ()
 
     @property
     def space(self) -> Space:
@@ -165,6 +185,7 @@ class StudySpec:
             "algorithm_choice": None
             if choice is None
             else {"name": choice.name, "reason": choice.reason, "options": dict(choice.options)},
+            **({"started_from": [one.to_json() for one in self.started_from]} if self.started_from else {}),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -190,6 +211,7 @@ class StudySpec:
                 "trial_timeout_seconds": execution.trial_timeout_seconds,
                 "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
             },
+            **({"start_from": list(self.start_from)} if self.start_from else {}),
         }
 
 
@@ -215,6 +237,7 @@ def parse(data: object) -> StudySpec:
         final_check=None if final_check is None else dict(_object("final_check", final_check, _FINAL_CHECK_KEYS)),
         budget=_budget(spec.get("budget") or {}),
         execution=_execution(spec["execution"]) if spec.get("execution") is not None else None,
+        start_from=_start_from(spec.get("start_from") or []),
     )
 
 
@@ -280,6 +303,16 @@ def _execution(data: object) -> Execution:
     )
 
 
+def _start_from(data: object) -> tuple[str, ...]:
+    if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_EARLIER:
+        raise InvalidInput("start_from", data, f"a list of at most {MOST_EARLIER} names of studies")
+    for index, name in enumerate(data):
+        check_name(f"start_from[{index}]", name)
+        if name in data[:index]:
+            raise InvalidInput(f"start_from[{index}]", name, "each study once")
+    return tuple(data)
+
+
 def _placement(data: object) -> Placement:
     given = _object("execution.placement", data, {"exclusive", "spread"})
     flags = {name: True if given.get(name) is None else given[name] for name in ("exclusive", "spread")}
@@ -325,7 +358,13 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
         # Those of before there was a placement, as they were: anywhere, side by side.
         data["execution"] = {"placement": {"exclusive": False, "spread": False}, **data["execution"]}
     choice, version = data.pop("algorithm_choice", None), data.pop("space_version", 1)
-    return replace(parse(data), choice=None if choice is None else Choice(**choice), space_version=version)
+    started = tuple(StartedFrom(**one) for one in data.pop("started_from", ()))
+    return replace(
+        parse(data),
+        choice=None if choice is None else Choice(**choice),
+        space_version=version,
+        started_from=started,
+    )
 
 
 def _hours(field: str, value: object) -> float:

@@ -6,7 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from service.pipeline import studies
 from tests.api.conftest import SPEC, Api, summarise_all
+from tests.factories.domain import make_principal, make_spec
 
 Create = Callable[..., str]
 
@@ -260,3 +262,59 @@ def test_studies_are_compared_by_an_objective_that_they_share(api: Api, study: C
     refused = api.refused(400, "nothing_in_common", "GET", "/comparison?study=never&study=a&study=c")
     assert refused["data"]["missing"] == ["never"]
     api.refused(404, "study_not_found", "GET", "/comparison?study=never&study=c2")
+
+
+def measured(api: Api, name: str, *values: float) -> str:
+    """A study whose best configurations have these x."""
+    api.ok("POST", "/studies", {"name": name, "spec": SPEC})
+    for rank, x in enumerate(values):
+        body = {"params": {"x": x, "n": 4}, "metrics": {"seconds": 1.0 + rank}}
+        api.ok("POST", f"/studies/{name}/trials", body)
+    return name
+
+
+def test_a_study_starts_from_earlier_ones_as_its_plan_says(api: Api) -> None:
+    measured(api, "one", 0.1, 0.9)
+    measured(api, "two", 0.2)
+    space = {"parameters": [{**SPEC["space"]["parameters"][0], "max": 0.6}, SPEC["space"]["parameters"][1]]}
+    spec = {**SPEC, "space": space, "start_from": ["one", "two"]}
+    told = [{"study": "one", "taken": 1, "passed_over": 1}, {"study": "two", "taken": 1, "passed_over": 0}]
+    planned = api.ok("POST", "/plans", {"spec": spec})
+    assert (planned["started_from"], planned["spec"]["start_from"]) == (told, ["one", "two"])
+    body = {"name": "s", "spec": spec, "request_id": "r"}
+    created = api.ok("POST", "/studies", body)
+    assert (created["started_from"], created["spec"]["start_from"]) == (told, ["one", "two"])
+    assert (created["trial_count"], created["requested_count"]) == (3, 3)
+    # Sent twice it is created once, also when what it started from is gone.
+    api.ok("DELETE", "/studies/one")
+    assert api.ok("POST", "/studies", body) == created == api.ok("GET", "/studies/s")
+    trials = api.ok("GET", "/studies/s/trials")["trials"]
+    assert [(trial["origin"], trial["params"]["x"]) for trial in trials] == [
+        ("default", 0.5), ("earlier", 0.1), ("earlier", 0.2),
+    ]  # fmt: skip
+    assert [trial["params"] for trial in trials] == planned["first"]
+    exported = api.client.get("/api/v1/studies/s/trials.csv").getvalue()
+    assert exported.count(b",earlier,") == 2
+    entries = api.ok("GET", "/audit?target=study/s")["entries"]
+    assert [entry["detail"] for entry in entries if entry["action"] == "study.create"] == [{"started_from": told}]
+
+
+def test_a_study_that_starts_from_none_says_so(api: Api) -> None:
+    created = api.ok("POST", "/studies", {"name": "s", "spec": {**SPEC, "start_from": []}})
+    assert (created["started_from"], created["trial_count"]) == ([], 0)
+    assert "start_from" not in created["spec"]
+
+
+@pytest.mark.parametrize("path", ["/studies", "/plans", "/dry-runs"])
+def test_what_it_cannot_start_from_is_refused_wherever_it_is_said(api: Api, path: str) -> None:
+    measured(api, "plain", 0.1)
+    studies.create_study(make_principal(), "theirs", make_spec())
+    execution = {"component": "gcc-flags", "application": "small"}
+    wrong = [("theirs", "study_not_found"), ("nowhere", "study_not_found"), ("plain", "other_component")]
+    for name, code in wrong:
+        spec = {**SPEC, "execution": execution, "start_from": [name]}
+        body = {"name": "s", "spec": spec}
+        problem = api.refused(400, code, "POST", path, {"spec": spec} if path == "/plans" else body)
+        assert (problem["data"]["field"], problem["data"]["value"]) == ("start_from[0]", name)
+        assert problem["data"]["allowed"]
+    assert api.ok("GET", "/studies")["total_count"] == 1

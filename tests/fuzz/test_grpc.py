@@ -177,6 +177,7 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
         resampling=tuning_pb2.Policy(name="none"),
         pruning=[tuning_pb2.Policy(name="median")],
         final_check=tuning_pb2.FinalCheck(width=0.1, max_trials=10),
+        start_from=[prey.study],
     )
     full.algorithm.options["n_initial"] = 3
     full.stopping["rule"] = "plateau"

@@ -35,6 +35,7 @@ FULL = {
     "pruning": [{"name": "median"}],
     "stopping": {"rule": "plateau"},
     "final_check": {"width": 0.1, "max_trials": 10},
+    "start_from": [],
 }
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.integers(-2, 2) | st.floats(allow_nan=False, allow_infinity=False)

@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from service._gen import tuning_pb2 as pb
 from service._gen.tuning_pb2_grpc import TuningServiceStub
-from tests.factories.grpc_service import GrpcService, create, refusal, spec, unique, value
+from tests.factories.grpc_service import GrpcService, create, plain, refusal, spec, unique, value
 
 FloatRange, IntRange = pb.Parameter.FloatRange, pb.Parameter.IntRange
 
@@ -56,6 +56,20 @@ def test_a_study_comes_back_as_it_was_made(tuning: TuningServiceStub) -> None:
     for there, here in zip(found.spec.space, wanted.space, strict=True):
         assert there == here
     assert found.spec.algorithm.name == "sobol"
+
+
+def test_a_study_starts_from_an_earlier_one(tuning: TuningServiceStub) -> None:
+    earlier = create(tuning)
+    best = {"x": value(0.25), "n": value(2)}
+    tuning.AddTrial(pb.AddTrialRequest(study=earlier, params=best, metrics={"loss": 1.0}))
+    made = tuning.CreateStudy(pb.CreateStudyRequest(name=unique(), spec=spec(start_from=[earlier])))
+    assert list(made.spec.start_from) == [earlier]
+    assert list(made.started_from) == [pb.StartedFrom(study=earlier, taken=1)]
+    (trial,) = tuning.ListTrials(pb.ListTrialsRequest(study=made.name)).trials
+    assert (trial.origin, plain(trial.params), dict(trial.metrics)) == ("earlier", {"x": 0.25, "n": 2}, {})
+    error = refusal(tuning.CreateStudy, pb.CreateStudyRequest(name=unique(), spec=spec(start_from=["nowhere"])))
+    assert (error.status, error.code) == (grpc.StatusCode.INVALID_ARGUMENT, "study_not_found")
+    assert error.data["field"] == "start_from[0]"
 
 
 def test_create_twice_with_a_request_id_makes_one(tuning: TuningServiceStub) -> None:

@@ -59,6 +59,7 @@ class PlanList(View):
                 "first": found.first,
                 "agents": agents,
                 "duration": found.duration,
+                "started_from": found.started_from,
             }
         )
         return Response(described.data)

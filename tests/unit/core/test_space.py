@@ -401,6 +401,37 @@ def test_validate_keeps_every_configuration(data: st.DataObject) -> None:
     assert set(space.active(configuration)) == set(configuration)
 
 
+OLD = {"alg": "a", "n": 4, "gone": 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "adopted"),
+    [
+        (OLD, {"alg": "a", "n": 4, "arenas": 2}),
+        # Where it is not active, a value has no part in it.
+        ({**OLD, "alg": "b", "arenas": 5}, {"alg": "b", "n": 4}),
+        ({"alg": "a", "n": 4.0, "arenas": 5}, {"alg": "a", "n": 4, "arenas": 5}),
+        ({"arenas": 5}, {"alg": "a", "n": 3, "arenas": 5}),
+        ({**OLD, "n": 9}, None),
+        ({**OLD, "n": 7}, None),
+        ({**OLD, "alg": "c"}, None),
+        ({"gone": 1}, None),
+    ],
+)
+def test_adopt_fits_a_configuration_of_another_space(
+    old: Mapping[str, Scalar], adopted: Mapping[str, Scalar] | None
+) -> None:
+    space = Space.build(
+        [
+            CategoricalParameter("alg", values=("a", "b")),
+            IntParameter("n", min=1, max=8, default=3),
+            IntParameter("arenas", min=1, max=8, default=2, condition=Condition("alg", ("a",))),
+        ],
+        ["n <= 6"],
+    )
+    assert repr(space.adopt(old)) == repr(adopted)
+
+
 @given(st.data())
 def test_cast_is_idempotent_and_refuses_the_rest(data: st.DataObject) -> None:
     parameter: Parameter = data.draw(parameters("p")).checked("p")

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from service.api.v1.serializers.fields import ConfigurationField, Input, ScalarField
 from service.api.v1.serializers.problems import StudySpecSerializer
-from service.api.v1.serializers.studies import AlgorithmChoiceSerializer, SpecField
+from service.api.v1.serializers.studies import AlgorithmChoiceSerializer, SpecField, StartedFromSerializer
 from service.api.v1.serializers.trials import InvocationSerializer
 
 
@@ -108,4 +108,5 @@ class PlanSerializer(serializers.Serializer[Any]):
         child=ConfigurationField(), help_text="What is measured first; fewer than three where only a worker knows more."
     )
     agents = PlannedAgentSerializer(many=True)
+    started_from = StartedFromSerializer(many=True, help_text="What earlier studies give that it starts from.")
     duration = DurationSerializer(allow_null=True, help_text="Null: nothing like it was measured yet.")

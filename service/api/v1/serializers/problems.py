@@ -124,6 +124,11 @@ class StudySpecSerializer(serializers.Serializer[Any]):
     final_check = FinalCheckSerializer(required=False, allow_null=True)
     budget = BudgetSerializer(required=False)
     execution = ExecutionSerializer(required=False, allow_null=True)
+    start_from = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Earlier studies of the same component, 5 at most, whose best configurations are measured first.",
+    )
 
 
 class FaultSerializer(serializers.Serializer[Any]):

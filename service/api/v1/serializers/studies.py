@@ -79,6 +79,14 @@ class AlgorithmChoiceSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
+class StartedFromSerializer(serializers.Serializer[Any]):
+    """What an earlier study gave to one that starts from it."""
+
+    study = serializers.CharField()
+    taken = serializers.IntegerField(help_text="How many of its configurations are measured first.")
+    passed_over = serializers.IntegerField(help_text="How many of its best lie outside of the new study's space.")
+
+
 class VerdictSerializer(serializers.Serializer[Any]):
     """What the final check has found out. Gains are shares of the default's value."""
 
@@ -116,6 +124,7 @@ class StudySerializer(serializers.Serializer[Any]):
     state_reason = serializers.CharField()
     algorithm_choice = serializers.SerializerMethodField()
     search_end_reason = serializers.SerializerMethodField()
+    started_from = serializers.SerializerMethodField()
     verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
     revision = serializers.IntegerField(help_text="Raised by every change of the study or of one of its trials.")
     trial_count = serializers.IntegerField()
@@ -139,6 +148,11 @@ class StudySerializer(serializers.Serializer[Any]):
         """Null where the spec names the designer itself."""
         choice = spec_of(study).choice
         return None if choice is None else AlgorithmChoiceSerializer(choice).data
+
+    @extend_schema_field(StartedFromSerializer(many=True))
+    def get_started_from(self, study: Study) -> Any:
+        """What came of `start_from`, when the study was created."""
+        return StartedFromSerializer(spec_of(study).started_from, many=True).data
 
     def get_search_end_reason(self, study: Study) -> str:
         """Why the search is over; empty before, and without a final check."""

@@ -26,9 +26,9 @@ class TrialSerializer(serializers.Serializer[Any]):
     metrics = MetricsField(allow_null=True, help_text="Of a pruned trial the last ones known.")
     reason = serializers.CharField()
     origin = serializers.ChoiceField(
-        ["suggested", "replicate", "check", "default", "added", "enqueued"],
+        ["suggested", "replicate", "check", "default", "added", "enqueued", "earlier"],
         help_text="replicate: a policy had a configuration measured again; check: of the final check; enqueued: a user"
-        " wanted it measured.",
+        " wanted it measured; earlier: it was among the best of an earlier study.",
     )
     client_id = serializers.CharField()
     agent = serializers.CharField()
