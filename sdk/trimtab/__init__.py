@@ -22,7 +22,7 @@ from trimtab.identity import ApiToken, Identity
 from trimtab.method import FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
-from trimtab.spec import Outside, Placement, StudyState
+from trimtab.spec import Outside, Placement, StartedFrom, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -50,6 +50,7 @@ __all__ = [
     "Placement",
     "Policy",
     "Recommendation",
+    "StartedFrom",
     "StudyState",
     "Timeout",
     "Trial",

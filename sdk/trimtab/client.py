@@ -117,6 +117,7 @@ class Client:
         pruning: Policy | str | Sequence[Policy | str] = (),
         stopping: Mapping[str, JsonValue] | None = None,
         final_check: FinalCheck | bool = False,
+        start_from: str | Sequence[str] = (),
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
@@ -157,6 +158,9 @@ class Client:
                 "trials": 20}, {"any": [...]} or {"all": [...]}.
             final_check: True or `trimtab.FinalCheck(width=0.05)`: in the end the best configuration and the default are
                 measured in turns, and the study has a `verdict`.
+            start_from: the name of an earlier study of the same component, or of several, 5 at most. Up to 5 of their
+                best configurations are measured first, after the default; `study.status.started_from` says how many
+                came of each. Their results are not taken over: they were measured under other conditions.
             load_if_exists: go on with the study of this name, if there is one with the same space and objectives.
             client_id: as in `Client`, for this study only.
 
@@ -197,6 +201,7 @@ class Client:
             pruning=_policies(pruning),
             stopping=stopping,
             final_check=(FinalCheck() if final_check else None) if isinstance(final_check, bool) else final_check,
+            start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
         )
         request = pb.CreateStudyRequest(
             name=name, spec=converters.to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex

@@ -19,7 +19,7 @@ from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
-from trimtab.spec import Execution, Placement, StudySpec, StudyState, StudyStatus
+from trimtab.spec import Execution, Placement, StartedFrom, StudySpec, StudyState, StudyStatus
 from trimtab.structs import from_struct, to_struct
 from trimtab.trial import Measurement, Trial, TrialState
 
@@ -263,6 +263,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         placement = spec.execution.placement
         message.execution.placement.exclusive = placement.exclusive
         message.execution.placement.spread = placement.spread
+    message.start_from.extend(spec.start_from)
     return message
 
 
@@ -330,6 +331,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         pruning=tuple(_from_policy(policy) for policy in message.pruning),
         stopping=from_struct(message.stopping) if message.HasField("stopping") else None,
         final_check=_from_final_check(message.final_check) if message.HasField("final_check") else None,
+        start_from=tuple(message.start_from),
     )
 
 
@@ -350,6 +352,7 @@ def from_status(message: pb.Study) -> StudyStatus:
         search_end_reason=message.search_end_reason,
         verdict=_from_verdict(message.verdict) if message.HasField("verdict") else None,
         space_version=message.space_version,
+        started_from=tuple(StartedFrom(one.study, one.taken, one.passed_over) for one in message.started_from),
     )
 
 

@@ -71,6 +71,18 @@ class StudySpec:
     pruning: tuple[Policy, ...] = ()
     stopping: Mapping[str, JsonValue] | None = None
     final_check: FinalCheck | None = None
+    start_from: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StartedFrom:
+    """What an earlier study gave to one that starts from it."""
+
+    study: str
+    taken: int
+    """How many of its configurations are measured first."""
+    passed_over: int
+    """How many of its best lie outside of the new study's space."""
 
 
 @dataclass(frozen=True)
@@ -106,3 +118,5 @@ class StudyStatus:
     """Of the final check, once it is over."""
     space_version: int = 1
     """One more with each change of the space."""
+    started_from: tuple[StartedFrom, ...] = ()
+    """What came of `start_from`, when it was created."""

@@ -52,7 +52,8 @@ class Trial:
     attempt: int
     origin: str
     """"suggested", "replicate" (a policy had it measured again), "check" (of the final check), "default" (the
-    configuration of the defaults), "added" (you measured it) or "enqueued" (you wanted it measured)."""
+    configuration of the defaults), "added" (you measured it), "enqueued" (you wanted it measured) or "earlier" (it was
+    among the best of a study that this one starts from)."""
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None

@@ -264,6 +264,26 @@ def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:
     assert len(study.trials()) == 2
 
 
+def test_create_a_study_that_starts_from_an_earlier_one(
+    shell: Shell, client: trimtab.Client, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.format(name=name))
+    shell.succeed("study", "create", str(path))
+    client.get_study(name).add_trial({"x": 0.5, "alg": "b"}, 1.0)
+    path.write_text(STUDY.format(name=f"{name}-2") + f"start_from: [{name}]\n")
+    run = shell.run("study", "create", str(path))
+    assert (run.returncode, run.stdout.strip()) == (0, f"{name}-2")
+    assert f"From {name}: configurations to be measured first: 1." in run.stderr
+    (trial,) = client.get_study(f"{name}-2").trials()
+    assert (trial.origin, trial.params) == ("earlier", {"x": 0.5, "alg": "b"})
+    shown = json.loads(shell.succeed("study", "show", f"{name}-2", "--json"))
+    assert shown["started_from"] == [{"study": name, "taken": 1, "passed_over": 0}]
+    assert shown["spec"]["start_from"] == [name]
+    path.write_text(STUDY.format(name=f"{name}-3") + "start_from: [no-study]\n")
+    assert "start_from[0] is 'no-study'" in shell.fail("study", "create", str(path))
+
+
 def test_change_the_space_and_the_budget(shell: Shell, study: Study) -> None:
     name = study.name
     study.enqueue({"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True})

@@ -221,6 +221,24 @@ def test_an_enqueued_configuration_is_given_out_first(study: Study) -> None:
     assert caught.value.data["field"] == "params.x"
 
 
+def test_the_best_of_earlier_studies_are_measured_first(client: trimtab.Client, study: Study, name: str) -> None:
+    for seconds, x in enumerate((0.5, 0.7, 9.0), 1):
+        study.add_trial({"x": x, "n": 1, "block": 4, "alg": "a", "huge": True}, float(seconds))
+    space = [trimtab.Float("x", 1e-3, 1, log=True, default=0.1), trimtab.Int("n", 1, 16, step=1, default=2)]
+    arguments: dict[str, Any] = {"space": space, "constraints": [], "start_from": name}
+    begun = make_study(client, f"{name}-2", **arguments)
+    assert begun.status.started_from == (trimtab.StartedFrom(name, taken=2, passed_over=1),)
+    assert client.get_study(begun.name).spec.start_from == (name,)
+    assert [(trial.origin, trial.params) for trial in begun.ask(3)] == [
+        ("default", {"x": 0.1, "n": 2}),
+        ("earlier", {"x": 0.5, "n": 1}),
+        ("earlier", {"x": 0.7, "n": 1}),
+    ]
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        make_study(client, f"{name}-3", start_from=[name, f"{name}-4"])
+    assert (caught.value.code, caught.value.data["field"]) == ("study_not_found", "start_from[1]")
+
+
 def test_ranges_and_budget_are_changed_while_the_search_goes_on(client: trimtab.Client, name: str) -> None:
     space = [trimtab.Float("x", 0.0, 1.0), trimtab.Int("n", 1, 16), trimtab.Categorical("alg", ["a", "b"])]
     study = make_study(client, name, space=space, constraints=[], algorithm="gp", max_trials=8)

@@ -29,6 +29,7 @@ noisy: false
 budget: {max_trials: 30, max_time: 2m}
 trial_timeout: 60
 placement: {spread: false}
+start_from: [flags-0, other]
 """
 
 
@@ -52,6 +53,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert (file.algorithm, file.algorithm_options, file.seed, file.noisy) == ("gp", {"start": 5}, 3, False)
     assert (file.max_trials, file.max_time, file.trial_timeout) == (30, 120.0, 60.0)
     assert file.placement == Placement(exclusive=True, spread=False)
+    assert file.start_from == ["flags-0", "other"]
 
 
 def test_what_is_exported_can_be_read_again() -> None:
@@ -66,6 +68,7 @@ def test_what_is_exported_can_be_read_again() -> None:
         max_trials=5,
         max_time=7.5,
         execution=Execution("gcc-flags", "small", "ab", 3, 9.0, Placement(exclusive=False)),
+        start_from=("flags-0",),
     )
     file = study_file.parse(json.loads(json.dumps(study_file.dump("again", spec))))
     assert file.name == "again"
@@ -74,6 +77,7 @@ def test_what_is_exported_can_be_read_again() -> None:
     assert (file.component, file.application, file.digest) == ("gcc-flags", "small", "ab")
     assert (file.parallelism, file.trial_timeout, file.max_trials, file.max_time) == (3, 9.0, 5, 7.5)
     assert file.placement == Placement(exclusive=False, spread=True)
+    assert file.start_from == ["flags-0"]
 
 
 POLICIES = """

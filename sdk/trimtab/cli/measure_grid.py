@@ -70,6 +70,7 @@ def measure_grid(
         pruning=[],
         stopping=None,
         final_check=None,
+        start_from=(),
     )
     called = name or f"{described.name or '-'.join(filter(None, (described.component, described.application)))}-grid"
     with trimtab.Client() as client:

@@ -93,7 +93,15 @@ def study_json(study: "Study") -> dict[str, object]:
     told = {field.name: getattr(status, field.name) for field in fields(status)}
     for name in ("algorithm_choice", "verdict"):
         told[name] = None if told[name] is None else asdict(told[name])
+    told["started_from"] = [asdict(one) for one in status.started_from]
     return {"name": study.name, **told}
+
+
+def say_start(study: "Study") -> None:
+    """What came of the earlier studies that this one starts from."""
+    for one in study.status.started_from:
+        outside = f", {one.passed_over} lie outside of its space" if one.passed_over else ""
+        say(f"From {one.study}: configurations to be measured first: {one.taken}{outside}.")
 
 
 def trial_json(trial: Trial) -> dict[str, object]:

@@ -55,6 +55,7 @@ def create_study(
     """Create a study from a file, for a program that asks and tells, or for agents."""
     with _connect() as client:
         study = create(client, study_file.load(file), name=name, load_if_exists=load_if_exists)
+    output.say_start(study)
     if as_json:
         print_json(output.study_json(study))
     else:

@@ -26,6 +26,7 @@ final_check: true                    # or {width: 0.05, max_trials: 20, level: 0
 parallelism: 1
 trial_timeout: 60s
 placement: {exclusive: true, spread: true}   # each trial alone on its node; one configuration's on different nodes
+start_from: [flags-0]                # earlier studies: their best configurations, 5 in all, are measured first
 """
 
 import re
@@ -48,7 +49,7 @@ Number = TypeVar("Number", int, float)
 KEYS = (
     "name", "component", "application", "digest", "parameters", "only", "constraints", "objectives", "algorithm",
     "seed", "noisy", "budget", "parallelism", "trial_timeout", "outcome_constraints", "resampling", "estimator",
-    "pruning", "stopping", "final_check", "placement",
+    "pruning", "stopping", "final_check", "placement", "start_from",
 )  # fmt: skip
 PARAMETER_KEYS = {
     "float": ("min", "max", "log", "step", "factor"),
@@ -88,6 +89,7 @@ class StudyFile:
     pruning: Sequence[Policy]
     stopping: Data | None
     final_check: FinalCheck | None
+    start_from: Sequence[str]
 
     def space(self, component: Sequence[Parameter] = ()) -> list[Parameter]:
         """The search space: the component's with the file's changes, or the file's own.
@@ -175,6 +177,7 @@ def parse(content: object) -> StudyFile:
         ],
         stopping=_mapping("stopping", data["stopping"], None) if data.get("stopping") is not None else None,
         final_check=_final_check(data.get("final_check")),
+        start_from=_texts("start_from", data.get("start_from", [])),
     )
     if not parsed.objectives:
         raise InvalidInput.of("objectives", [], "at least one, as in [{minimize: seconds}]")
@@ -313,6 +316,8 @@ def dump(name: str, spec: StudySpec) -> dict[str, JsonValue]:
         if spec.execution.trial_timeout is not None:
             data["trial_timeout"] = spec.execution.trial_timeout
         data["placement"] = asdict(spec.execution.placement)
+    if spec.start_from:
+        data["start_from"] = list(spec.start_from)
     return data
 
 

@@ -41,6 +41,7 @@ def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if
         pruning=file.pruning,
         stopping=file.stopping,
         final_check=file.final_check or False,
+        start_from=file.start_from,
         load_if_exists=load_if_exists,
     )
 

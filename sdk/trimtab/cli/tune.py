@@ -21,6 +21,7 @@ EXAMPLES = """Example of a file:
     final_check: true                         # in the end, measure the best and the default in turns
     parameters: {inline-limit: {max: 400}}    # changes to the component's own
     only: [inline-limit, loop-unrolling]      # the others stay at their defaults
+    start_from: [flags-1]                     # measure first what was best in an earlier study
 
 Examples:
 
@@ -50,6 +51,7 @@ def tune(
         raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
     with trimtab.Client() as client:
         study = create(client, described, name=name, load_if_exists=load_if_exists)
+        output.say_start(study)
         if not any(agent.online for agent in client.list_agents()):
             output.say("No agent is online: the study waits for one.")
         if detach:
