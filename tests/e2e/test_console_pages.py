@@ -170,14 +170,44 @@ def test_what_is_compared_is_chosen_on_the_page_and_kept_in_the_address(page: Pa
     expect(page.get_by_text("Nothing to compare")).to_be_visible()
 
 
+def earlier_study(api: Rest) -> str:
+    """A study of the bowl whose best n are 1, 6 and 0, of a version that no agent has."""
+    name = api.study(
+        f"earlier-{uuid.uuid4().hex[:6]}",
+        space={"parameters": [{"name": "n", "type": "int", "min": 0, "max": 8, "default": 4}]},
+        objectives=[{"metric": "value", "goal": "minimize"}],
+        execution={"component": "bowl", "digest": "gone", "application": "only"},
+    )
+    for value, n in enumerate((1, 6, 0)):
+        api("POST", f"/studies/{name}/trials", {"params": {"n": n}, "metrics": {"value": value}})
+    api("PATCH", f"/studies/{name}", {"state": "ABORTED"})
+    return name
+
+
 def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     name = f"made-{uuid.uuid4().hex[:6]}"
+    earlier = earlier_study(api)
     file = page.get_by_label("The same as a file")
     page.goto("/components/bowl")
     page.get_by_role("link", name="Tune it").click()
     expect(file).to_have_value(re.compile("component: bowl"))
     expect(file).to_have_value(re.compile("minimize: value"))
     expect(page.get_by_text("1 agent can run it.")).to_be_visible()
+    # Earlier studies of this component alone are offered.
+    starts = page.get_by_role("region", name="Start from earlier studies")
+    offered = starts.get_by_label("Add an earlier study")
+    offered.select_option("bowl-1")
+    offered.select_option(earlier)
+    expect(offered.get_by_role("option", name="io-path-1")).to_have_count(0)
+    expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
+    starts.get_by_role("button", name="Do not start from bowl-1").click()
+    expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
+    expect(starts.get_by_role("listitem")).to_contain_text("3 configurations")
+    file.fill(file.input_value().replace(earlier, "never-was"))
+    expect(starts).to_contain_text("start_from[0] is 'never-was'")
+    file.fill(file.input_value().replace("never-was", earlier))
+    expect(starts).not_to_contain_text("never-was")
+    assert accessibility_faults(page) == []
     step(page, "Parameters")
     row = page.get_by_role("group", name="n", exact=True)
     # What is half typed stays as it is typed; the service's refusal stands beside the field.
@@ -212,8 +242,13 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     file.fill(
         "component: bowl\nparameters: {n: {max: 3, default: 3}}\nonly: [n]\nobjectives: [{minimize: value}]\n"
         "algorithm: grid\nnoisy: false\nbudget: {max_trials: 4}\nplacement: {exclusive: false}\n"
+        f"start_from: [{earlier}]\n"
     )
+    step(page, "What")
+    # Six is too many here.
+    expect(starts.get_by_role("listitem")).to_contain_text("2 configurations, 1 outside of this space")
     step(page, "Review")
+    expect(page.get_by_text("2 configurations are tried first")).to_be_visible()
     expect(page.get_by_text("It still needs a name")).to_be_visible()
     # A name is judged while it is typed, beside its field.
     named = page.get_by_role("textbox", name="Name")
@@ -250,12 +285,17 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     study = api("GET", f"/studies/{name}")
     assert study["tags"] == ["made"]
     assert study["spec"]["space"]["parameters"] == [{"name": "n", "type": "int", "min": 0, "max": 3, "default": 3}]
+    assert study["started_from"] == [{"study": earlier, "taken": 2, "passed_over": 1}]
     expect(page.get_by_text("completed").first).to_be_visible()
+    expect(page.get_by_role("link", name=earlier)).to_be_visible()
+    page.goto(f"/studies/{name}?tab=trials")
+    expect(page.get_by_text("earlier study", exact=True)).to_have_count(2)
     page.goto(f"/studies?q={name}")
     page.get_by_label(f"Choose {name}").check()
     page.get_by_role("link", name="New one like it").click()
     expect(file).to_have_value(re.compile("name: made-"))
     expect(file).to_have_value(re.compile("algorithm: {name: grid"))
+    expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
 
 
 def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:

@@ -45,6 +45,7 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     state_reason: "",
     algorithm_choice: null,
     search_end_reason: "",
+    started_from: [],
     verdict: null,
     owner: "ada",
     tags: [],

@@ -36,8 +36,8 @@ export function NewStudyPage() {
       <div className={styles.head}>
         <h1>{clone === undefined ? t`New study` : t`New study like ${clone}`}</h1>
         {studies.length === 0 ? null : (
-          <SelectField bare label={t`Start from an earlier study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
-            <option value="">{t`Start from an earlier study …`}</option>
+          <SelectField bare label={t`Clone a study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
+            <option value="">{t`Clone a study …`}</option>
             {clone === undefined || studies.some(({ name }) => name === clone) ? null : <option>{clone}</option>}
             {studies.map(({ name }) => (
               <option key={name}>{name}</option>
@@ -101,7 +101,7 @@ function Written({ text }: { text: string }) {
         onComponent={(chosen) => {
           const offered = components.data.components.find((one) => one.name === chosen)?.versions[0];
           const metric = offered?.metrics[0];
-          // Parameters, applications and metrics are another component's.
+          // Parameters, applications, metrics and earlier studies are another component's.
           draft.setAll([
             [["component"], chosen === "" ? undefined : chosen],
             [["application"], undefined],
@@ -109,6 +109,7 @@ function Written({ text }: { text: string }) {
             [["parameters"], undefined],
             [["only"], undefined],
             [["constraints"], undefined],
+            [["start_from"], undefined],
             ...(metric === undefined ? [] : [[["objectives"], [{ minimize: metric }]] as const]),
           ]);
         }}

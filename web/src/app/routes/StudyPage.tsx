@@ -338,6 +338,21 @@ function Facts({ study }: { study: Study }) {
           {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
         </dd>
       </div>
+      {study.started_from.length === 0 ? null : (
+        <div>
+          <dt>{t`Started from`}</dt>
+          <dd>
+            {study.started_from.map(({ study: earlier, taken }) => (
+              <span key={earlier}>
+                <Link to="/studies/$name" params={{ name: earlier }}>
+                  {earlier}
+                </Link>{" "}
+                <span className={styles.soft}>{plural(taken, { one: "# configuration", other: "# configurations" })}</span>
+              </span>
+            ))}
+          </dd>
+        </div>
+      )}
       {execution ? (
         <div>
           <dt>{t`Runs on agents`}</dt>

@@ -65,6 +65,17 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                   <dt>{t`Trials`}</dt>
                   <dd>{plan.spec.budget?.max_trials ?? t`no limit`}</dd>
                 </div>
+                {plan.started_from.length === 0 ? null : (
+                  <div>
+                    <dt>{t`From earlier studies`}</dt>
+                    <dd>
+                      {plural(plan.started_from.reduce((sum, { taken }) => sum + taken, 0), {
+                        one: "# configuration is tried first",
+                        other: "# configurations are tried first",
+                      })}
+                    </dd>
+                  </div>
+                )}
                 {plan.spec.execution ? (
                   <div>
                     <dt>{t`At once`}</dt>

@@ -8,6 +8,7 @@ import { useSettled, useThrottled } from "@/lib/clock";
 import { formatList } from "@/lib/format";
 import { methodsQuery, nameQuery, planQuery, useCreateStudy } from "./api";
 import { BudgetStep } from "./BudgetStep";
+import { EarlierStudies } from "./EarlierStudies";
 import { Faults, useFields } from "./FaultAt";
 import { faultOf, stepOf, type Fault, type Step } from "./faults";
 import { Goals } from "./Goals";
@@ -111,7 +112,12 @@ export function StudyForm({ draft, components, space, metrics, onComponent, onCr
         <Faults value={told}>
           <fieldset className={styles.form} disabled={unreadable !== null} onChange={() => create.reset()}>
             <legend className="visually-hidden">{titleOf(STEPS[place])}</legend>
-            {step === "what" ? <What draft={draft} components={components} agents={shown?.agents} onComponent={onComponent} /> : null}
+            {step === "what" ? (
+              <>
+                <What draft={draft} components={components} agents={shown?.agents} onComponent={onComponent} />
+                <EarlierStudies draft={draft} plan={shown} />
+              </>
+            ) : null}
             {step === "space" ? <Space draft={draft} space={space ?? []} plan={shown} /> : null}
             {step === "goals" ? <Goals draft={draft} metrics={metrics} /> : null}
             {step === "method" && methods !== undefined ? <MethodStep draft={draft} methods={methods} plan={shown} /> : null}

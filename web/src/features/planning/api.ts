@@ -1,6 +1,8 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ApiError, unwrap, type StudySpec } from "@/lib/api/client";
 
+const MOST_EARLIER = 200;
+
 export const methodsQuery = queryOptions({
   queryKey: ["methods"],
   queryFn: () => unwrap(api.GET("/api/v1/methods")),
@@ -16,6 +18,16 @@ export function planQuery(spec: StudySpec) {
     gcTime: 30_000,
     refetchInterval: 15_000,
     retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.status === 0),
+  });
+}
+
+/** Studies of a component that have results, those that changed last; of none: those that are asked and told. */
+export function earlierQuery(component: string) {
+  return queryOptions({
+    queryKey: ["studies", "earlier", component],
+    queryFn: () => unwrap(api.GET("/api/v1/studies", { params: { query: { component, sort: "-updated", page_size: MOST_EARLIER } } })),
+    select: ({ studies }) => studies.filter((study) => study.component === component && study.finished_count > 0),
+    staleTime: 10_000,
   });
 }
 

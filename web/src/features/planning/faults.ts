@@ -54,6 +54,7 @@ const STEPS: Record<string, Step> = {
   component: "what",
   application: "what",
   digest: "what",
+  start_from: "what",
   parameters: "space",
   only: "space",
   constraints: "space",

@@ -20,6 +20,7 @@ budget: {max_trials: 30, max_time: 2m}
 pruning: [default, {name: limit, options: {seconds: 60}}]
 final_check: true
 trial_timeout: 60s
+start_from: [flags-1]
 `;
 
 function fault(make: () => unknown): string {
@@ -47,6 +48,7 @@ describe("a study file", () => {
       final_check: {},
       budget: { max_trials: 30, max_seconds: 120 },
       execution: { component: "gcc-flags", application: "kernels", trial_timeout_seconds: 60 },
+      start_from: ["flags-1"],
     });
   });
 
@@ -63,6 +65,7 @@ describe("a study file", () => {
     expect(again.space.parameters).toEqual(spec.space.parameters);
     expect(again.objectives).toEqual(spec.objectives);
     expect(again.budget).toEqual({ max_trials: 20 });
+    expect(toSpec(read(write(fromSpec("copy", { ...spec, start_from: ["a", "b"] })))).start_from).toEqual(["a", "b"]);
     const onAgents = { ...spec, execution: { component: "c", application: "", digest: "d", parallelism: 3, trial_timeout_seconds: null } };
     expect(toSpec(read(write(fromSpec("copy", onAgents))), spec.space.parameters).execution).toEqual({ component: "c", digest: "d", parallelism: 3 });
   });

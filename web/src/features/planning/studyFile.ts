@@ -39,6 +39,7 @@ const KEYS = [
   "stopping",
   "final_check",
   "placement",
+  "start_from",
 ] as const;
 /* eslint-enable lingui/no-unlocalized-strings */
 
@@ -120,6 +121,7 @@ export function toSpec(file: StudyFile, space: readonly Parameter[] = []): Study
             trial_timeout_seconds: optional(file.trial_timeout, (value) => seconds("trial_timeout", value)),
             placement: file.placement,
           }),
+    start_from: file.start_from,
   }) as unknown as StudySpec;
 }
 
@@ -173,6 +175,7 @@ export function fromSpec(name: string, spec: StudySpec): StudyFile {
     parallelism: execution?.parallelism,
     trial_timeout: execution?.trial_timeout_seconds ?? undefined,
     placement: execution?.placement,
+    start_from: filled(spec.start_from),
   });
 }
 

@@ -9,6 +9,7 @@ const NAMES: Record<Trial["origin"], MessageDescriptor> = {
   default: msg`default`,
   added: msg`added`,
   enqueued: msg`enqueued`,
+  earlier: msg`earlier study`,
 };
 
 /** What a trial came from, as a word. */
