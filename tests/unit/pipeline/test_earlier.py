@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -153,7 +154,7 @@ def test_created_again_with_the_same_request_it_is_the_same_study(principal: Pri
 def test_another_tenant_s_study_is_not_found_and_nothing_is_created(principal: Principal) -> None:
     foreign = make_earlier(make_principal(), {0.1: 1.0})
     for name in (foreign, "nowhere"):
-        error = refused("study_not_found", lambda name=name: start(principal, name))
+        error = refused("study_not_found", partial(start, principal, name))
         assert isinstance(error, InvalidInput)
         assert (error.data["field"], error.data["value"]) == ("start_from[0]", name)
     assert selectors.list_studies(principal).total_count == 0
