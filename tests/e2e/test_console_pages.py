@@ -200,7 +200,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     offered.select_option(earlier)
     expect(offered.get_by_role("option", name="io-path-1")).to_have_count(0)
     expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
-    starts.get_by_role("button", name="Do not start from bowl-1").click()
+    starts.get_by_role("button", name="Remove bowl-1").click()
     expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
     expect(starts.get_by_role("listitem")).to_contain_text("3 configurations")
     file.fill(file.input_value().replace(earlier, "never-was"))

@@ -26,14 +26,14 @@ export function EarlierStudies({ draft, plan }: Props) {
     <Card title={t`Start from earlier studies`}>
       <div className={styles.stack}>
         <p className={styles.soft}>
-          {t`Their best configurations, five in all, are measured first, after the default. Their results are not copied: they were measured under other conditions.`}
+          {t`Up to five of their best configurations are measured first, after the default. Their results are not copied: they were measured under other conditions.`}
         </p>
         {chosen.length === 0 ? null : (
           <ul className={styles.agents}>
             {chosen.map((name) => (
               <li key={name}>
                 <b>{name}</b> <span className={styles.soft}>{given(name, plan)}</span>{" "}
-                <Button small kind="quiet" aria-label={t`Do not start from ${name}`} onClick={() => write(chosen.filter((one) => one !== name))}>
+                <Button small kind="quiet" aria-label={t`Remove ${name}`} onClick={() => write(chosen.filter((one) => one !== name))}>
                   {t`Remove`}
                 </Button>
               </li>
