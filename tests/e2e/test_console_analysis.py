@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree as ET
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -39,6 +40,7 @@ OBJECTIVES = [
     {"metric": "joules", "goal": "minimize", "unit": "J"},
     {"metric": "price", "goal": "minimize"},
 ]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def measure(params: dict[str, Any]) -> dict[str, float]:
@@ -135,10 +137,10 @@ def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api:
     page.goto(f"/studies/{study}")
     with page.expect_download() as saved:
         page.get_by_role("button", name=f"Save as SVG: {study}-seconds").click()
-    drawing = Path(saved.value.path()).read_text()
+    drawing = ET.parse(saved.value.path())
     assert saved.value.suggested_filename == f"{study}-seconds.svg"
-    assert drawing.startswith("<svg")
-    assert drawing.count("<path") > 60
+    assert drawing.getroot().tag == f"{SVG}svg"
+    assert len(list(drawing.iter(f"{SVG}path"))) > 60
     part(page, "Set-up")
     expect(page.get_by_role("region", name="Study file")).to_contain_text("minimize: seconds")
     expect(page.get_by_role("link", name="Clone")).to_have_attribute("href", f"/new?clone={study}")

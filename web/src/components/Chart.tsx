@@ -158,7 +158,8 @@ function readPalette(dark: boolean): Palette {
     return getComputedStyle(probe).color;
   };
   const palette = {
-    font: getComputedStyle(document.body).fontFamily,
+    // ECharts writes it between double quotes into an SVG's attributes.
+    font: getComputedStyle(document.body).fontFamily.replaceAll('"', "'"),
     text: read("text"),
     soft: read("soft"),
     line: read("line"),
