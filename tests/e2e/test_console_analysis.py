@@ -157,6 +157,25 @@ def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api:
     assert len(json.loads(Path(saved.value.path()).read_text())["trials"]) == 62
 
 
+def test_a_plane_of_two_numbers_has_lines_with_their_levels(page: Page, study: str) -> None:
+    page.goto(f"/studies/{study}?tab=analysis")
+    plane = page.get_by_role("region", name="Two parameters together")
+
+    def levels(first: str, second: str) -> set[str]:
+        plane.get_by_label("Parameters").select_option(f"{first} {second}")
+        expect(plane.get_by_role("img", name=f"over {first} and {second}").locator("canvas")).to_be_visible()
+        with page.expect_download() as saved:
+            plane.get_by_role("button", name=f"Save as SVG: {study}-plane-{first}-{second}").click()
+        texts = [text.text or "" for text in ET.parse(saved.value.path()).iter(f"{SVG}text")]
+        return {text for text in texts if re.fullmatch(r"[\d.]+\u202fm?s", text)}
+
+    assert len(levels("block", "share")) >= 3
+    see(page, "lines: equal values")
+    # Between two choices there is nothing.
+    assert levels("block", "huge") == set()
+    expect(plane).not_to_contain_text("lines: equal values")
+
+
 def test_a_stretch_that_is_looked_at_is_what_is_saved(page: Page, api: Api) -> None:
     name = api.study(budget={"max_trials": 200})
     for number in range(100):

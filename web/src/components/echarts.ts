@@ -1,8 +1,10 @@
 // The parts of ECharts that the console draws with: a chunk of its own, loaded with the first chart.
 import { BarChart, CustomChart, LineChart, ParallelChart, ScatterChart } from "echarts/charts";
 import { DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, ParallelComponent, TooltipComponent } from "echarts/components";
-import { init, use as register } from "echarts/core";
+import { init, registerCustomSeries, use as register } from "echarts/core";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
+import { drawIsolines } from "./isolines";
+import { ISOLINES } from "./plot";
 
 register([
   BarChart,
@@ -19,5 +21,6 @@ register([
   SVGRenderer,
   TooltipComponent,
 ]);
+registerCustomSeries(ISOLINES, drawIsolines);
 
 export { init };

@@ -1,4 +1,6 @@
+import type { CustomSeriesRenderItem } from "echarts";
 import type { Palette } from "./Chart";
+import type { IsolinePayload } from "./isolines";
 
 /** What all charts have in common: type, colours, and a tooltip of text, since units and names are users' own. */
 export function frame(palette: Palette) {
@@ -78,6 +80,21 @@ export function whisker(color: string, across = false, shift = 0) {
         style: { stroke: color, lineWidth: 1.5 },
       })),
     };
+  };
+}
+
+/** What `echarts.ts` registers the drawing of isolines as. */
+export const ISOLINES = "trimtab-isolines";
+
+/** A series of lines along which the values of a grid are the same, each with its level. */
+export function isolines(payload: IsolinePayload) {
+  return {
+    type: "custom" as const,
+    silent: true,
+    // All lines are drawn as one item, by a function that comes with the charts: of that, ECharts' types know nothing.
+    data: [[0, 0]],
+    renderItem: ISOLINES as unknown as CustomSeriesRenderItem,
+    itemPayload: { ...payload },
   };
 }
 

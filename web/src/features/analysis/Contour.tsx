@@ -2,11 +2,11 @@ import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
 import { Chart, type Palette } from "@/components/Chart";
-import { axis, frame, shade } from "@/components/plot";
+import { axis, frame, isolines, shade } from "@/components/plot";
 import { Select } from "@/components/Select";
-import type { Objective, ObjectiveInsight, Parameter, StudySpec, Surface, Trial } from "@/lib/api/client";
+import type { Objective, ObjectiveInsight, Parameter, Scalar, StudySpec, Surface, Trial } from "@/lib/api/client";
 import { formatGain, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
-import { placeOf, ticksOf, type Tick } from "@/lib/scale";
+import { isNumeric, placeOf, ticksOf, type Tick } from "@/lib/scale";
 import styles from "./analysis.module.css";
 
 const MOST_POINTS = 1500;
@@ -47,6 +47,7 @@ function nameOf({ first, second }: Surface): string {
 
 function Plane({ study, spec, objective, insight, surface, trials }: Props & { surface: Surface }) {
   const unit = unitOf(objective);
+  const pair = parametersOf(spec, surface);
   const measured = useMemo(() => trials.filter(({ state }) => state === "COMPLETED").length, [trials]);
   const [low, high] = useMemo(() => {
     const values = surface.mean.flat();
@@ -70,11 +71,16 @@ function Plane({ study, spec, objective, insight, surface, trials }: Props & { s
         <span>{formatMetric(high, unit)}</span>
         <span className={styles.soft}>
           {t`expected ${objective.metric}; dots: trials, whatever their other parameters; ring: the best`}
+          {pair.every(isNumeric) ? t`; lines: equal values, as written on them` : ""}
           {measured > MOST_POINTS ? t`; the latest ${formatNumber(MOST_POINTS)} trials are drawn` : ""}
         </span>
       </div>
     </>
   );
+}
+
+function parametersOf(spec: StudySpec, { first, second }: Surface): Parameter[] {
+  return [first, second].flatMap((name) => spec.space.parameters.find((parameter) => parameter.name === name) ?? []);
 }
 
 interface PlaneInput {
@@ -88,14 +94,18 @@ interface PlaneInput {
   high: number;
 }
 
+/** With how many digits numbers up to `most` are told apart that are a step from each other. */
+function digitsOf(most: number, step: number): number {
+  return step < most ? Math.ceil(Math.log10(most / step)) + 1 : 2;
+}
+
 interface Drawing {
   coord: (point: [number, number]) => [number, number];
   value: (dimension: number) => number;
 }
 
 function planeOption(palette: Palette, { spec, surface, trials, insight, metric, unit, low, high }: PlaneInput): EChartsOption {
-  const find = (name: string) => spec.space.parameters.find((parameter) => parameter.name === name);
-  const [first, second] = [find(surface.first), find(surface.second)];
+  const [first, second] = parametersOf(spec, surface);
   if (first === undefined || second === undefined) return {};
   const [columns, rows] = [edges(first, surface.first_levels), edges(second, surface.second_levels)];
   const cells = surface.mean.flatMap((line, i) =>
@@ -111,7 +121,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
   const best = [placeOf(first, insight.best[first.name]), placeOf(second, insight.best[second.name])];
   return {
     ...frame(palette),
-    grid: { left: 12, right: 16, top: 12, bottom: 26, containLabel: true },
+    grid: { left: 12, right: 16, top: 30, bottom: 26, containLabel: true },
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {
@@ -123,7 +133,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
       },
     },
     xAxis: { ...unitAxis(palette, first), name: first.name, nameLocation: "middle", nameGap: 28 },
-    yAxis: { ...unitAxis(palette, second), name: second.name, nameLocation: "end" },
+    yAxis: { ...unitAxis(palette, second), name: second.name, nameLocation: "end", nameTextStyle: { color: palette.soft, fontSize: 12, align: "left" } },
     series: [
       {
         type: "custom",
@@ -141,6 +151,18 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
           };
         },
       },
+      // Between choices there is nothing that a line could pass through.
+      ...(isNumeric(first) && isNumeric(second)
+        ? [
+            {
+              id: "lines",
+              ...isolines({
+                grid: { columns: places(first, surface.first_levels), rows: places(second, surface.second_levels), values: surface.mean },
+                write: (level, step) => formatMetric(level, unit, digitsOf(Math.max(Math.abs(low), Math.abs(high)), step)),
+              }),
+            },
+          ]
+        : []),
       {
         type: "scatter",
         id: "trials",
@@ -159,11 +181,15 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
   };
 }
 
+/** Where each level lies on its axis. */
+function places(parameter: Parameter, levels: Scalar[]): number[] {
+  return levels.map((level, index) => placeOf(parameter, level) ?? index / levels.length);
+}
+
 /** From where to where each level reaches on its axis: halfway to its neighbours. */
-function edges(parameter: Parameter, levels: (number | string | boolean)[]): [number, number][] {
-  const places = levels.map((level, index) => placeOf(parameter, level) ?? index / levels.length);
-  return places.map((place, index) => {
-    const [before, after] = [places[index - 1], places[index + 1]];
+function edges(parameter: Parameter, levels: Scalar[]): [number, number][] {
+  return places(parameter, levels).map((place, index, all) => {
+    const [before, after] = [all[index - 1], all[index + 1]];
     return [before === undefined ? 0 : (before + place) / 2, after === undefined ? 1 : (after + place) / 2];
   });
 }

@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import { init } from "./echarts";
+import { isolinesOf, roomFor } from "./isolines";
+import { isolines } from "./plot";
+
+const EVEN = [0, 0.25, 0.5, 0.75, 1];
+const grid = (value: (x: number, y: number) => number, columns = EVEN, rows = EVEN) => ({
+  columns,
+  rows,
+  values: columns.map((x) => rows.map((y) => value(x, y))),
+});
+
+describe("isolinesOf", () => {
+  it("draws a slope's lines straight through from edge to edge, at round levels", () => {
+    const lines = isolinesOf(grid((x) => 100 * x));
+    expect(lines.map(({ level }) => level)).toEqual([20, 40, 60, 80]);
+    for (const { level, points } of lines) {
+      for (const [x] of points) expect(x).toBeCloseTo(level / 100, 12);
+      expect(points.map(([, y]) => y).sort((a, b) => a - b)).toEqual(EVEN);
+    }
+  });
+
+  it("puts first and second parameter on their own axes, wherever their levels lie", () => {
+    // Whole numbers on a logarithmic axis lie unevenly.
+    const rows = [0, 0.4, 0.6, 1];
+    const lines = isolinesOf(grid((_, y) => y, EVEN, rows));
+    expect(lines).not.toHaveLength(0);
+    for (const { level, points } of lines) for (const [, y] of points) expect(y).toBeCloseTo(level, 12);
+  });
+
+  it("closes a line around a hill and leaves it open at the edge", () => {
+    const around = isolinesOf(grid((x, y) => -Math.hypot(x - 0.5, y - 0.5)));
+    const closed = around.filter(({ points }) => points[0]?.[0] === points.at(-1)?.[0] && points[0]?.[1] === points.at(-1)?.[1]);
+    expect(closed.length).toBeGreaterThan(0);
+    // In each corner what is lower is cut off: four lines of a level.
+    const corners = around.filter(({ level }) => level === -0.6);
+    expect(corners).toHaveLength(4);
+    for (const { points } of corners) {
+      for (const end of [points[0], points.at(-1)]) expect(end?.some((one) => one === 0 || one === 1)).toBe(true);
+    }
+  });
+
+  it("finds none where all is the same or there is only one level", () => {
+    expect(isolinesOf(grid(() => 3))).toEqual([]);
+    expect(isolinesOf(grid((x) => x, EVEN, [0.5]))).toEqual([]);
+  });
+});
+
+describe("roomFor", () => {
+  it("is in the middle of a straight line, and beside what is there already", () => {
+    const line: [number, number][] = [
+      [0, 0],
+      [200, 0],
+    ];
+    expect(roomFor(line, 40, [])).toBe(80);
+    const beside = roomFor(line, 40, [[100, 3]]) ?? NaN;
+    expect(Math.abs(beside + 20 - 100)).toBeGreaterThanOrEqual(39);
+  });
+
+  it("is not around a corner, and nowhere on a line that is too short", () => {
+    const corner: [number, number][] = [
+      [0, 0],
+      [100, 0],
+      [100, 200],
+    ];
+    const start = roomFor(corner, 40, []) ?? NaN;
+    expect(start >= 95 || start + 40 <= 105).toBe(true);
+    expect(roomFor([[0, 0], [70, 0]], 40, [])).toBeUndefined();
+  });
+});
+
+it("writes each level once or more into a drawing", () => {
+  const chart = init(null, null, { renderer: "svg", ssr: true, width: 500, height: 400 });
+  chart.setOption({
+    xAxis: { type: "value", min: 0, max: 1 },
+    yAxis: { type: "value", min: 0, max: 1 },
+    series: [isolines({ grid: grid((x, y) => 40 * x + 60 * y), write: (level, step) => `${level} by ${step}` })],
+  });
+  const drawing = chart.renderToSVGString();
+  chart.dispose();
+  for (const level of [20, 40, 60, 80]) expect(drawing).toContain(`${level} by 20</text>`);
+});

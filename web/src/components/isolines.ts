@@ -1,0 +1,154 @@
+import { contours } from "d3-contour";
+import type { CustomSeriesRenderItem } from "echarts";
+import { format } from "echarts/core";
+
+type Place = [number, number];
+
+/** Values over a plane: `values[i][j]` at `columns[i]` and `rows[j]`, both ascending. */
+export interface Grid {
+  columns: readonly number[];
+  rows: readonly number[];
+  values: readonly (readonly number[])[];
+}
+
+export interface Isoline {
+  level: number;
+  points: Place[];
+}
+
+/** What an isoline series draws, and how a level is written: beside it stands how far it is to the next. */
+export interface IsolinePayload {
+  grid: Grid;
+  write: (level: number, step: number) => string;
+}
+
+const ABOUT = 7;
+// Over all of the scale from dark to bright, as trials' points are.
+const [LIGHT, DARK] = ["#ffffff", "rgb(0 0 0 / 65%)"];
+
+/** Lines along which the values are the same, at a few round levels; those that close end where they begin. */
+export function isolinesOf({ columns, rows, values }: Grid): Isoline[] {
+  const size: Place = [columns.length, rows.length];
+  const flat = rows.flatMap((_, row) => values.map((line) => line[row] ?? NaN));
+  return contours()
+    .size(size)
+    .thresholds(ABOUT)(flat)
+    .flatMap(({ value, coordinates }) =>
+      coordinates
+        .flat()
+        .flatMap((ring) => within(ring as Place[], size))
+        .map((line) => ({ level: value, points: line.map(([x, y]): Place => [along(columns, x - 0.5), along(rows, y - 0.5)]) })),
+    );
+}
+
+/** The parts of an area's outline that do not merely follow the grid's own edge. */
+function within(ring: Place[], [width, height]: Place): Place[][] {
+  const isEdge = ([x, y]: Place) => x === 0 || y === 0 || x === width || y === height;
+  const first = ring.findIndex(isEdge);
+  if (first < 0) return [ring];
+  const parts: Place[][] = [[]];
+  // The last point is the first one again.
+  for (const point of [...ring.slice(first, -1), ...ring.slice(0, first)]) {
+    if (isEdge(point)) parts.push([]);
+    else parts.at(-1)?.push(point);
+  }
+  return parts.filter(({ length }) => length > 1);
+}
+
+/** The value at a place between two of a list. */
+function along(list: readonly number[], place: number): number {
+  const low = Math.max(0, Math.min(Math.floor(place), list.length - 2));
+  const [from = NaN, to = from] = [list[low], list[low + 1]];
+  return from + (to - from) * (place - low);
+}
+
+/** Draws the series that `isolines` (plot.ts) describes. */
+export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
+  const { grid, write } = itemPayload as unknown as IsolinePayload;
+  const lines = isolinesOf(grid).map(({ level, points }) => {
+    const path = points.map((point) => api.coord(point) as Place);
+    return { level, path, length: distances(path).at(-1) ?? 0 };
+  });
+  const levels = [...new Set(lines.map(({ level }) => level))];
+  const step = Math.min(...levels.slice(1).map((level, index) => level - (levels[index] ?? NaN)));
+  const font = api.font({ fontSize: 11, fontWeight: 600 });
+  const taken: Place[] = [];
+  const [strokes, labels]: [Place[][], { text: string; middle: Place; angle: number }[]] = [[], []];
+  // The longest line of a level is the one to read it from.
+  for (const { level, path, length } of lines.sort((a, b) => b.length - a.length)) {
+    const text = write(level, step);
+    const gap = format.getTextRect(text, font).width + 8;
+    const start = roomFor(path, gap, taken);
+    if (start === undefined) {
+      strokes.push(path);
+      continue;
+    }
+    strokes.push(cut(path, 0, start), cut(path, start + gap, length));
+    const [from, to] = [pointAt(path, start), pointAt(path, start + gap)];
+    const middle: Place = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+    taken.push(middle);
+    // Never upside down.
+    const [[x1, y1], [x2, y2]] = from[0] <= to[0] ? [from, to] : [to, from];
+    labels.push({ text, middle, angle: -Math.atan2(y2 - y1, x2 - x1) });
+  }
+  const stroke = (points: Place[], color: string, lineWidth: number) => ({
+    type: "polyline" as const,
+    shape: { points },
+    style: { fill: "none", stroke: color, lineWidth },
+  });
+  return {
+    type: "group",
+    silent: true,
+    children: [
+      ...strokes.map((points) => stroke(points, DARK, 3)),
+      ...strokes.map((points) => stroke(points, LIGHT, 1.2)),
+      ...labels.map(({ text, middle: [x, y], angle }) => ({
+        type: "text" as const,
+        x,
+        y,
+        rotation: angle,
+        style: { text, fill: LIGHT, stroke: DARK, lineWidth: 3, font, align: "center" as const, verticalAlign: "middle" as const },
+      })),
+    ],
+  };
+};
+
+/** Where on a line a gap for a label begins: where it is straight, near its middle, and no other label is; undefined: nowhere. */
+export function roomFor(path: readonly Place[], gap: number, taken: readonly Place[]): number | undefined {
+  const length = distances(path).at(-1) ?? 0;
+  let found: { start: number; bent: number } | undefined;
+  for (let start = gap / 2; start <= length - 1.5 * gap; start += 4) {
+    const [from, middle, to] = [pointAt(path, start), pointAt(path, start + gap / 2), pointAt(path, start + gap)];
+    if (taken.some((other) => distance(other, middle) < gap)) continue;
+    const bent = 1 - distance(from, to) / gap;
+    const off = Math.abs(start + gap / 2 - length / 2) / length;
+    if (bent < 0.1 && (found === undefined || bent + off / 5 < found.bent)) found = { start, bent: bent + off / 5 };
+  }
+  return found?.start;
+}
+
+function distance([a, b]: Place, [c, d]: Place): number {
+  return Math.hypot(c - a, d - b);
+}
+
+/** How far each point is from the first, along the line. */
+function distances(path: readonly Place[]): number[] {
+  let sum = 0;
+  return path.map((point, index) => (sum += distance(path[index - 1] ?? point, point)));
+}
+
+/** The point at a distance along the line. */
+function pointAt(path: readonly Place[], wanted: number): Place {
+  const far = distances(path);
+  const next = Math.max(1, far.findIndex((one) => one >= wanted));
+  const [[x = NaN, y = NaN] = [], [nextX = NaN, nextY = NaN] = []] = [path[next - 1], path[next]];
+  const [before = 0, after = 0] = [far[next - 1], far[next]];
+  const share = after > before ? (wanted - before) / (after - before) : 0;
+  return [x + (nextX - x) * share, y + (nextY - y) * share];
+}
+
+/** The part of a line between two distances along it. */
+function cut(path: readonly Place[], start: number, end: number): Place[] {
+  const far = distances(path);
+  return [pointAt(path, start), ...path.filter((_, index) => (far[index] ?? 0) > start && (far[index] ?? 0) < end), pointAt(path, end)];
+}
