@@ -133,6 +133,41 @@ def test_objectives_that_depend_on_each_other_are_told(page: Page, study: str) -
     expect(table.get_by_role("row").nth(1)).to_contain_text("1.00")
 
 
+def test_the_cube_is_turned_by_mouse_finger_and_keyboard(page: Page, study: str) -> None:
+    page.goto(f"/studies/{study}?tab=trade-offs")
+    cube = page.get_by_role("region", name="Three objectives")
+    turn, tilt = cube.get_by_label("Turn"), cube.get_by_label("Tilt")
+    plot = cube.locator("canvas")
+    expect(plot).to_be_visible()
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + 20
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 20, y)
+    page.mouse.move(x - 40, y + 20)
+    page.mouse.up()
+    expect(turn).to_have_value("50")
+    expect(tilt).to_have_value("30")
+    # It is let go.
+    page.mouse.move(x + 100, y)
+    # By finger, which would otherwise scroll the page.
+    touch = page.context.new_cdp_session(page)
+    fingers = [{"x": x, "y": y, "id": 1}]
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": fingers})
+    for moved in (10, 20):
+        fingers = [{"x": x + moved, "y": y - moved, "id": 1}]
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": fingers})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    touch.detach()
+    expect(turn).to_have_value("40")
+    expect(tilt).to_have_value("20")
+    turn.press("ArrowRight")
+    expect(turn).to_have_value("41")
+    expect(page).to_have_url(re.compile("tab=trade-offs"))
+
+
 def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api: Api) -> None:
     page.goto(f"/studies/{study}")
     with page.expect_download() as saved:

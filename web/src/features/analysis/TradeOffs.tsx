@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { EChartsOption } from "echarts";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo, useRef, useState, type PointerEvent } from "react";
 import { Card } from "@/components/Card";
 import { Chart, type Palette } from "@/components/Chart";
 import { Legend } from "@/components/Legend";
@@ -10,7 +10,7 @@ import { Select } from "@/components/Select";
 import { Wide } from "@/components/Wide";
 import type { Dependence, InsightData, Objective } from "@/lib/api/client";
 import { formatFixed, formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { frontOf, project } from "./front";
+import { dragged, frontOf, project, type View } from "./front";
 import styles from "./analysis.module.css";
 
 /** A configuration that was measured: the number of its first trial and its values. */
@@ -153,8 +153,9 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
 
 function Cube({ study, objectives, points, standard, onPick }: Omit<Props, "data">) {
   const [chosen, choose] = useState(() => objectives.slice(0, 3).map(({ metric }) => metric));
-  const [turn, setTurn] = useState(30);
-  const [tilt, setTilt] = useState(20);
+  const [view, setView] = useState<View>({ turn: 30, tilt: 20 });
+  const { turn, tilt } = view;
+  const drag = useDrag((right, down) => setView((before) => dragged(before, right, down)));
   const axes = useMemo(() => chosen.map((metric) => objectives.find((objective) => objective.metric === metric)).filter((one) => one !== undefined), [chosen, objectives]);
   const front = useMemo(
     () =>
@@ -183,25 +184,55 @@ function Cube({ study, objectives, points, standard, onPick }: Omit<Props, "data
           : undefined
       }
     >
-      <div className={styles.cube}>
-      <Chart
-        name={`${study}-front-3d`}
-        label={t`${axes.map(({ metric }) => metric).join(", ")} of ${plural(points.length, { one: "# configuration", other: "# configurations" })} in space; ${formatNumber(front.length)} are on the Pareto front.`}
-        height={400}
-        option={option}
-        onPick={pick}
-      />
+      <div className={styles.cube} {...drag}>
+        <Chart
+          name={`${study}-front-3d`}
+          label={t`${axes.map(({ metric }) => metric).join(", ")} of ${plural(points.length, { one: "# configuration", other: "# configurations" })} in space; ${formatNumber(front.length)} are on the Pareto front.`}
+          height={400}
+          option={option}
+          onPick={pick}
+        />
       </div>
       <div className={styles.sliders}>
         <label>
-          {t`Turn`} <input type="range" min={-180} max={180} value={turn} onChange={(event) => setTurn(Number(event.target.value))} />
+          {t`Turn`} <input type="range" min={-180} max={180} value={turn} onChange={(event) => setView({ turn: Number(event.target.value), tilt })} />
         </label>
         <label>
-          {t`Tilt`} <input type="range" min={-90} max={90} value={tilt} onChange={(event) => setTilt(Number(event.target.value))} />
+          {t`Tilt`} <input type="range" min={-90} max={90} value={tilt} onChange={(event) => setView({ turn, tilt: Number(event.target.value) })} />
         </label>
       </div>
     </Card>
   );
+}
+
+// So far a pointer moves in a press that is none the less a press, as ECharts sees it.
+const STILL = 4;
+
+/** What an element needs that is dragged by mouse, pen or finger; `move`: by how many pixels since it was called last. */
+function useDrag(move: (right: number, down: number) => void) {
+  const last = useRef<{ pointer: number; x: number; y: number } | null>(null);
+  const end = () => {
+    last.current = null;
+  };
+  return {
+    onPointerDown: ({ pointerId, isPrimary, button, clientX, clientY }: PointerEvent) => {
+      if (isPrimary && button === 0) last.current = { pointer: pointerId, x: clientX, y: clientY };
+    },
+    onPointerMove: ({ pointerId, clientX, clientY, currentTarget }: PointerEvent) => {
+      const from = last.current;
+      if (from?.pointer !== pointerId) return;
+      const [right, down] = [clientX - from.x, clientY - from.y];
+      // From then on it is followed out of the plot too; before, a press would lose what it presses.
+      if (!currentTarget.hasPointerCapture(pointerId)) {
+        if (Math.hypot(right, down) <= STILL) return;
+        currentTarget.setPointerCapture(pointerId);
+      }
+      last.current = { pointer: pointerId, x: clientX, y: clientY };
+      move(right, down);
+    },
+    onPointerUp: end,
+    onPointerCancel: end,
+  };
 }
 
 type Corner = [number, number, number];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { frontOf, project } from "./front";
+import { dragged, frontOf, project } from "./front";
 
 const time = { metric: "time", goal: "minimize" as const };
 const rate = { metric: "rate", goal: "maximize" as const };
@@ -24,4 +24,17 @@ it("looks at the cube from the front, and from the side after a quarter turn", (
   expect([x, y]).toEqual([0.5, -0.5]);
   expect(project([0.5, 1, 0.5], 90, 0)[0]).toBeCloseTo(0.5);
   expect(project([0.5, 0.5, 0.5], 33, 70)).toEqual([0, 0]);
+});
+
+it("takes the cube's front along with the pointer, around as far as one likes and up or down to its faces", () => {
+  const view = { turn: 0, tilt: 0 };
+  const front = ({ turn, tilt }: typeof view) => project([0.5, 0, 0.5], turn, tilt);
+  expect(front(dragged(view, 40, 0))[0]).toBeGreaterThan(0);
+  expect(front(dragged(view, -40, 0))[0]).toBeLessThan(0);
+  // On the plot upwards is more.
+  expect(front(dragged(view, 0, 40))[1]).toBeLessThan(0);
+  expect(front(dragged(view, 0, -40))[1]).toBeGreaterThan(0);
+  expect(dragged({ turn: -170, tilt: 80 }, 40, 400)).toEqual({ turn: 170, tilt: 90 });
+  expect(dragged({ turn: 170, tilt: -80 }, -40, -400)).toEqual({ turn: -170, tilt: -90 });
+  expect(dragged({ turn: 25, tilt: 10 }, 720, 0)).toEqual({ turn: 25, tilt: 10 });
 });

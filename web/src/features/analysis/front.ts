@@ -33,3 +33,19 @@ export function project([x, y, z]: readonly [number, number, number], turn: numb
   const depth = -u * Math.sin(a) + v * Math.cos(a);
   return [u * Math.cos(a) + v * Math.sin(a), w * Math.cos(b) + depth * Math.sin(b)];
 }
+
+/** How a cube is looked at, in degrees: see `project`. */
+export interface View {
+  turn: number;
+  tilt: number;
+}
+
+// Across a plot of usual width it is turned once around.
+const DEGREES_PER_PIXEL = 0.5;
+
+/** The view after the cube was dragged so many pixels to the right and down: its front goes with the pointer. */
+export function dragged({ turn, tilt }: View, right: number, down: number): View {
+  const around = turn - DEGREES_PER_PIXEL * right;
+  // As the sliders have them: from -180 up to below 180, and no further than right from above or below.
+  return { turn: ((((around + 180) % 360) + 360) % 360) - 180, tilt: Math.max(-90, Math.min(90, tilt + DEGREES_PER_PIXEL * down)) };
+}
