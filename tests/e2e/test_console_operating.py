@@ -171,6 +171,13 @@ def test_who_may_only_look_is_shown_no_way_to_write(member: Page, rest: Rest) ->
     expect(member.get_by_role("heading", name="Administration")).to_be_visible()
     expect(member.get_by_role("region", name="Queue")).to_have_count(0)
     expect(member.get_by_text("Tenants")).to_have_count(0)
+    rest.study("looked-at")
+    member.goto("/studies/looked-at")
+    member.keyboard.press("Control+k")
+    member.get_by_placeholder("Study, page, command").fill("looked-at")
+    # By now the study that is open and what was found are there.
+    expect(member.get_by_role("group", name="Studies").get_by_role("option", name="looked-at")).to_be_visible()
+    expect(member.get_by_role("option", name=re.compile("(Pause|Resume|Stop) looked-at"))).to_have_count(0)
     for method, path in (("GET", "queue"), ("PATCH", "tenants/default"), ("POST", "components")):
         answer = member.request.fetch(f"/api/v1/{path}", method=method, data={})
         assert (answer.status, answer.json()["code"]) == (403, "not_permitted")

@@ -513,6 +513,48 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     expect(page.get_by_role("heading", name="Agents")).to_be_visible()
 
 
+def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> None:
+    name = api.study(f"told-{uuid.uuid4().hex[:6]}")
+    find = page.get_by_placeholder("Study, page, command")
+
+    def tell(command: str) -> None:
+        page.keyboard.press("Control+k")
+        find.fill(command)
+        expect(page.get_by_role("option", name=command, exact=False).first).to_have_attribute("aria-selected", "true")
+        page.keyboard.press("Enter")
+        expect(find).to_be_hidden()
+
+    page.goto(f"/studies/{name}/report")
+    tell(f"Pause {name}")
+    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
+    tell(f"Resume {name}")
+    assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
+    # From elsewhere it is found first.
+    page.goto("/agents")
+    page.keyboard.press("Control+k")
+    find.fill(name)
+    page.get_by_role("option", name=f"Pause {name}").click()
+    expect(find).to_be_hidden()
+    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
+    page.keyboard.press("Control+k")
+    find.fill(name)
+    expect(page.get_by_role("option", name=f"Resume {name}")).to_be_visible()
+    page.get_by_role("option", name=f"Stop {name} …").click()
+    dialogue = page.get_by_role("dialog", name=f"Stop {name}?")
+    dialogue.get_by_role("button", name="Cancel").click()
+    expect(dialogue).to_be_hidden()
+    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
+    page.goto(f"/studies/{name}")
+    tell(f"Stop {name}")
+    dialogue.get_by_role("button", name="Finish").click()
+    expect(dialogue).to_be_hidden()
+    assert api("GET", f"/studies/{name}")["state"] == "COMPLETED"
+    # What has ended can be told nothing more.
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("option", name="Clone this study")).to_be_visible()
+    expect(page.get_by_role("option", name=re.compile(f"(Pause|Resume|Stop) {name}"))).to_have_count(0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_fault_that_axe_finds_and_all_fit_a_phone(
     browser: Browser, service: EmbeddedService, api: Rest, scheme: Any

@@ -3,18 +3,19 @@ import type { ReactNode } from "react";
 import styles from "./Dialog.module.css";
 
 interface Props {
-  trigger: ReactNode;
+  /** What opens it; without one, it is opened from elsewhere. */
+  trigger?: ReactNode;
   title: string;
   children: ReactNode;
   open: boolean;
   onOpenChange: (open: boolean) => void;
 }
 
-/** A dialogue that a button opens. Radix keeps the focus inside and gives it back. */
+/** A dialogue, as a rule one that a button opens. Radix keeps the focus inside and gives it back. */
 export function Dialog({ trigger, title, children, open, onOpenChange }: Props) {
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
-      <Radix.Trigger asChild>{trigger}</Radix.Trigger>
+      {trigger === undefined ? null : <Radix.Trigger asChild>{trigger}</Radix.Trigger>}
       <Radix.Portal>
         <Radix.Overlay className={styles.overlay} />
         <Radix.Content className={styles.content} aria-describedby={undefined}>

@@ -8,14 +8,16 @@ import { useDeferredValue, useState } from "react";
 import { stateText } from "@/components/Badge";
 import choices from "@/components/Choices.module.css";
 import { componentsQuery } from "@/features/components/api";
-import { studiesQuery } from "@/features/studies/api";
+import { studiesQuery, studyQuery } from "@/features/studies/api";
+import { StopDialog } from "@/features/studies/StopDialog";
 import { useMay } from "@/lib/session";
 import { setTheme, type Theme } from "@/lib/theme";
 import { STUDY_TABS } from "../addresses";
 import { TITLES } from "../titles";
 import styles from "./Palette.module.css";
+import { StateCommands, type Commanded } from "./StateCommands";
 
-/** What the palette finds: pages, studies by any part of their name, components, the theme. */
+/** What the palette finds: pages, studies by any part of their name and what they can be told, components, the theme. */
 export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const may = useMay();
@@ -28,6 +30,10 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const studies = useInfiniteQuery({ ...studiesQuery({ search, sort: "-updated" }, 8), refetchInterval: false });
   const components = useQuery({ ...componentsQuery, enabled: may("agent.read"), refetchInterval: false });
   const found = studies.data?.pages[0]?.studies ?? [];
+  const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined && may("study.update") });
+  // Without a search those that are found are merely the latest.
+  const told = search !== "" && may("study.update") ? found.filter(({ name, state }) => name !== here && (state === "ACTIVE" || state === "PAUSED")) : [];
+  const [stopped, stop] = useState<Commanded | null>(null);
 
   function go(to: LinkProps) {
     onClose();
@@ -37,6 +43,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     onClose();
     setTheme(theme);
   }
+  if (stopped !== null) return <StopDialog study={stopped} open onOpenChange={onClose} />;
   return (
     <Radix.Root open onOpenChange={(open) => (open ? undefined : onClose())}>
       <Radix.Portal>
@@ -63,6 +70,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                   {may("study.create") ? (
                     <Command.Item onSelect={() => go({ to: "/new", search: { clone: here } })}>{t`Clone this study`}</Command.Item>
                   ) : null}
+                  {opened.data === undefined ? null : <StateCommands study={opened.data} onDone={onClose} onStop={stop} />}
                 </Command.Group>
               )}
               <Command.Group heading={t`Go to`}>
@@ -83,12 +91,19 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                     <Command.Item
                       key={study.name}
                       value={`study:${study.name}`}
-                      // The service has found it, perhaps by its tags.
-                      keywords={[text]}
+                      // The service has found it, perhaps by its tags; what it found for an earlier text must match by name.
+                      keywords={studies.isPlaceholderData || search !== text.trim() ? [] : [text]}
                       onSelect={() => go({ to: "/studies/$name", params: { name: study.name } })}
                     >
                       {study.name} <span className={choices.soft}>{stateText(study.state)}</span>
                     </Command.Item>
+                  ))}
+                </Command.Group>
+              ) : null}
+              {told.length > 0 ? (
+                <Command.Group heading={t`Change`}>
+                  {told.map((study) => (
+                    <StateCommands key={study.name} study={study} onDone={onClose} onStop={stop} />
                   ))}
                 </Command.Group>
               ) : null}

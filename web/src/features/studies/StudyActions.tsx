@@ -1,5 +1,4 @@
 import { plural, t } from "@lingui/core/macro";
-import { Plural, Trans } from "@lingui/react/macro";
 import { useEffect, useState } from "react";
 import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
@@ -11,6 +10,7 @@ import { writtenTimes } from "@/lib/times";
 import { limitOf } from "./budget";
 import type { Connection } from "./feed";
 import { RangesButton } from "./RangesDialog";
+import { StopDialog } from "./StopDialog";
 import styles from "./StudyActions.module.css";
 
 /** What can be done with a study in its state. */
@@ -52,36 +52,7 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
 
 function StopButton({ study }: { study: Study }) {
   const [shown, show] = useState(false);
-  const update = useUpdateState(study.name);
-  const running = study.active_count;
-  function end(state: "COMPLETED" | "ABORTED") {
-    update.mutate(state, { onSuccess: () => show(false) });
-  }
-  return (
-    <Dialog title={t`Stop ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>}>
-      <p>{t`A stopped study cannot be started again. Its trials and its best configuration stay.`}</p>
-      {running > 0 ? (
-        <p>
-          <Trans>
-            <Plural value={running} one="# trial is" other="# trials are" /> being measured. <b>Finish</b> lets <Plural value={running} one="it" other="them" /> end and
-            counts the result; <b>Abort</b> ends <Plural value={running} one="it" other="them" /> now.
-          </Trans>
-        </p>
-      ) : null}
-      {update.error === null ? null : <Problem error={update.error} />}
-      <DialogActions>
-        <Button onClick={() => show(false)}>{t`Cancel`}</Button>
-        {running > 0 ? (
-          <Button kind="danger" disabled={update.isPending} onClick={() => end("ABORTED")}>
-            {t`Abort`}
-          </Button>
-        ) : null}
-        <Button kind="primary" disabled={update.isPending} onClick={() => end("COMPLETED")}>
-          {t`Finish`}
-        </Button>
-      </DialogActions>
-    </Dialog>
-  );
+  return <StopDialog study={study} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>} />;
 }
 
 function BudgetButton({ study }: { study: Study }) {

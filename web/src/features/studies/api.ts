@@ -96,7 +96,10 @@ export function useUpdateState(name: string) {
   return useMutation({
     mutationFn: (state: StudyState) =>
       unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { state, reason: ENDED.includes(state) ? "Stopped in the console." : "" } })),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+    onSuccess: (study) => {
+      queries.setQueryData(studyQuery(name).queryKey, study);
+      return queries.invalidateQueries({ queryKey: ["studies"] });
+    },
   });
 }
 
