@@ -279,11 +279,11 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     start.click()
     expect(page.get_by_text(f"There is a study '{taken}' already.")).to_be_visible()
     named.fill(name)
-    page.get_by_label("Tags").fill("made")
+    page.get_by_label("Tags").fill("made, by hand")
     start.click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     study = api("GET", f"/studies/{name}")
-    assert study["tags"] == ["made"]
+    assert study["tags"] == ["by hand", "made"]
     assert study["spec"]["space"]["parameters"] == [{"name": "n", "type": "int", "min": 0, "max": 3, "default": 3}]
     assert study["started_from"] == [{"study": earlier, "taken": 2, "passed_over": 1}]
     expect(page.get_by_text("completed").first).to_be_visible()
@@ -296,6 +296,8 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(file).to_have_value(re.compile("name: made-"))
     expect(file).to_have_value(re.compile("algorithm: {name: grid"))
     expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
+    step(page, "Review")
+    expect(page.get_by_label("Tags")).to_have_value("by hand, made")
 
 
 def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:

@@ -63,7 +63,7 @@ function Begun({ component }: { component: string | undefined }) {
 function Cloned({ of }: { of: string }) {
   const { data, error, refetch } = useQuery({ ...studyQuery(of), staleTime: Infinity });
   if (data === undefined) return error === null ? <Loading what={of} /> : <Problem error={error} again={() => void refetch()} />;
-  return <Written text={write(fromSpec(nextName(of), data.spec))} />;
+  return <Written text={write(fromSpec(nextName(of), data.spec))} tags={data.tags} />;
 }
 
 /** flags-1 → flags-2; flags → flags-2. */
@@ -72,7 +72,7 @@ function nextName(name: string): string {
   return match === null ? `${name}-2` : `${match[1] ?? name}-${Number(match[2]) + 1}`;
 }
 
-function Written({ text }: { text: string }) {
+function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }) {
   const draft = useDraft(text);
   const created = useRef(false);
   useUnsaved(() => draft.text !== text && !created.current);
@@ -95,6 +95,7 @@ function Written({ text }: { text: string }) {
       ) : null}
       <StudyForm
         draft={draft}
+        tags={tags}
         components={components.data.components}
         space={name !== "" && detail.isPending ? undefined : version?.space}
         metrics={version?.metrics ?? []}

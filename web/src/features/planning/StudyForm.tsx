@@ -24,6 +24,8 @@ import { YamlEditor } from "./YamlEditor";
 
 interface Props {
   draft: Draft;
+  /** What it has at first. */
+  tags: readonly string[];
   components: readonly Component[];
   /** The chosen component's parameters and metrics; undefined while they are not known yet. */
   space: readonly Parameter[] | undefined;
@@ -43,9 +45,9 @@ const STEPS: readonly [Step, MessageDescriptor][] = [
 const NOT_ALL = [msg`a name`, msg`parameters`, msg`objectives`];
 
 /** A new study, step by step, and beside it the same as a file. */
-export function StudyForm({ draft, components, space, metrics, onComponent, onCreated }: Props) {
+export function StudyForm({ draft, tags: firstTags, components, space, metrics, onComponent, onCreated }: Props) {
   const [step, setStep] = useState<Step>("what");
-  const [tags, setTags] = useState("");
+  const [tags, setTags] = useState(() => firstTags.join(", "));
   const request = useId();
   const [tries, setTries] = useState(0);
   const [sent, setSent] = useState("");

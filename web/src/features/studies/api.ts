@@ -59,7 +59,8 @@ export function useTagStudies() {
     mutationFn: async ({ studies, add, remove }: { studies: ListedStudy[]; add: string[]; remove: string[] }) => {
       for (const { name, tags } of studies) {
         const wanted = [...tags.filter((tag) => !remove.includes(tag)), ...add];
-        await unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { tags: wanted, reason: "" } }));
+        const tagged = await unwrap(api.PATCH("/api/v1/studies/{name}", { params: { path: { name } }, body: { tags: wanted, reason: "" } }));
+        queries.setQueryData(studyQuery(name).queryKey, tagged);
       }
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ["studies"] }),
