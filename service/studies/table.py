@@ -49,20 +49,20 @@ def rows(
     order: str = "number",
     descending: bool = False,
     states: Sequence[str] = (),
-    reason: str = "",
+    reason: str | None = None,
     offset: int = 0,
     size: int = 0,
 ) -> TrialRows:
     """Trials by `order`: number, state, agent, duration, metric:NAME or param:NAME; those without a value come last.
 
-    `reason`: only trials that ended for it. Raises InvalidInput.
+    `reason`: only trials that ended for it; empty: those of which none was told. Raises InvalidInput.
     """
     if not 0 <= offset <= _FURTHEST:
         raise InvalidInput("offset", offset, f"0 to {_FURTHEST}")
     found = access.rows(Trial, principal).filter(study_id=study.pk)
     if states:
         found = found.filter(state__in=check_states(states, list(TrialState)))
-    if reason:
+    if reason is not None:
         found = found.filter(reason=reason)
     total = found.count()
     ordered = _ordered(found, spec_of(study).problem.space, order, descending)

@@ -282,6 +282,19 @@ def test_failures_lead_to_their_trials_and_columns_are_chosen(page: Page, study:
     expect(table.get_by_role("columnheader", name="joules")).to_have_count(0)
 
 
+def test_failures_without_a_reason_lead_to_no_others(page: Page, api: Api) -> None:
+    name = api.study()
+    api("POST", f"/studies/{name}/suggestions", {"count": 3})
+    for number, reason in ((1, ""), (2, "disk"), (3, "")):
+        api("POST", f"/studies/{name}/trials/{number}/fail", {"infeasible": False, "reason": reason})
+    page.goto(f"/studies/{name}?tab=trials")
+    page.get_by_role("button", name="no reason was given").click()
+    numbers = page.get_by_role("region", name="3 trials").get_by_role("rowheader")
+    expect(numbers).to_have_text(["3", "1"])
+    page.get_by_role("button", name="One reason").click()
+    expect(numbers).to_have_text(["3", "2", "1"])
+
+
 def test_a_trial_has_a_page_that_is_live(page: Page, study: str, api: Api) -> None:
     page.goto(f"/studies/{study}?tab=trials")
     row(page, 62).get_by_role("link", name="62").click()

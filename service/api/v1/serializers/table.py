@@ -21,7 +21,11 @@ class TableQuery(Input):
     descending = serializers.BooleanField(required=False, default=False)
     state = serializers.ListField(child=StateField(TrialState), required=False, default=list)
     reason = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Only trials that ended for it."
+        required=False,
+        default=None,
+        allow_null=True,
+        allow_blank=True,
+        help_text="Only trials that ended for it; empty: those of which none was told. Left out: all.",
     )
     offset = serializers.IntegerField(required=False, default=0, help_text="Rows to skip.")
     page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 1000; 0 for 100.")

@@ -22,11 +22,12 @@ import { StudyActions } from "@/features/studies/StudyActions";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
 import { fetchStretch } from "@/features/trials/api";
 import { Failures } from "@/features/trials/Failures";
+import { ALL, type Filter } from "@/features/trials/filter";
 import { MeasureAgain } from "@/features/trials/MeasureAgain";
 import { RunningTrials } from "@/features/trials/RunningTrials";
 import { Timeline } from "@/features/trials/Timeline";
 import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
-import { TrialTable, type Filter } from "@/features/trials/TrialTable";
+import { TrialTable } from "@/features/trials/TrialTable";
 import { ApiError, type Analysis, type Study, type Trial } from "@/lib/api/client";
 import { useLast, useThrottled } from "@/lib/clock";
 import { formatDuration, formatNumber } from "@/lib/format";
@@ -243,7 +244,7 @@ interface TrialsProps {
 
 function TrialsTab({ study, trials, sampled, analysis, finished, mayTune, link }: TrialsProps) {
   const [opened, open] = useState<number | null>(null);
-  const [filter, setFilter] = useState<Filter>({ state: "", reason: "" });
+  const [filter, setFilter] = useState<Filter>(ALL);
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   return (
     <>

@@ -13,6 +13,7 @@ import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, un
 import { rowsQuery } from "./api";
 import { columnsOf, DIFFERENCES, rememberColumns, shownColumns, type Shown } from "./columns";
 import { differences } from "./differences";
+import { ALL, isShown, type Filter } from "./filter";
 import { originText } from "./origins";
 import { duration, measuredBy, sortTrials, type Column, type Order } from "./sorting";
 import { TrialDetails } from "./TrialDetails";
@@ -39,12 +40,6 @@ interface Props {
   link: (number: number, text: string) => ReactNode;
 }
 
-/** Which trials are shown; empty: all. */
-export interface Filter {
-  state: TrialState | "";
-  reason: string;
-}
-
 /** All trials; a row opens to show all of one. */
 export function TrialTable({ study, spec, trials, standard, best, opened, onOpen, sampled, total, revision, filter, onFilter, mayStop, link }: Props) {
   const { state, reason } = filter;
@@ -57,21 +52,28 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   const sorted = useMemo(
     () =>
       sortTrials(
-        trials.filter((trial) => (state === "" || trial.state === state) && (reason === "" || trial.reason === reason)),
+        trials.filter((trial) => isShown(filter, trial)),
         order,
         sortedAt,
       ),
-    [trials, state, reason, order, sortedAt],
+    [trials, filter, order, sortedAt],
   );
   const asOf = useThrottled(revision, 2000);
-  const asked = useQuery({ ...rowsQuery(study, { order, state, reason, offset: page * PAGE, size: PAGE }, asOf), enabled: sampled });
+  const asked = useQuery({ ...rowsQuery(study, { order, filter, offset: page * PAGE, size: PAGE }, asOf), enabled: sampled });
   // All that there are is one number, the study's: what the service counts now may be one more.
-  const filtered = state !== "" || reason !== "";
+  const filtered = state !== "" || reason !== null;
   const rows = !filtered ? total : sampled ? (asked.data?.total_count ?? total) : sorted.length;
   const pages = Math.max(1, Math.ceil(rows / PAGE));
   const current = Math.min(page, pages - 1);
   const shown = sampled ? (asked.data?.trials ?? []) : sorted.slice(current * PAGE, (current + 1) * PAGE);
   const columns = chosen.length + 3;
+
+  // What is shown now has a first page of its own, wherever the filter was changed.
+  const [lastFilter, setLastFilter] = useState(filter);
+  if (filter !== lastFilter) {
+    setLastFilter(filter);
+    setPage(0);
+  }
 
   // A trial that was picked elsewhere must be on the page that is shown.
   const [lastOpened, setLastOpened] = useState<number | null>(null);
@@ -100,8 +102,8 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
       title={plural(total, { one: "# trial", other: "# trials" })}
       actions={
         <>
-          {reason === "" ? null : (
-            <Button small title={reason} onClick={() => onFilter({ state: "", reason: "" })}>
+          {reason === null ? null : (
+            <Button small title={reason || t`no reason was given`} onClick={() => onFilter(ALL)}>
               {t`One reason ✕`}
             </Button>
           )}
@@ -121,10 +123,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
             id={filterId}
             className={styles.filter}
             value={state}
-            onChange={(event) => {
-              onFilter({ state: event.target.value as TrialState | "", reason: "" });
-              setPage(0);
-            }}
+            onChange={(event) => onFilter({ state: event.target.value as TrialState | "", reason: null })}
           >
             <option value="">{t`All states`}</option>
             {[...counts].map(([state, count]) => (

@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions, useMutation } from "@tanstack/react-query";
-import { api, unwrap, type Configuration, type TrialDetail, type TrialState } from "@/lib/api/client";
+import { api, unwrap, type Configuration, type TrialDetail } from "@/lib/api/client";
+import type { Filter } from "./filter";
 import type { Order } from "./sorting";
 
 /** A trial with its measurements and log, asked for again when its revision changes. */
@@ -19,14 +20,13 @@ function hasJustEnded({ finished_at, leases }: TrialDetail): boolean {
 
 export interface RowsWanted {
   order: Order;
-  state: TrialState | "";
-  reason: string;
+  filter: Filter;
   offset: number;
   size: number;
 }
 
 /** A page of a study's table, made by the service; `revision`: of the study, as of which it is wanted. */
-export function rowsQuery(study: string, { order, state, reason, offset, size }: RowsWanted, revision: number) {
+export function rowsQuery(study: string, { order, filter: { state, reason }, offset, size }: RowsWanted, revision: number) {
   return queryOptions({
     queryKey: ["rows", study, order, state, reason, offset, size, revision],
     queryFn: () =>
@@ -34,7 +34,7 @@ export function rowsQuery(study: string, { order, state, reason, offset, size }:
         api.GET("/api/v1/studies/{name}/table", {
           params: {
             path: { name: study },
-            query: { order: order.column, descending: order.descending, state: state === "" ? [] : [state], reason, offset, page_size: size },
+            query: { order: order.column, descending: order.descending, state: state === "" ? [] : [state], reason: reason ?? undefined, offset, page_size: size },
           },
         }),
       ),
