@@ -121,6 +121,18 @@ def test_what_took_the_last_of_the_room_is_answered_again(principal: Principal, 
     refused("quota_exceeded", "stored_trials", lambda: report.add_trial(principal, study, **new))
 
 
+def test_a_study_whose_first_trials_have_no_room_is_not_created(principal: Principal, limit: Limit) -> None:
+    earlier = create(principal)
+    for x in (0.25, 0.5):
+        report.add_trial(principal, earlier, params={"x": x, "n": 2}, metrics={"seconds": x})
+    spec, name = make_spec(start_from=[earlier]), study_name()
+    limit(stored_trials=3)
+    refused("quota_exceeded", "stored_trials", lambda: studies.create_study(principal, name, spec))
+    assert selectors.find_study(principal, name) is None
+    limit(stored_trials=4)
+    assert studies.create_study(principal, name, spec).requested_count == 2
+
+
 def test_suggestions_per_minute(principal: Principal, limit: Limit) -> None:
     limit(suggestions_per_minute=10)
     study = create(principal)
