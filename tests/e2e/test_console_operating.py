@@ -173,6 +173,7 @@ def test_who_may_only_look_is_shown_no_way_to_write(member: Page, rest: Rest) ->
     expect(member.get_by_text("Tenants")).to_have_count(0)
     rest.study("looked-at")
     member.goto("/studies/looked-at")
+    expect(member.get_by_role("heading", name="looked-at")).to_be_visible()
     member.keyboard.press("Control+k")
     member.get_by_placeholder("Study, page, command").fill("looked-at")
     # By now the study that is open and what was found are there.

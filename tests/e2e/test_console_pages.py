@@ -502,7 +502,7 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     find = page.get_by_placeholder("Study, page, command")
     expect(find).to_be_focused()
     find.fill("path-li")
-    expect(page.get_by_role("option", name=re.compile("io-path-live"))).to_be_visible()
+    expect(page.get_by_role("option", name=re.compile("^io-path-live"))).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="io-path-live")).to_be_visible()
     page.keyboard.press("Control+k")
@@ -519,6 +519,10 @@ def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> 
     name = api.study(f"told-{uuid.uuid4().hex[:6]}")
     find = page.get_by_placeholder("Study, page, command")
 
+    def go(address: str) -> None:
+        page.goto(address)
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
     def tell(command: str) -> None:
         page.keyboard.press("Control+k")
         find.fill(command)
@@ -526,13 +530,13 @@ def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> 
         page.keyboard.press("Enter")
         expect(find).to_be_hidden()
 
-    page.goto(f"/studies/{name}/report")
+    go(f"/studies/{name}/report")
     tell(f"Pause {name}")
     assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
     tell(f"Resume {name}")
     assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
     # From elsewhere it is found first.
-    page.goto("/agents")
+    go("/agents")
     page.keyboard.press("Control+k")
     find.fill(name)
     page.get_by_role("option", name=f"Pause {name}").click()
@@ -546,7 +550,7 @@ def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> 
     dialogue.get_by_role("button", name="Cancel").click()
     expect(dialogue).to_be_hidden()
     assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
-    page.goto(f"/studies/{name}")
+    go(f"/studies/{name}")
     tell(f"Stop {name}")
     dialogue.get_by_role("button", name="Finish").click()
     expect(dialogue).to_be_hidden()

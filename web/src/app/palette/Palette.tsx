@@ -30,9 +30,10 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const studies = useInfiniteQuery({ ...studiesQuery({ search, sort: "-updated" }, 8), refetchInterval: false });
   const components = useQuery({ ...componentsQuery, enabled: may("agent.read"), refetchInterval: false });
   const found = studies.data?.pages[0]?.studies ?? [];
-  const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined && may("study.update") });
+  const mayTell = may("study.update");
+  const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined && mayTell });
   // Without a search those that are found are merely the latest.
-  const told = search !== "" && may("study.update") ? found.filter(({ name, state }) => name !== here && (state === "ACTIVE" || state === "PAUSED")) : [];
+  const told = search !== "" && mayTell ? found.filter(({ name, state }) => name !== here && (state === "ACTIVE" || state === "PAUSED")) : [];
   const [stopped, stop] = useState<Commanded | null>(null);
 
   function go(to: LinkProps) {
@@ -70,7 +71,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                   {may("study.create") ? (
                     <Command.Item onSelect={() => go({ to: "/new", search: { clone: here } })}>{t`Clone this study`}</Command.Item>
                   ) : null}
-                  {opened.data === undefined ? null : <StateCommands study={opened.data} onDone={onClose} onStop={stop} />}
+                  {/* Its page may have fetched it for one who may only look. */}
+                  {opened.data === undefined || !mayTell ? null : <StateCommands study={opened.data} onDone={onClose} onStop={stop} />}
                 </Command.Group>
               )}
               <Command.Group heading={t`Go to`}>
