@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
-from time import monotonic
+from time import monotonic, thread_time
 
 from service.core import estimates
 from service.core.estimates import Estimate
@@ -34,7 +34,7 @@ from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
 
 _REMEMBERED = 200
-# What takes more seconds than this is done again only after so many times as long.
+# What takes the processor more seconds than this may wait so many times as long before it is done again.
 _SLOW, _REST = 0.5, 10.0
 # Which of a Pareto set stand for it, as shares of its length.
 _ALONG = (0.0, 1.0, 0.5, 0.25, 0.75)
@@ -75,6 +75,7 @@ class Analysis:
 
     `recommendation`: what is expected of the best, without the noise of single runs; None with several objectives.
     `configurations`: how many different ones were measured; `space_size`: of how many, None for a continuum.
+    `behind`: the study has changed since, and was not summed up again for that yet.
     """
 
     revision: int
@@ -85,6 +86,7 @@ class Analysis:
     recommendation: Recommendation | None
     configurations: int
     space_size: int | None
+    behind: bool = False
 
 
 @dataclass(slots=True)
@@ -99,7 +101,7 @@ class _Memory:
     # The study's revision with which the latest result of each came.
     revisions: dict[str, int] = field(default_factory=dict)
     analysis: Analysis | None = None
-    # How many seconds it took, and when that was, by this process's clock.
+    # How many seconds of the processor it took, and when that was, by this process's clock.
     took: float = 0.0
     ended: float = 0.0
 
@@ -109,18 +111,21 @@ _memories: OrderedDict[tuple[int, datetime, int], _Memory] = OrderedDict()
 _guard = Lock()
 
 
-def analyse(principal: Principal, study: Study) -> Analysis:
+def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Analysis:
     """The results of a study as of its revision, or of a later one that somebody else has asked for.
 
-    Of a long study that goes on, and whose results take a while to sum up, they may be those of a little earlier.
+    With `may_lag`, those of a study that goes on, and takes a while to sum up, may be those of a little earlier: they
+    are `behind` then, and to be asked for again.
     """
     memory = _memory_of(study)
     with memory.lock:
-        if memory.analysis is None or (memory.revision < study.revision and not _may_wait(study, memory)):
-            began = monotonic()
+        if memory.analysis is None or memory.revision < study.revision:
+            if may_lag and memory.analysis is not None and _may_wait(study, memory):
+                return replace(memory.analysis, behind=True)
+            began = thread_time()
             _read_on(principal, study, memory)
             memory.analysis = _summarise(study, memory, _stored(principal, study))
-            memory.took, memory.ended = monotonic() - began, monotonic()
+            memory.took, memory.ended = thread_time() - began, monotonic()
         return memory.analysis
 
 

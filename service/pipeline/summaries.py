@@ -32,17 +32,20 @@ def refresh() -> None:
 
 
 def summarise(principal: Principal, study_id: int) -> None:
-    """Write the summary of one study. One that was deleted meanwhile has none."""
+    """Write the summary of one study, unless summing it up has to wait. One that was deleted meanwhile has none."""
     try:
         study = actions.read_by_id(principal, study_id)
     except NotFound:
         return
     try:
-        analysis = analyse(principal, study)
+        analysis = analyse(principal, study, may_lag=True)
     except Exception:
         # A study that cannot be analysed must not keep the others from it.
         log.exception("study %s of tenant %d cannot be summarised", study.name, study.tenant_id)
         analysis = None
+    if analysis is not None and analysis.behind:
+        # A later sweep writes it: what is said to be of this revision must be.
+        return
     objectives = [] if analysis is None else _objectives(study, analysis)
     first: dict[str, Any] = objectives[0] if objectives else {}
     alone = analysis is not None and len(analysis.objectives) == 1 and len(analysis.best) == 1

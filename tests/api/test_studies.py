@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from service.pipeline import studies
+from service.pipeline import analysis, studies, summaries
 from tests.api.conftest import SPEC, Api, summarise_all
 from tests.factories.domain import make_principal, make_spec
 
@@ -152,6 +153,42 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
     (objective,) = api.ok("GET", "/studies")["studies"][0]["objectives"]
     # All runs agree, so the interval is that gain; it went through logarithms.
     assert [objective["low"], objective["high"]] == pytest.approx([0.25, 0.25])
+
+
+def test_results_that_take_long_to_sum_up_say_that_they_are_behind_and_come_later(
+    api: Api, study: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study()
+
+    def add(n: int, seconds: float) -> None:
+        api.ok("POST", "/studies/s/trials", {"params": {"x": 0.5, "n": n}, "metrics": {"seconds": seconds}})
+
+    def shown() -> tuple[float | None, bool]:
+        found = api.ok("GET", "/studies/s/analysis")
+        return found["objectives"][0]["best"], found["behind"]
+
+    def listed() -> float:
+        best: float = api.ok("GET", "/studies")["studies"][0]["objectives"][0]["best"]
+        return best
+
+    add(4, 2.0)
+    assert shown() == (2.0, False)
+    summarise_all()
+    monkeypatch.setattr(analysis, "_SLOW", 0.0)
+    monkeypatch.setattr(analysis, "_REST", math.inf)
+    add(8, 1.0)
+    assert shown() == (2.0, True)
+    summaries.refresh()
+    assert listed() == 2.0
+    # Who takes the best away gets it as it is now, and all others with that.
+    assert [trial["number"] for trial in api.ok("GET", "/studies/s/best")["trials"]] == [2]
+    assert shown() == (1.0, False)
+    add(2, 0.5)
+    assert shown() == (1.0, True)
+    monkeypatch.setattr(analysis, "_REST", 0.0)
+    assert shown() == (0.5, False)
+    summarise_all()
+    assert listed() == 0.5
 
 
 def test_with_several_objectives_the_front_is_best(api: Api, study: Create) -> None:

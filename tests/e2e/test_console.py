@@ -177,6 +177,20 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     see(page, "does not compile")
 
 
+def test_results_that_are_behind_are_asked_for_again(page: Page, api: Api) -> None:
+    name = api.study()
+    api.add(name, 2.0)
+    before = api("GET", f"/studies/{name}/analysis")
+    api.add(name, 1.0, n=8)
+    behind = f"**/studies/{name}/analysis"
+    page.route(behind, lambda route: route.fulfill(json={**before, "behind": True}))
+    page.goto(f"/studies/{name}")
+    gain = page.get_by_role("region", name="Gain against the default")
+    expect(gain).to_contain_text("The default is the best so far.")
+    page.unroute(behind)
+    expect(gain).to_contain_text("50.0 % better")
+
+
 def test_the_best_configuration_is_taken_away(page: Page, api: Api) -> None:
     name = api.study()
     api.add(name, 2.0)

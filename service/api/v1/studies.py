@@ -161,7 +161,7 @@ class StudyAnalysis(View):
     @extend_schema(operation_id="getStudyAnalysis", responses=AnalysisSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The default configuration, the best, and the gain of one over the other."""
-        analysis = analyse(self.principal, selectors.get_study(self.principal, name))
+        analysis = analyse(self.principal, selectors.get_study(self.principal, name), may_lag=True)
         return Response(AnalysisSerializer(analysis).data)
 
 

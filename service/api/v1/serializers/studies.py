@@ -113,6 +113,9 @@ class AnalysisSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="How many configurations the parameters have, conditions and constraints aside; null: a continuum.",
     )
+    behind = serializers.BooleanField(
+        help_text="Whether the study has changed since and takes a while to sum up: ask again in some seconds."
+    )
 
 
 class StudySerializer(serializers.Serializer[Any]):

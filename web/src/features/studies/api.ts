@@ -77,13 +77,14 @@ export function studyQuery(name: string) {
 
 /**
  * The analysis of a study, asked for again when `finished` (trials), `state`, `space` (its version) or `created` (another study of this
- * name) changes.
+ * name) changes, and every two seconds while it is behind the study.
  */
 export function analysisQuery(name: string, created: string, finished: number, state: StudyState, space: number) {
   return queryOptions({
     queryKey: ["analysis", name, created, finished, state, space],
     queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/analysis", { params: { path: { name } } })),
     placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => (state.data?.behind ? 2000 : false),
     gcTime: 10_000,
   });
 }
