@@ -133,6 +133,15 @@ def test_objectives_that_depend_on_each_other_are_told(page: Page, study: str) -
     expect(table.get_by_role("row").nth(1)).to_contain_text("1.00")
 
 
+def swipe(page: Page, *places: tuple[float, float]) -> None:
+    """A finger that goes from the first place to the last."""
+    touch = page.context.new_cdp_session(page)
+    for kind, (x, y) in zip(["touchStart", *["touchMove"] * len(places)], places, strict=False):
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y, "id": 1}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    touch.detach()
+
+
 def test_the_cube_is_turned_by_mouse_finger_and_keyboard(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=trade-offs")
     cube = page.get_by_role("region", name="Three objectives")
@@ -152,17 +161,17 @@ def test_the_cube_is_turned_by_mouse_finger_and_keyboard(page: Page, study: str)
     expect(tilt).to_have_value("30")
     # It is let go.
     page.mouse.move(x + 100, y)
-    # By finger, which would otherwise scroll the page.
-    touch = page.context.new_cdp_session(page)
-    fingers = [{"x": x, "y": y, "id": 1}]
-    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": fingers})
-    for moved in (10, 20):
-        fingers = [{"x": x + moved, "y": y - moved, "id": 1}]
-        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": fingers})
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    touch.detach()
-    expect(turn).to_have_value("40")
-    expect(tilt).to_have_value("20")
+    # By a finger that sets out to the side.
+    swipe(page, (x, y), (x + 40, y), (x + 60, y - 20))
+    expect(tilt).not_to_have_value("30")
+    turned = turn.input_value()
+    assert int(turned) < 50
+    # Up and down it scrolls the page.
+    before = page.evaluate("window.scrollY")
+    swipe(page, (x, y), (x, y + 40), (x, y + 80))
+    page.wait_for_function("before => window.scrollY < before", arg=before)
+    expect(turn).to_have_value(turned)
+    turn.fill("40")
     turn.press("ArrowRight")
     expect(turn).to_have_value("41")
     expect(page).to_have_url(re.compile("tab=trade-offs"))

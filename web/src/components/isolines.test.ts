@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { init } from "./echarts";
-import { isolinesOf, roomFor } from "./isolines";
+import { isolinesOf, pathOf, roomFor } from "./isolines";
 import { isolines } from "./plot";
 
 const EVEN = [0, 0.25, 0.5, 0.75, 1];
@@ -48,24 +48,24 @@ describe("isolinesOf", () => {
 
 describe("roomFor", () => {
   it("is in the middle of a straight line, and beside what is there already", () => {
-    const line: [number, number][] = [
+    const line = pathOf([
       [0, 0],
       [200, 0],
-    ];
+    ]);
     expect(roomFor(line, 40, [])).toBe(80);
     const beside = roomFor(line, 40, [[100, 3]]) ?? NaN;
     expect(Math.abs(beside + 20 - 100)).toBeGreaterThanOrEqual(39);
   });
 
   it("is not around a corner, and nowhere on a line that is too short", () => {
-    const corner: [number, number][] = [
+    const corner = pathOf([
       [0, 0],
       [100, 0],
       [100, 200],
-    ];
+    ]);
     const start = roomFor(corner, 40, []) ?? NaN;
     expect(start >= 95 || start + 40 <= 105).toBe(true);
-    expect(roomFor([[0, 0], [70, 0]], 40, [])).toBeUndefined();
+    expect(roomFor(pathOf([[0, 0], [70, 0]]), 40, [])).toBeUndefined();
   });
 });
 

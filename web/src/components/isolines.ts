@@ -22,6 +22,13 @@ export interface IsolinePayload {
   write: (level: number, step: number) => string;
 }
 
+/** A line on the screen: its points, and how far along it each is from the first. */
+interface Path {
+  points: Place[];
+  far: readonly number[];
+  length: number;
+}
+
 const ABOUT = 7;
 // Over all of the scale from dark to bright, as trials' points are.
 const [LIGHT, DARK] = ["#ffffff", "rgb(0 0 0 / 65%)"];
@@ -65,25 +72,22 @@ function along(list: readonly number[], place: number): number {
 /** Draws the series that `isolines` (plot.ts) describes. */
 export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
   const { grid, write } = itemPayload as unknown as IsolinePayload;
-  const lines = isolinesOf(grid).map(({ level, points }) => {
-    const path = points.map((point) => api.coord(point) as Place);
-    return { level, path, length: distances(path).at(-1) ?? 0 };
-  });
+  const lines = isolinesOf(grid).map(({ level, points }) => ({ level, path: pathOf(points.map((point) => api.coord(point) as Place)) }));
   const levels = [...new Set(lines.map(({ level }) => level))];
   const step = Math.min(...levels.slice(1).map((level, index) => level - (levels[index] ?? NaN)));
   const font = api.font({ fontSize: 11, fontWeight: 600 });
   const taken: Place[] = [];
   const [strokes, labels]: [Place[][], { text: string; middle: Place; angle: number }[]] = [[], []];
   // The longest line of a level is the one to read it from.
-  for (const { level, path, length } of lines.sort((a, b) => b.length - a.length)) {
+  for (const { level, path } of lines.sort((a, b) => b.path.length - a.path.length)) {
     const text = write(level, step);
     const gap = format.getTextRect(text, font).width + 8;
     const start = roomFor(path, gap, taken);
     if (start === undefined) {
-      strokes.push(path);
+      strokes.push(path.points);
       continue;
     }
-    strokes.push(cut(path, 0, start), cut(path, start + gap, length));
+    strokes.push(cut(path, 0, start), cut(path, start + gap, path.length));
     const [from, to] = [pointAt(path, start), pointAt(path, start + gap)];
     const middle: Place = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
     taken.push(middle);
@@ -114,8 +118,8 @@ export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
 };
 
 /** Where on a line a gap for a label begins: where it is straight, near its middle, and no other label is; undefined: nowhere. */
-export function roomFor(path: readonly Place[], gap: number, taken: readonly Place[]): number | undefined {
-  const length = distances(path).at(-1) ?? 0;
+export function roomFor(path: Path, gap: number, taken: readonly Place[]): number | undefined {
+  const { length } = path;
   let found: { start: number; bent: number } | undefined;
   for (let start = gap / 2; start <= length - 1.5 * gap; start += 4) {
     const [from, middle, to] = [pointAt(path, start), pointAt(path, start + gap / 2), pointAt(path, start + gap)];
@@ -131,24 +135,23 @@ function distance([a, b]: Place, [c, d]: Place): number {
   return Math.hypot(c - a, d - b);
 }
 
-/** How far each point is from the first, along the line. */
-function distances(path: readonly Place[]): number[] {
-  let sum = 0;
-  return path.map((point, index) => (sum += distance(path[index - 1] ?? point, point)));
+export function pathOf(points: Place[]): Path {
+  let length = 0;
+  const far = points.map((point, index) => (length += distance(points[index - 1] ?? point, point)));
+  return { points, far, length };
 }
 
 /** The point at a distance along the line. */
-function pointAt(path: readonly Place[], wanted: number): Place {
-  const far = distances(path);
+function pointAt({ points, far }: Path, wanted: number): Place {
   const next = Math.max(1, far.findIndex((one) => one >= wanted));
-  const [[x = NaN, y = NaN] = [], [nextX = NaN, nextY = NaN] = []] = [path[next - 1], path[next]];
+  const [[x = NaN, y = NaN] = [], [nextX = NaN, nextY = NaN] = []] = [points[next - 1], points[next]];
   const [before = 0, after = 0] = [far[next - 1], far[next]];
   const share = after > before ? (wanted - before) / (after - before) : 0;
   return [x + (nextX - x) * share, y + (nextY - y) * share];
 }
 
 /** The part of a line between two distances along it. */
-function cut(path: readonly Place[], start: number, end: number): Place[] {
-  const far = distances(path);
-  return [pointAt(path, start), ...path.filter((_, index) => (far[index] ?? 0) > start && (far[index] ?? 0) < end), pointAt(path, end)];
+function cut(path: Path, start: number, end: number): Place[] {
+  const between = path.points.filter((_, index) => (path.far[index] ?? 0) > start && (path.far[index] ?? 0) < end);
+  return [pointAt(path, start), ...between, pointAt(path, end)];
 }

@@ -33,7 +33,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const mayTell = may("study.update");
   const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined && mayTell });
   // Without a search those that are found are merely the latest.
-  const told = search !== "" && mayTell ? found.filter(({ name, state }) => name !== here && (state === "ACTIVE" || state === "PAUSED")) : [];
+  const told = search !== "" && mayTell ? found.filter(({ name }) => name !== here) : [];
   const [stopped, stop] = useState<Commanded | null>(null);
 
   function go(to: LinkProps) {

@@ -14,7 +14,7 @@ interface Props {
   onStop: (study: Commanded) => void;
 }
 
-/** What a study in its state can be told: to pause, to go on, to stop. */
+/** What a study in its state can be told: to pause, to go on, to stop; one that has ended nothing. */
 export function StateCommands({ study, onDone, onStop }: Props) {
   const { name, state } = study;
   const update = useUpdateState(name);
