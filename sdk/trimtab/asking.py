@@ -80,7 +80,7 @@ class Desk:
             client_id=self.client_id,
             held_trials=held,
             fixed=fixed,
-            wait=to_duration(hold),
+            wait=to_duration("wait", hold),
             request_id=uuid.uuid4().hex,
         )
         return self._transport.call(self._transport.stub.SuggestTrials, request, hold=hold, until=end)
@@ -97,7 +97,7 @@ class Desk:
                     data={"operation": operation.id},
                 )
             hold, began = _hold(end), time.monotonic()
-            request = pb.WaitOperationRequest(id=operation.id, wait=to_duration(hold))
+            request = pb.WaitOperationRequest(id=operation.id, wait=to_duration("wait", hold))
             operation = self._transport.call(self._transport.stub.WaitOperation, request, hold=hold, until=end)
             if operation.state in _WORKING and time.monotonic() - began < hold / 2:
                 # A service that is about to stop lets go of the calls it holds; it must not be asked in a tight loop.

@@ -160,7 +160,8 @@ class Client:
                 measured in turns, and the study has a `verdict`.
             start_from: the name of an earlier study of the same component, or of several, 5 at most. Up to 5 of their
                 best configurations are measured first, after the default; `study.status.started_from` says how many
-                came of each. Their results are not taken over: they were measured under other conditions.
+                came of each. Their results are not taken over: they were measured under other conditions. They are
+                the first trials: a `max_time` counts from the creation then.
             load_if_exists: go on with the study of this name, if there is one with the same space and objectives.
             client_id: as in `Client`, for this study only.
 

@@ -29,6 +29,8 @@ _STUDY_STATES_BACK = {number: state for state, number in _STUDY_STATES.items()}
 _TRIAL_STATES_BACK = {number: state for state, number in _TRIAL_STATES.items()}
 State = TypeVar("State", StudyState, TrialState)
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+# What a message of this kind may hold: some 10,000 years.
+_LONGEST_SECONDS = 315_576_000_000
 
 
 # --- values
@@ -94,8 +96,11 @@ def to_int(field: str, value: object) -> int:
     return whole
 
 
-def to_duration(seconds: float) -> Duration:
-    """A length of time."""
+def to_duration(field: str, value: object) -> Duration:
+    """A length of time in seconds. Raises InvalidInput where it is none that a message holds."""
+    seconds = to_float(field, value)
+    if not abs(seconds) <= _LONGEST_SECONDS:
+        raise InvalidInput.of(field, value, "a number of seconds")
     message = Duration()
     message.FromNanoseconds(round(seconds * 1e9))
     return message
@@ -231,7 +236,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     if spec.max_trials is not None:
         message.budget.max_trials = _to_int32("max_trials", spec.max_trials)
     if spec.max_time is not None:
-        message.budget.max_time.CopyFrom(to_duration(to_float("max_time", spec.max_time)))
+        message.budget.max_time.CopyFrom(to_duration("max_time", spec.max_time))
     if spec.max_node_hours is not None:
         message.budget.max_node_hours = to_float("max_node_hours", spec.max_node_hours)
     message.outcome_constraints.extend(spec.outcome_constraints)
@@ -257,9 +262,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         message.execution.application = spec.execution.application
         message.execution.parallelism = _to_int32("parallelism", spec.execution.parallelism)
         if spec.execution.trial_timeout is not None:
-            message.execution.trial_timeout.CopyFrom(
-                to_duration(to_float("trial_timeout", spec.execution.trial_timeout))
-            )
+            message.execution.trial_timeout.CopyFrom(to_duration("trial_timeout", spec.execution.trial_timeout))
         placement = spec.execution.placement
         message.execution.placement.exclusive = placement.exclusive
         message.execution.placement.spread = placement.spread
@@ -276,7 +279,7 @@ def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask
         if name == "max_trials":
             message.max_trials = _to_int32(name, value)
         elif name == "max_time":
-            message.max_time.CopyFrom(to_duration(to_float(name, value)))
+            message.max_time.CopyFrom(to_duration(name, value))
         else:
             message.max_node_hours = to_float(name, value)
     return message, FieldMask(paths=list(changes))

@@ -197,7 +197,7 @@ class Study:
         """
         measurement = pb.Measurement(step=converters.to_int("step", step), metrics=self._metrics(metrics))
         if elapsed is not None:
-            measurement.elapsed.CopyFrom(converters.to_duration(converters.to_float("elapsed", elapsed)))
+            measurement.elapsed.CopyFrom(converters.to_duration("elapsed", elapsed))
         request = pb.ReportMeasurementRequest(study=self.name, trial=_number(trial), measurement=measurement)
         reported = converters.from_trial(self.spec.space, self._transport.call(self._stub.ReportMeasurement, request))
         if reported.state.finished:

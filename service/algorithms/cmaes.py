@@ -248,7 +248,7 @@ class Cmaes(Designer):
                 evolution.members[key].values.append(value)
             return
         evolution.known[key] = value
-        outside = trial.origin in ("default", "added")
+        outside = trial.origin in ("default", "added", "enqueued", "earlier")
         if evolution.optimizer is None or (outside and evolution.generation == 1 and not evolution.members):
             evolution.started[key] = _Member(self._as_solution(trial.configuration), [value])
             if self._axes.count and len(evolution.started) >= self._initial:

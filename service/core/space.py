@@ -156,15 +156,13 @@ class Space:
         shared = {name: configuration[name] for name in self._by_name if name in configuration}
         if not shared:
             return None
-        try:
-            values = {
-                parameter.name: parameter.cast(shared[parameter.name], parameter.name)
-                if parameter.name in shared
-                else parameter.default_value()
-                for parameter in self.parameters
-            }
-        except InvalidInput:
-            return None
+        values = {parameter.name: parameter.default_value() for parameter in self.parameters}
+        for name, value in shared.items():
+            try:
+                values[name] = self._by_name[name].cast(value, name)
+            except InvalidInput:
+                # Where it is inactive here it does not matter.
+                values[name] = value
         return self.inside(self.prune(values))
 
     def feasible(self, configuration: Mapping[str, Scalar]) -> bool:

@@ -83,7 +83,7 @@ def ask(principal: Principal, spec: object, study: str = "") -> Shown:
     if execution is None:
         raise InvalidInput("spec.execution", None, "a component: nothing else runs on agents")
     check_space(principal, found, places_of(found))
-    first = first_configurations(found, warm_start(principal, found))
+    first = first_configurations(found, warm_start(principal, found, may_lag=True))
     if not first:
         # A worker works out what comes first.
         return _bare(State.ANSWERED, "", first)

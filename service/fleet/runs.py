@@ -54,8 +54,9 @@ def report_started(
                 _begin_run(principal, held, run)
                 held.invocation = invocation
                 _start_again(principal, held)
-                actions.touch_trial(principal, study, held.trial)
-                actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"run": run})
+                if held.trial.state == TrialState.ACTIVE:
+                    actions.touch_trial(principal, study, held.trial)
+                    actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"run": run})
             return
         held.run, held.invocation = max(run, held.run), invocation
         held.started_at = study.database_time

@@ -95,6 +95,8 @@ class _Memory:
 
     lock: Lock = field(default_factory=Lock)
     revision: int = 0
+    # What is learned later of a completed trial, such as its node, gives it a new revision.
+    numbers: set[int] = field(default_factory=set)
     # By the digest of their configuration.
     completed: dict[str, list[MeasuredTrial]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -114,12 +116,16 @@ _guard = Lock()
 def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Analysis:
     """The results of a study as of its revision, or of a later one that somebody else has asked for.
 
-    With `may_lag`, those of a study that goes on, and takes a while to sum up, may be those of a little earlier: they
-    are `behind` then, and to be asked for again.
+    With `may_lag`, they may be those of a little earlier where somebody else is summing up, or where that takes a while
+    and the study goes on: they are `behind` then, and to be asked for again.
     """
     memory = _memory_of(study)
-    with memory.lock:
-        if memory.analysis is None or memory.revision < study.revision:
+    earlier = memory.analysis if may_lag else None
+    if not memory.lock.acquire(blocking=earlier is None):
+        assert earlier is not None
+        return replace(earlier, behind=True)
+    try:
+        if memory.analysis is None or memory.analysis.revision < study.revision:
             if may_lag and memory.analysis is not None and _may_wait(study, memory):
                 return replace(memory.analysis, behind=True)
             began = thread_time()
@@ -127,6 +133,8 @@ def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Ana
             memory.analysis = _summarise(study, memory, _stored(principal, study))
             memory.took, memory.ended = thread_time() - began, monotonic()
         return memory.analysis
+    finally:
+        memory.lock.release()
 
 
 def _may_wait(study: Study, memory: _Memory) -> bool:
@@ -143,12 +151,14 @@ def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[
     return [by_number[number] for number in numbers]
 
 
-def leaders(principal: Principal, study: Study) -> list[Configuration]:
+def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> list[Configuration]:
     """A handful of configurations: the one to take, then those with the best values; of a Pareto set its ends, then
-    what lies between them. Empty while nothing was measured."""
-    analysis = analyse(principal, study)
+    what lies between them. Empty while nothing was measured that kept the outcome constraints."""
+    analysis = analyse(principal, study, may_lag=may_lag)
     best = [found.params for found in analysis.best]
     problem = spec_of(study).problem
+    if not any(estimate.acceptable for estimate in list(_memory_of(study).estimates.values())):
+        return []
     if len(problem.objectives) > 1:
         return [best[place] for place in dict.fromkeys(round(share * (len(best) - 1)) for share in _ALONG) if best]
     memory = _memory_of(study)
@@ -180,6 +190,9 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     spec = spec_of(study)
     rows = completed.order_by("number").values_list("number", "key", "params", "metrics", "revision")
     for number, key, params, metrics, revision in rows:
+        if number in memory.numbers:
+            continue
+        memory.numbers.add(number)
         if spec.space_version > 1:
             params = spec.space.inside(params)
             if params is None:

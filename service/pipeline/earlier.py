@@ -36,20 +36,20 @@ class WarmStart:
     told: tuple[StartedFrom, ...]
 
 
-def warm_start(principal: Principal, spec: StudySpec) -> WarmStart:
+def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) -> WarmStart:
     """What a new study of this spec is to begin with.
 
     Of each study that it starts from come the configuration to take and the next best, of several objectives some of
     the Pareto set: in turn from one study and the next, MOST in all, each once, as far as the budget goes. They are
-    fitted to the new space as `Space.adopt` does; those that lie outside are passed over. Raises InvalidInput
-    (`study_not_found`, `other_component`), Forbidden.
+    fitted to the new space as `Space.adopt` does; those that lie outside are passed over. `may_lag`: as `analyse` has
+    it. Raises InvalidInput (`study_not_found`, `other_component`), Forbidden.
     """
     studies = _studies(principal, spec)
     space = spec.space
     default = default_first(space) if studies else None
     taken = set() if default is None else {space.key(default)}
     room = MOST if spec.budget.max_trials is None else min(MOST, spec.budget.max_trials - len(taken))
-    adopted = [[space.adopt(one) for one in leaders(principal, study)] for study in studies]
+    adopted = [[space.adopt(one) for one in leaders(principal, study, may_lag=may_lag)] for study in studies]
     counts = [0] * len(studies)
     configurations: list[Configuration] = []
     for turn in zip_longest(*adopted):

@@ -60,7 +60,7 @@ def plan(principal: Principal, spec: object, *, check_space: SpaceCheck = takes_
     """The plan of a study. Raises InvalidInput and Forbidden as creating it would."""
     found = completed(parse(spec))
     check_space(principal, found, places_of(found))
-    start = warm_start(principal, found)
+    start = warm_start(principal, found, may_lag=True)
     first = first_configurations(found, start)
     return Plan(found, found.space.cardinality(), first, _duration(principal, found), start.told)
 

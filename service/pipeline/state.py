@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.db import transaction
@@ -43,11 +43,14 @@ _BORROWED = "_tuner"
 class Learner:
     """A tuner that has been fed all trials of its space that finished up to revision `seen`.
 
-    `began`: when the first trial was created. `hours`: what those that finished took, outside of the space too.
+    `counted`: their numbers, since what is learned later of one that finished, such as its node, gives it a new
+    revision. `began`: when the first trial was created. `hours`: what those that finished took, outside of the space
+    too.
     """
 
     tuner: Tuner
     seen: int
+    counted: set[int] = field(default_factory=set)
     began: datetime | None = None
     hours: float = 0.0
 
@@ -80,19 +83,21 @@ def borrow(principal: Principal, study: Study) -> tuple[Learner, list[TunerTrial
         stored = access.rows(DesignerState, principal).filter(study_id=study.pk).first()
         if stored is not None:
             learner.tuner.load(stored.state)
+    learner.tuner.limit(budget_of(study).max_trials)
     # One statement, hence one snapshot: no trial is missed between "waits" and "finished". The study's lock orders
     # commits, so that a snapshot holds a study's revisions without gaps.
     trials = access.rows(Trial, principal).filter(
         Q(state__in=OPEN_STATES) | Q(revision__gt=learner.seen), study_id=study.pk
     )
     seen = list(trials.order_by("revision", "number"))
-    finished = [trial for trial in seen if trial.state not in OPEN_STATES]
+    finished = [trial for trial in seen if trial.state not in OPEN_STATES and trial.number not in learner.counted]
     if finished:
         steps = _steps(principal, study, finished) if learner.tuner.uses_measurements else {}
         told = as_seen(finished)
         learner.tuner.update(within(spec, told), steps)
         learner.hours += sum(trial.seconds or 0.0 for trial in told) / 3600
         learner.seen = finished[-1].revision
+        learner.counted.update(trial.number for trial in finished)
     for trial in seen:
         if trial.origin != "added" and (learner.began is None or trial.created_at < learner.began):
             learner.began = trial.created_at

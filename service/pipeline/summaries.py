@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 
 from service.core.errors import NotFound
@@ -39,6 +40,9 @@ def summarise(principal: Principal, study_id: int) -> None:
         return
     try:
         analysis = analyse(principal, study, may_lag=True)
+    except (InterfaceError, OperationalError):
+        # The database is at fault, not the study: the next sweep tries again.
+        raise
     except Exception:
         # A study that cannot be analysed must not keep the others from it.
         log.exception("study %s of tenant %d cannot be summarised", study.name, study.tenant_id)

@@ -12,10 +12,12 @@ from service.core.errors import Internal
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Scalar
 from service.pipeline import ending, state
+from service.pipeline.earlier import MOST
 from service.pipeline.method import bare_tuner, runs_in_request, uses_history
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
+from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tuner.tuner import Suggestion, Suggestions
 
@@ -108,18 +110,28 @@ def _draw(
     spec = spec_of(study)
     # The study's lock keeps two threads from sharing it.
     tuner = bare_tuner(spec)
-    # It knows its own sequence alone: the default, measured first, would come a second time.
-    skips = not spec.problem.noisy and (study.default_done or bool(first))
-    skip = spec.space.key(spec.space.default()) if skips else None
+    # It knows its own sequence alone: what was measured first would come a second time.
+    skip = _measured_first(principal, study, first) if not spec.problem.noisy else set()
     found: list[Suggestion] = []
     cursor, exhausted = study.cursor, False
     while len(found) < count and not exhausted:
         answer = tuner.suggest(count - len(found), cursor=cursor, fixed=fixed)
         _expect_some(study, answer)
-        found += [one for one in answer.items if skip is None or spec.space.key(one.configuration) != skip]
+        found += [one for one in answer.items if spec.space.key(one.configuration) not in skip]
         cursor, exhausted = answer.cursor, answer.exhausted
     study.cursor = cursor
     return found, exhausted
+
+
+def _measured_first(principal: Principal, study: Study, first: Sequence[Suggestion]) -> set[str]:
+    """The keys of what comes before a designer's own sequence: the default, and what earlier studies gave."""
+    spec = spec_of(study)
+    keys = {spec.space.key(spec.space.default())} if study.default_done or first else set()
+    if any(one.taken for one in spec.started_from):
+        earlier = access.rows(Trial, principal).filter(study_id=study.pk, number__lte=MOST + 1, origin="earlier")
+        inside = [spec.space.inside(params) for params in earlier.values_list("params", flat=True)]
+        keys |= {spec.space.key(one) for one in inside if one is not None}
+    return keys
 
 
 def _expect_some(study: Study, answer: Suggestions) -> None:

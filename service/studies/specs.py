@@ -237,7 +237,7 @@ def parse(data: object) -> StudySpec:
         final_check=None if final_check is None else dict(_object("final_check", final_check, _FINAL_CHECK_KEYS)),
         budget=_budget(spec.get("budget") or {}),
         execution=_execution(spec["execution"]) if spec.get("execution") is not None else None,
-        start_from=_start_from(spec.get("start_from") or []),
+        start_from=_start_from(spec.get("start_from")),
     )
 
 
@@ -304,6 +304,8 @@ def _execution(data: object) -> Execution:
 
 
 def _start_from(data: object) -> tuple[str, ...]:
+    if data is None:
+        return ()
     if not isinstance(data, Sequence) or isinstance(data, str) or len(data) > MOST_EARLIER:
         raise InvalidInput("start_from", data, f"a list of at most {MOST_EARLIER} names of studies")
     for index, name in enumerate(data):

@@ -89,6 +89,10 @@ class Tuner:
         """What `update` was given, in its order."""
         return self._finished
 
+    def limit(self, budget: int | None) -> None:
+        """The search is to have so many trials now, in place of what the method says; None: no limit is known."""
+        self._resampling.budget = budget
+
     def update(self, finished: Sequence[Trial], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
         """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
         if not finished:

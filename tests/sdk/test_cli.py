@@ -274,7 +274,7 @@ def test_create_a_study_that_starts_from_an_earlier_one(
     path.write_text(STUDY.format(name=f"{name}-2") + f"start_from: [{name}]\n")
     run = shell.run("study", "create", str(path))
     assert (run.returncode, run.stdout.strip()) == (0, f"{name}-2")
-    assert f"From {name}: configurations to be measured first: 1." in run.stderr
+    assert f"Started from {name}: 1 of its configurations are measured first." in run.stderr
     (trial,) = client.get_study(f"{name}-2").trials()
     assert (trial.origin, trial.params) == ("earlier", {"x": 0.5, "alg": "b"})
     shown = json.loads(shell.succeed("study", "show", f"{name}-2", "--json"))

@@ -269,6 +269,9 @@ def test_ranges_and_budget_are_changed_while_the_search_goes_on(client: trimtab.
     with pytest.raises(trimtab.errors.InvalidInput) as caught:
         study.change_space({"n": {"max": 0}})
     assert caught.value.data["field"] == "ranges.n.min"
+    for endless in (math.inf, math.nan, 1e30):
+        with pytest.raises(trimtab.errors.InvalidInput, match="max_time"):
+            study.extend_budget(max_time=endless)
     with pytest.raises(trimtab.errors.InvalidInput) as caught:
         study.extend_budget(max_trials=3)
     assert caught.value.data["field"] == "budget.max_trials"

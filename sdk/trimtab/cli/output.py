@@ -101,7 +101,7 @@ def say_start(study: "Study") -> None:
     """What came of the earlier studies that this one starts from."""
     for one in study.status.started_from:
         outside = f", {one.passed_over} lie outside of its space" if one.passed_over else ""
-        say(f"From {one.study}: configurations to be measured first: {one.taken}{outside}.")
+        say(f"Started from {one.study}: {one.taken} of its configurations are measured first{outside}.")
 
 
 def trial_json(trial: Trial) -> dict[str, object]:

@@ -11,6 +11,7 @@ import pytest
 
 from service.algorithms import registry
 from service.algorithms.base import Designer
+from service.algorithms.cmaes import Cmaes
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import (
@@ -42,6 +43,19 @@ def problem_of(parameters: list[Parameter], *constraints: str, noisy: bool = Fal
 def seconds(one: Configuration) -> float:
     bowl = sum((float(one[f"x{index}"]) - 1.5) ** 2 for index in range(3))
     return bowl + abs(float(one["n"]) - 22) / 3 + {"p": 4, "q": 0, "r": 2}[str(one["a"])] + (0 if one["b"] else 3)
+
+
+@pytest.mark.parametrize("origin", ["default", "added", "enqueued", "earlier"])
+def test_what_cmaes_has_not_drawn_moves_no_distribution(origin: str) -> None:
+    problem = problem_of([FloatParameter("x", 0, 1)])
+    designer = registry.create("cmaes", problem, seed=0, options=registry.validate("cmaes", {}, problem))
+    trials = [
+        Trial(number, {"x": number / 10}, TrialState.COMPLETED, {"seconds": 1.0 + number}, number, origin=origin)
+        for number in range(1, 7)
+    ]
+    designer.update(trials)
+    assert isinstance(designer, Cmaes)
+    assert (len(designer._evolution.started), len(designer._evolution.members)) == (6, 0)
 
 
 def run(designer: Designer, count: int, batch: int = 1, noise: float = 0.0) -> list[Configuration]:

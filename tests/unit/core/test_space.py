@@ -410,6 +410,8 @@ OLD = {"alg": "a", "n": 4, "gone": 1}
         (OLD, {"alg": "a", "n": 4, "arenas": 2}),
         # Where it is not active, a value has no part in it.
         ({**OLD, "alg": "b", "arenas": 5}, {"alg": "b", "n": 4}),
+        ({**OLD, "alg": "b", "arenas": 9}, {"alg": "b", "n": 4}),
+        ({**OLD, "arenas": 9}, None),
         ({"alg": "a", "n": 4.0, "arenas": 5}, {"alg": "a", "n": 4, "arenas": 5}),
         ({"arenas": 5}, {"alg": "a", "n": 3, "arenas": 5}),
         ({**OLD, "n": 9}, None),

@@ -19,7 +19,8 @@ from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, grants, heartbeats, leases, logs, runs, selectors, tasks, waiting
 from service.fleet.grants import Grant
 from service.fleet.models import Agent, Lease
-from service.pipeline import analysis, ending, enqueue, report, studies, suggest
+from service.pipeline import analysis, ending, enqueue, report, state, studies, suggest
+from service.studies import actions
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
 from service.tenancy import access
@@ -348,12 +349,26 @@ def test_a_study_of_before_there_was_a_placement_goes_on_as_it_was(principal: Pr
 
 
 def test_a_pruned_trial_shows_the_node_where_it_ended(principal: Principal, agent: str) -> None:
-    name = create(principal)
+    spec = make_spec(execution=make_execution(), algorithm={"name": "sa"})
+    name = studies.create_study(principal, study_name(), spec).name
     (grant,) = acquire(principal)
-    runs.report_started(principal, agent_id=agent, lease=grant.lease, node="n1")
+    runs.report_started(principal, agent_id=agent, lease=grant.lease, node="n1", run=1)
     report.stop_trial(principal, name, 1)
+
+    def learned() -> tuple[list[tuple[int, str]], float]:
+        with access.work(principal):
+            locked = actions.lock(principal, name)
+            learner, _ = state.borrow(principal, locked)
+            state.give_back(locked, learner)
+            return [(one.number, one.state) for one in learner.tuner.finished], learner.hours
+
+    before = learned()
+    runs.report_started(principal, agent_id=agent, lease=grant.lease, node="n2", run=2)
     settle(principal, grant, "cancelled", node="n2")
     assert (trial(principal, name, 1).state, trial(principal, name, 1).node) == ("PRUNED", "n2")
+    # What is learned of it later does not make it two.
+    assert learned() == before
+    assert before[0] == [(1, "PRUNED")]
 
 
 def test_an_expired_trial_is_tried_again_and_fails_after_three_attempts(principal: Principal, agent: str) -> None:

@@ -118,6 +118,10 @@ def test_what_failed_or_broke_a_constraint_does_not_come(principal: Principal) -
     (failed,) = ask(principal, name)
     report.fail_trial(principal, name, failed.number, infeasible=True, reason="does not build")
     assert [trial.params["x"] for trial in waiting(principal, start(principal, name))] == [0.2]
+    # Nor where all did.
+    only = studies.create_study(principal, study_name(), make_spec(**limit)).name
+    report.add_trial(principal, only, params={"x": 0.1, "n": 1}, metrics={"seconds": 1.0, "memory": 200.0})
+    assert spec_of(start(principal, only)).started_from == (StartedFrom(only, 0, 0),)
 
 
 def test_of_several_objectives_the_front_comes_its_ends_first(principal: Principal) -> None:
@@ -139,6 +143,24 @@ def test_the_plan_says_what_creating_does(principal: Principal) -> None:
     assert planned.started_from == (StartedFrom(earlier, 2, 0),)
     study = studies.create_study(principal, study_name(), spec)
     assert list(planned.first) == [trial.params for trial in ask(principal, study.name, 3)]
+
+
+@pytest.mark.parametrize("algorithm", ["shuffled-grid", "grid"])
+def test_without_noise_none_of_them_is_measured_again(principal: Principal, algorithm: str) -> None:
+    space = {"parameters": [{**N, "max": 3}, {"name": "b", "type": "bool"}]}
+    spec = {"space": space, "noisy": False, "algorithm": {"name": algorithm}}
+    name = studies.create_study(principal, study_name(), make_spec(**spec)).name
+    for n in (1, 2):
+        report.add_trial(principal, name, params={"n": n, "b": True}, metrics={"seconds": float(n)})
+    planned = plan(principal, make_spec(start_from=[name], **spec))
+    study = start(principal, name, **spec)
+    measured = []
+    for _ in range(6):
+        (trial,) = ask(principal, study.name)
+        measured.append(trial.params)
+        tell(principal, study.name, trial)
+    assert measured[: len(planned.first)] == planned.first
+    assert len({(one["n"], one["b"]) for one in measured}) == 6
 
 
 def test_created_again_with_the_same_request_it_is_the_same_study(principal: Principal) -> None:
@@ -182,6 +204,8 @@ def test_a_token_for_one_study_reads_no_other(principal: Principal) -> None:
         ({"a": 1}, "start_from"),
         ([f"s{index}" for index in range(6)], "start_from"),
         (["a", "a"], "start_from[1]"),
+        (0, "start_from"),
+        (False, "start_from"),
         ([3], "start_from[0]"),
         (["no name"], "start_from[0]"),
     ],

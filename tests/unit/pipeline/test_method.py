@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -131,6 +132,22 @@ def test_a_process_that_comes_later_goes_on_alike(principal: Principal) -> None:
             configurations.append((trial.params, trial.origin))
             tell(principal, name, trial, 1.0)
     assert given[0] == given[1]
+
+
+def test_an_extended_budget_is_what_policies_go_by(principal: Principal) -> None:
+    def measured(first: int) -> list[tuple[str, object]]:
+        spec = make_spec(noisy=True, budget={"max_trials": first}, algorithm={"name": "ga"})
+        name = studies.create_study(principal, study_name(), {**spec, "resampling": {"name": "adaptive"}}).name
+        found: list[tuple[str, object]] = []
+        for number in range(28):
+            if number == 4:
+                studies.extend_budget(principal, name, {"max_trials": 90})
+            (trial,) = ask(principal, name)
+            found.append((trial.origin, trial.params))
+            tell(principal, name, trial, 1 + (trial.params["x"] - 0.3) ** 2 + 0.05 * math.sin(7.0 * number))
+        return found
+
+    assert measured(30) == measured(90)
 
 
 def test_a_stopping_rule_ends_the_search_with_its_reason(principal: Principal) -> None:
