@@ -148,6 +148,30 @@ local function forget(job)
     end
 end
 
+-- Removes what jobs have left that were cancelled while they waited here: Slurm may end their teardown together with
+-- their setup. `job` is one that there is: where Slurm does not tell of it, it tells of none.
+local function forget_cancelled(job)
+    local others, states = {}, {}
+    for _, file in ipairs(lines_of("ls -- '" .. STATE .. "'")) do
+        local other = string.match(file, "^(%d+)%.w%a+$")
+        -- what has a log has begun
+        if other and not read(state(other, "log"), "*a") then
+            others[#others + 1] = other
+        end
+    end
+    local list = table.concat(others, ",")
+    for _, line in ipairs(lines_of(string.format("squeue -h --states=all -j %d,%s -o '%%A %%T'", job, list))) do
+        local number, word = string.match(line, "^(%d+) (%S+)$")
+        states[number or ""] = word
+    end
+    for _, other in ipairs(others) do
+        local gone = states[other] == nil or states[other] == "CANCELLED" or states[other] == "DEADLINE"
+        if gone and states[tostring(job)] then
+            forget(other)
+        end
+    end
+end
+
 -- At submission.
 function slurm_bb_job_process(script)
     local _, why = asked(script)
@@ -175,10 +199,15 @@ function slurm_bb_setup(job, _, _, _, _, script)
         end
     end
     local problem = write(state(job, "waiting"), lines)
+    local tries = 0
     while not problem do
+        if tries % 20 == 0 then
+            forget_cancelled(job)
+        end
+        tries = tries + 1
         problem = write(state(job, "wanted"), lines)
-        if not problem and not user_of(directory, job) then
-            os.remove(state(job, "waiting"))
+        -- what is waited for no more is not taken either
+        if not problem and not user_of(directory, job) and os.remove(state(job, "waiting")) then
             return slurm.SUCCESS
         end
         -- two that ask at once both see each other, and ask again at different times
