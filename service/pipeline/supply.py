@@ -11,8 +11,7 @@ from service.algorithms.start import default_first
 from service.core.errors import Internal
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Scalar
-from service.pipeline import ending, state
-from service.pipeline.earlier import MOST
+from service.pipeline import earlier, ending, state
 from service.pipeline.method import bare_tuner, runs_in_request, uses_history
 from service.studies import actions
 from service.studies.models import Study, Trial
@@ -128,8 +127,9 @@ def _measured_first(principal: Principal, study: Study, first: Sequence[Suggesti
     spec = spec_of(study)
     keys = {spec.space.key(spec.space.default())} if study.default_done or first else set()
     if any(one.taken for one in spec.started_from):
-        earlier = access.rows(Trial, principal).filter(study_id=study.pk, number__lte=MOST + 1, origin="earlier")
-        inside = [spec.space.inside(params) for params in earlier.values_list("params", flat=True)]
+        # They are the study's first trials, but for the default.
+        rows = access.rows(Trial, principal).filter(study_id=study.pk, number__lte=1 + earlier.MOST, origin="earlier")
+        inside = [spec.space.inside(params) for params in rows.values_list("params", flat=True)]
         keys |= {spec.space.key(one) for one in inside if one is not None}
     return keys
 
