@@ -51,10 +51,17 @@ class RayHead:
         argv += [f"--{name}={port}" for name, port in ports.items()]
         environment = {**os.environ, **ENVIRONMENT, MARK: str(self.folder)}
         self._child = Child("ray", argv, environment, self.folder / "head.log")
-        self._child.start()
-        self._sessions.add(_session(self._child))
+
+        def answers() -> bool:
+            assert self._child is not None
+            if not self._child.running():
+                # At first, and when Ray has ended itself since one of its parts took too long to begin.
+                self._child.start()
+                self._sessions.add(_session(self._child))
+            return self._answers()
+
         try:
-            wait_for(self._answers, START_SECONDS, "Ray's dashboard answers")
+            wait_for(answers, START_SECONDS, "Ray's dashboard answers")
         except AssertionError as error:
             self.stop()
             raise AssertionError(f"{error}\n{(self.folder / 'head.log').read_text()[-3000:]}") from None
