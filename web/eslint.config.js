@@ -26,7 +26,7 @@ const notTexts = {
     "^--?[a-z]|^var\\(|^rgb|^#[0-9a-f]{6}$|^(light|dark)$|^\\(prefers-|^trimtab-",
     // Units are the same everywhere.
     "^(ns|µs|ms|s|min|h|B|[KMG]iB|\\s)+$",
-    "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component|step|stop):$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",
+    "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component|change):+$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",
     // Words and places of a study file and of the service.
     "^(minimize|maximize|min|max|values|any|all|only|stopping|true|false|read|tune|number|state)$|^(parameters|ranges|objectives)[.\\[]",
   ],

@@ -184,11 +184,17 @@ def test_results_that_are_behind_are_asked_for_again(page: Page, api: Api) -> No
     api.add(name, 1.0, n=8)
     behind = f"**/studies/{name}/analysis"
     page.route(behind, lambda route: route.fulfill(json={**before, "behind": True}))
-    page.goto(f"/studies/{name}")
     gain = page.get_by_role("region", name="Gain against the default")
+    page.goto(f"/studies/{name}/report")
+    said = page.get_by_text("still being summed up")
+    expect(said).to_be_visible()
+    page.goto(f"/studies/{name}")
     expect(gain).to_contain_text("The default is the best so far.")
     page.unroute(behind)
     expect(gain).to_contain_text("50.0 % better")
+    page.goto(f"/studies/{name}/report")
+    expect(gain).to_contain_text("50.0 % better")
+    expect(said).to_have_count(0)
 
 
 def test_the_best_configuration_is_taken_away(page: Page, api: Api) -> None:
@@ -217,7 +223,7 @@ def test_a_study_is_paused_resumed_and_stopped(page: Page, api: Api) -> None:
     page.get_by_role("button", name="Pause").wait_for()
     page.get_by_role("button", name="Stop", exact=True).click()
     dialogue = page.get_by_role("dialog", name=f"Stop {name}?")
-    expect(dialogue).to_contain_text("1 trial is being measured")
+    expect(dialogue).to_contain_text("Finish lets them end")
     page.keyboard.press("Escape")
     expect(dialogue).to_be_hidden()
     assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"

@@ -157,15 +157,22 @@ def test_the_cube_is_turned_by_mouse_finger_and_keyboard(page: Page, study: str)
     page.mouse.move(x - 20, y)
     page.mouse.move(x - 40, y + 20)
     page.mouse.up()
-    expect(turn).to_have_value("50")
+    expect(turn).to_have_value("170")
     expect(tilt).to_have_value("30")
-    # It is let go.
+    # It is let go, also where that is outside and the pointer was not followed there yet.
     page.mouse.move(x + 100, y)
+    page.mouse.move(box["x"] + 1, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 30, y)
+    page.mouse.up()
+    page.mouse.move(x, y)
+    page.mouse.move(x + 50, y)
+    expect(turn).to_have_value("170")
     # By a finger that sets out to the side.
     swipe(page, (x, y), (x + 40, y), (x + 60, y - 20))
     expect(tilt).not_to_have_value("30")
     turned = turn.input_value()
-    assert int(turned) < 50
+    assert int(turned) < 170
     # Up and down it scrolls the page.
     before = page.evaluate("window.scrollY")
     swipe(page, (x, y), (x, y + 40), (x, y + 80))
@@ -361,6 +368,10 @@ def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Ap
     dialogue.get_by_role("button", name="Change").click()
     expect(dialogue).to_be_hidden()
     see(page, "1 / 7")
+    # What begins like it begins as it is now.
+    page.get_by_role("link", name="Clone").click()
+    expect(page.get_by_label("The same as a file")).to_have_value(re.compile("max_trials: 7"))
+    page.go_back()
     # Twice before the page can show that it is at work.
     page.get_by_role("button", name="Measure again").evaluate("button => { button.click(); button.click(); }")
     see(page, "1 trial waits to be measured")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.factories.browser import (
     NEEDS_BROWSER,
@@ -195,14 +195,38 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(page.get_by_text("1 agent can run it.")).to_be_visible()
     # Earlier studies of this component alone are offered.
     starts = page.get_by_role("region", name="Start from earlier studies")
-    offered = starts.get_by_label("Add an earlier study")
-    offered.select_option("bowl-1")
-    offered.select_option(earlier)
-    expect(offered.get_by_role("option", name="io-path-1")).to_have_count(0)
+    add = starts.get_by_role("button", name="Add an earlier study")
+    offered = page.get_by_role("listbox", name="Earlier studies").get_by_role("option")
+
+    def start_from(study: str) -> None:
+        add.press("Enter")
+        expect(offered.filter(has_text="bowl-2")).to_be_visible()
+        expect(offered.filter(has_text="io-path-1")).to_have_count(0)
+        page.get_by_role("combobox", name="Find an earlier study").fill(study)
+        expect(offered).to_have_count(1)
+        page.keyboard.press("Enter")
+        expect(add).to_be_focused()
+
+    start_from("bowl-1")
+    start_from(earlier)
+    expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
+    # As somebody has written it, it stays.
+    written = f"start_from:\n  - bowl-1\n  # of last week\n  - {earlier}\n"
+    file.fill(file.input_value().replace(f"start_from: [bowl-1, {earlier}]\n", written))
+    starts.get_by_role("button", name="Remove bowl-1").press("Enter")
+    expect(file).to_have_value(re.compile(rf"start_from:\n  # of last week\n  - {earlier}\n"))
+    remove = starts.get_by_role("button", name=f"Remove {earlier}")
+    expect(remove).to_be_focused()
+    remove.press("Enter")
+    expect(file).not_to_have_value(re.compile("start_from"))
+    expect(add).to_be_focused()
+    # A name in place of a list is shown, and stays when another joins it.
+    file.fill(file.input_value() + "start_from: bowl-1\n")
+    start_from(earlier)
     expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
     starts.get_by_role("button", name="Remove bowl-1").click()
     expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
-    expect(starts.get_by_role("listitem")).to_contain_text("3 configurations")
+    expect(starts.get_by_role("listitem").first).to_contain_text("3 configurations")
     file.fill(file.input_value().replace(earlier, "never-was"))
     expect(starts).to_contain_text("start_from[0] is 'never-was'")
     file.fill(file.input_value().replace("never-was", earlier))
@@ -246,7 +270,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     )
     step(page, "What")
     # Six is too many here.
-    expect(starts.get_by_role("listitem")).to_contain_text("2 configurations, 1 outside of this space")
+    expect(starts.get_by_role("listitem").first).to_contain_text("2 configurations, 1 outside of this space")
     step(page, "Review")
     expect(page.get_by_text("2 configurations are tried first")).to_be_visible()
     expect(page.get_by_text("It still needs a name")).to_be_visible()
@@ -503,6 +527,13 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     expect(find).to_be_focused()
     find.fill("path-li")
     expect(page.get_by_role("option", name=re.compile("^io-path-live"))).to_be_visible()
+    # Found by its tag, having been there by its name.
+    found = page.get_by_role("group", name="Studies").get_by_role("option")
+    for text in ("path-2", "gcc 13"):
+        find.fill(text)
+        expect(found).to_have_text([re.compile("^io-path-2")])
+    find.fill("path-li")
+    expect(found).to_have_text([re.compile("^io-path-live")])
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="io-path-live")).to_be_visible()
     page.keyboard.press("Control+k")
@@ -530,31 +561,80 @@ def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> 
         page.keyboard.press("Enter")
         expect(find).to_be_hidden()
 
+    def option(command: str) -> Any:
+        return page.get_by_role("option", name=f"{command} {name}")
+
+    def state() -> Any:
+        return api("GET", f"/studies/{name}")["state"]
+
     go(f"/studies/{name}/report")
     tell(f"Pause {name}")
-    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
-    tell(f"Resume {name}")
-    assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
-    # From elsewhere it is found first.
+    assert state() == "PAUSED"
+    tell("Resume")
+    assert state() == "ACTIVE"
+    page.keyboard.press("Control+k")
+    find.fill("st")
+    expect(option("Stop")).to_be_visible()
+    # What is not shown of a command does not find it; a name alone opens the study.
+    expect(option("Pause")).to_have_count(0)
+    find.fill("told-")
+    expect(page.get_by_role("group", name="Studies").get_by_role("option", name=name)).to_have_attribute(
+        "aria-selected", "true"
+    )
+    page.keyboard.press("Escape")
+    # From elsewhere it is named.
     go("/agents")
+    tell(f"Pause {name}")
+    assert state() == "PAUSED"
+    # What was found for an earlier text is not what is meant now.
     page.keyboard.press("Control+k")
     find.fill(name)
-    page.get_by_role("option", name=f"Pause {name}").click()
+    expect(option("Resume")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/api/v1/studies?*", lambda route: held.append(route))
+    find.fill("resume")
+    expect(option("Resume")).to_have_count(0)
+    page.keyboard.press("Enter")
+    for route in held:
+        route.continue_()
+    page.unroute("**/api/v1/studies?*")
+    # Nobody has named one: the command is written out before it is run.
+    option("Resume").click()
+    expect(find).to_have_value(f"Resume {name}")
+    expect(option("Resume")).to_have_attribute("aria-selected", "true")
+    assert state() == "PAUSED"
+    page.keyboard.press("Enter")
     expect(find).to_be_hidden()
-    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
+    assert state() == "ACTIVE"
+    # By its name alone it is found first.
     page.keyboard.press("Control+k")
     find.fill(name)
-    expect(page.get_by_role("option", name=f"Resume {name}")).to_be_visible()
-    page.get_by_role("option", name=f"Stop {name} …").click()
+    option("Pause").click()
+    expect(find).to_be_hidden()
+    assert state() == "PAUSED"
+    page.keyboard.press("Control+k")
+    find.fill(name)
+    expect(option("Resume")).to_be_visible()
+    option("Stop").click()
     dialogue = page.get_by_role("dialog", name=f"Stop {name}?")
+    # A trial may begin while one reads: it can be aborted.
+    expect(dialogue.get_by_role("button", name="Abort")).to_be_visible()
     dialogue.get_by_role("button", name="Cancel").click()
     expect(dialogue).to_be_hidden()
-    assert api("GET", f"/studies/{name}")["state"] == "PAUSED"
-    go(f"/studies/{name}")
+    assert state() == "PAUSED"
+    # Of a single objective there are no trade-offs.
+    go(f"/studies/{name}?tab=trade-offs")
+    parts = page.get_by_role("navigation", name="Study")
+    expect(parts.get_by_role("link", name="Overview")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("Control+k")
+    expect(option("Stop")).to_be_visible()
+    expect(page.get_by_role("option", name="Timeline")).to_be_visible()
+    expect(page.get_by_role("option", name="Trade-offs")).to_have_count(0)
+    page.keyboard.press("Escape")
     tell(f"Stop {name}")
     dialogue.get_by_role("button", name="Finish").click()
     expect(dialogue).to_be_hidden()
-    assert api("GET", f"/studies/{name}")["state"] == "COMPLETED"
+    assert state() == "COMPLETED"
     # What has ended can be told nothing more.
     page.keyboard.press("Control+k")
     expect(page.get_by_role("option", name="Clone this study")).to_be_visible()
@@ -637,8 +717,11 @@ def test_every_text_comes_from_the_catalogue(browser: Browser, service: Embedded
 
 
 def test_a_draft_tells_its_faults_and_is_not_left_without_a_question(page: Page) -> None:
-    page.goto("/new?component=bowl")
     file = page.get_by_label("The same as a file")
+    # It is called what none is called yet.
+    page.goto("/new?clone=io-path-1")
+    expect(file).to_have_value(re.compile("^name: io-path-4$", re.MULTILINE))
+    page.goto("/new?component=bowl")
     file.fill("component: bowl\nobjectives: [{minimize: value}]\nparameters: {gone: {min: 1}}\n")
     step(page, "Parameters")
     expect(page.get_by_role("alert")).to_contain_text("parameters.gone: the component has no such parameter")

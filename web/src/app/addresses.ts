@@ -1,4 +1,5 @@
 import type { StudySort } from "@/features/studies/api";
+import type { StudySpec } from "@/lib/api/client";
 
 /* eslint-disable lingui/no-unlocalized-strings -- words of addresses */
 const SHOWN = ["all", "open", "ended", "attention"] as const;
@@ -8,6 +9,11 @@ export type StudyTab = (typeof STUDY_TABS)[number];
 const SECTIONS = ["tokens", "members", "quota", "audit", "tenants", "queue"] as const;
 export type Section = (typeof SECTIONS)[number];
 /* eslint-enable lingui/no-unlocalized-strings */
+
+/** The parts that there are of a study: trade-offs where it has several objectives. Undefined: of any study. */
+export function tabsOf(spec: Pick<StudySpec, "objectives"> | undefined): readonly StudyTab[] {
+  return STUDY_TABS.filter((tab) => tab !== "trade-offs" || (spec?.objectives.length ?? 0) > 1);
+}
 
 /** What stands behind the question mark, as it comes: from anywhere. */
 type Search = Record<string, unknown>;

@@ -52,9 +52,20 @@ describe("roomFor", () => {
       [0, 0],
       [200, 0],
     ]);
-    expect(roomFor(line, 40, [])).toBe(80);
-    const beside = roomFor(line, 40, [[100, 3]]) ?? NaN;
+    expect(roomFor(line, 40, [], [])).toBe(80);
+    const beside = roomFor(line, 40, [[100, 3]], []) ?? NaN;
     expect(Math.abs(beside + 20 - 100)).toBeGreaterThanOrEqual(39);
+  });
+
+  it("is where nothing else lies beside the line", () => {
+    const line = pathOf([
+      [0, 0],
+      [200, 0],
+    ]);
+    // A steep line that crosses, and one alongside that is far enough.
+    const start = roomFor(line, 40, [], [[110, -5], [110, 0], [110, 5], ...[20, 60, 100, 140].map((x): [number, number] => [x, 12])]) ?? NaN;
+    expect(start + 40 <= 110).toBe(true);
+    expect(roomFor(line, 40, [], Array.from({ length: 40 }, (_, index) => [5 * index, 6]))).toBeUndefined();
   });
 
   it("is not around a corner, and nowhere on a line that is too short", () => {
@@ -63,20 +74,23 @@ describe("roomFor", () => {
       [100, 0],
       [100, 200],
     ]);
-    const start = roomFor(corner, 40, []) ?? NaN;
+    const start = roomFor(corner, 40, [], []) ?? NaN;
     expect(start >= 95 || start + 40 <= 105).toBe(true);
-    expect(roomFor(pathOf([[0, 0], [70, 0]]), 40, [])).toBeUndefined();
+    expect(roomFor(pathOf([[0, 0], [70, 0]]), 40, [], [])).toBeUndefined();
   });
 });
 
-it("writes each level once or more into a drawing", () => {
+it("writes each level once or more into a drawing, above the points", () => {
   const chart = init(null, null, { renderer: "svg", ssr: true, width: 500, height: 400 });
   chart.setOption({
     xAxis: { type: "value", min: 0, max: 1 },
     yAxis: { type: "value", min: 0, max: 1 },
-    series: [isolines({ grid: grid((x, y) => 40 * x + 60 * y), write: (level, step) => `${level} by ${step}` })],
+    series: [
+      isolines({ grid: grid((x, y) => 40 * x + 60 * y), marks: [[0.5, 0.5]], write: (level, step) => `${level} by ${step}` }),
+      { type: "scatter", data: [[0.5, 0.5]], itemStyle: { color: "#123456" } },
+    ],
   });
   const drawing = chart.renderToSVGString();
   chart.dispose();
-  for (const level of [20, 40, 60, 80]) expect(drawing).toContain(`${level} by 20</text>`);
+  for (const level of [20, 40, 60, 80]) expect(drawing.lastIndexOf(`${level} by 20</text>`)).toBeGreaterThan(drawing.lastIndexOf("#123456"));
 });

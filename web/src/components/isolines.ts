@@ -19,6 +19,8 @@ export interface Isoline {
 /** What an isoline series draws, and how a level is written: beside it stands how far it is to the next. */
 export interface IsolinePayload {
   grid: Grid;
+  /** What labels had better not lie on. */
+  marks: readonly Place[];
   write: (level: number, step: number) => string;
 }
 
@@ -30,6 +32,11 @@ interface Path {
 }
 
 const ABOUT = 7;
+// Pixels: how high a label is, with its outline, and how far the places on a line are from each other that no label may lie on.
+const HIGH = 16;
+const STEP = 5;
+// Above what ECharts draws points at, which come after the lines.
+const ON_TOP = 101;
 // Over all of the scale from dark to bright, as trials' points are.
 const [LIGHT, DARK] = ["#ffffff", "rgb(0 0 0 / 65%)"];
 
@@ -71,18 +78,21 @@ function along(list: readonly number[], place: number): number {
 
 /** Draws the series that `isolines` (plot.ts) describes. */
 export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
-  const { grid, write } = itemPayload as unknown as IsolinePayload;
+  const { grid, marks, write } = itemPayload as unknown as IsolinePayload;
   const lines = isolinesOf(grid).map(({ level, points }) => ({ level, path: pathOf(points.map((point) => api.coord(point) as Place)) }));
+  const trodden = lines.map(({ path }) => placesOn(path));
+  const marked = marks.map((point) => api.coord([...point]) as Place);
   const levels = [...new Set(lines.map(({ level }) => level))];
   const step = Math.min(...levels.slice(1).map((level, index) => level - (levels[index] ?? NaN)));
   const font = api.font({ fontSize: 11, fontWeight: 600 });
-  const taken: Place[] = [];
+  const labelled: Place[] = [];
   const [strokes, labels]: [Place[][], { text: string; middle: Place; angle: number }[]] = [[], []];
   // The longest line of a level is the one to read it from.
-  for (const { level, path } of lines.sort((a, b) => b.path.length - a.path.length)) {
+  for (const [place, { level, path }] of [...lines.entries()].sort(([, a], [, b]) => b.path.length - a.path.length)) {
     const text = write(level, step);
     const gap = format.getTextRect(text, font).width + 8;
-    const start = roomFor(path, gap, taken);
+    const others = trodden.flatMap((places, other) => (other === place ? [] : places));
+    const start = roomFor(path, gap, labelled, [...others, ...marked]) ?? roomFor(path, gap, labelled, others);
     if (start === undefined) {
       strokes.push(path.points);
       continue;
@@ -90,7 +100,7 @@ export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
     strokes.push(cut(path, 0, start), cut(path, start + gap, path.length));
     const [from, to] = [pointAt(path, start), pointAt(path, start + gap)];
     const middle: Place = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
-    taken.push(middle);
+    labelled.push(middle);
     // Never upside down.
     const [[x1, y1], [x2, y2]] = from[0] <= to[0] ? [from, to] : [to, from];
     labels.push({ text, middle, angle: -Math.atan2(y2 - y1, x2 - x1) });
@@ -111,24 +121,42 @@ export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
         x,
         y,
         rotation: angle,
+        z2: ON_TOP,
         style: { text, fill: LIGHT, stroke: DARK, lineWidth: 3, font, align: "center" as const, verticalAlign: "middle" as const },
       })),
     ],
   };
 };
 
-/** Where on a line a gap for a label begins: where it is straight, near its middle, and no other label is; undefined: nowhere. */
-export function roomFor(path: Path, gap: number, taken: readonly Place[]): number | undefined {
+/**
+ * Where on a line a gap for a label begins: where it is straight, near its middle, away from the middles of other labels, and
+ * where what is `taken` lies beside it; undefined: nowhere.
+ */
+export function roomFor(path: Path, gap: number, labelled: readonly Place[], taken: readonly Place[]): number | undefined {
   const { length } = path;
-  let found: { start: number; bent: number } | undefined;
+  let found: { start: number; cost: number } | undefined;
   for (let start = gap / 2; start <= length - 1.5 * gap; start += 4) {
     const [from, middle, to] = [pointAt(path, start), pointAt(path, start + gap / 2), pointAt(path, start + gap)];
-    if (taken.some((other) => distance(other, middle) < gap)) continue;
     const bent = 1 - distance(from, to) / gap;
-    const off = Math.abs(start + gap / 2 - length / 2) / length;
-    if (bent < 0.1 && (found === undefined || bent + off / 5 < found.bent)) found = { start, bent: bent + off / 5 };
+    const cost = bent + Math.abs(start + gap / 2 - length / 2) / length / 5;
+    if (bent >= 0.1 || (found !== undefined && cost >= found.cost)) continue;
+    if (labelled.some((other) => distance(other, middle) < gap) || taken.some((place) => isWithin(place, from, to))) continue;
+    found = { start, cost };
   }
   return found?.start;
+}
+
+/** Whether a place lies under a label that goes from one point to another. */
+function isWithin([x, y]: Place, [x1, y1]: Place, [x2, y2]: Place): boolean {
+  const width = Math.hypot(x2 - x1, y2 - y1);
+  const [right, down] = [(x2 - x1) / width, (y2 - y1) / width];
+  const [along, across] = [(x - x1) * right + (y - y1) * down, (y - y1) * right - (x - x1) * down];
+  return along > 0 && along < width && Math.abs(across) < HIGH / 2;
+}
+
+/** Places on a line, as close to each other as it takes for none to lie between two of them. */
+function placesOn(path: Path): Place[] {
+  return Array.from({ length: Math.ceil(path.length / STEP) + 1 }, (_, index) => pointAt(path, Math.min(index * STEP, path.length)));
 }
 
 function distance([a, b]: Place, [c, d]: Place): number {

@@ -17,7 +17,9 @@ interface Options {
 /** An event stream of the service that is opened anew after every break, and held while the page is seen. */
 export class LiveStream {
   private stream: EventSource | null = null;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  /** Until it is opened anew, and until a page that is hidden lets go of it. */
+  private again: ReturnType<typeof setTimeout> | undefined;
+  private leaving: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
   private readonly options: Options;
 
@@ -33,6 +35,7 @@ export class LiveStream {
 
   stop(): void {
     document.removeEventListener("visibilitychange", this.minded);
+    clearTimeout(this.leaving);
     this.disconnect();
   }
 
@@ -52,22 +55,20 @@ export class LiveStream {
   };
 
   private disconnect(): void {
-    clearTimeout(this.timer);
+    clearTimeout(this.again);
     this.stream?.close();
     this.stream = null;
   }
 
   private readonly minded = (): void => {
+    clearTimeout(this.leaving);
     if (document.hidden) {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => {
+      this.leaving = setTimeout(() => {
         this.disconnect();
         this.options.lost("left");
       }, HIDDEN_FOR);
     } else if (this.stream === null) {
       this.connect();
-    } else {
-      clearTimeout(this.timer);
     }
   };
 
@@ -78,6 +79,6 @@ export class LiveStream {
     this.options.lost("broken");
     const delay = RETRY[Math.min(this.failures, RETRY.length - 1)] ?? 1000;
     this.failures += 1;
-    this.timer = setTimeout(this.connect, delay);
+    this.again = setTimeout(this.connect, delay);
   }
 }

@@ -12,10 +12,11 @@ import { studiesQuery, studyQuery } from "@/features/studies/api";
 import { StopDialog } from "@/features/studies/StopDialog";
 import { useMay } from "@/lib/session";
 import { setTheme, type Theme } from "@/lib/theme";
-import { STUDY_TABS } from "../addresses";
+import { tabsOf } from "../addresses";
 import { TITLES } from "../titles";
+import { meantBy, namesNone, score } from "./commands";
 import styles from "./Palette.module.css";
-import { StateCommands, type Commanded } from "./StateCommands";
+import { StateCommands } from "./StateCommands";
 
 /** What the palette finds: pages, studies by any part of their name and what they can be told, components, the theme. */
 export default function Palette({ onClose }: { onClose: () => void }) {
@@ -26,15 +27,29 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const isStudy = useLocation({ select: ({ pathname }) => pathname.startsWith("/studies/") });
   const here = isStudy ? inside.name : undefined;
   const [text, setText] = useState("");
-  const search = useDeferredValue(text.trim());
+  const typed = text.trim();
+  const search = useDeferredValue(typed);
   const studies = useInfiniteQuery({ ...studiesQuery({ search, sort: "-updated" }, 8), refetchInterval: false });
   const components = useQuery({ ...componentsQuery, enabled: may("agent.read"), refetchInterval: false });
   const found = studies.data?.pages[0]?.studies ?? [];
   const mayTell = may("study.update");
-  const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined && mayTell });
-  // Without a search those that are found are merely the latest.
-  const told = search !== "" && mayTell ? found.filter(({ name }) => name !== here) : [];
-  const [stopped, stop] = useState<Commanded | null>(null);
+  const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined });
+  // "pause NAME" is no study's name: it is for those of this name that can be paused.
+  const meant = meantBy(search);
+  const isCommand = mayTell && meant.states.length > 0;
+  const meantStudies = useInfiniteQuery({
+    ...studiesQuery({ search: meant.name, state: meant.states, sort: "-updated" }, 8),
+    enabled: isCommand,
+    refetchInterval: false,
+  });
+  const answer = isCommand ? meantStudies : studies;
+  // What was found for an earlier text is not what is meant now.
+  const isAnswered = search === typed && !answer.isPlaceholderData && !answer.isPending;
+  const isFound = search === typed && !studies.isPlaceholderData;
+  // The open study is meant where no other is named; without a search those that are found are merely the latest.
+  const isHere = namesNone(typed);
+  const told = mayTell && typed !== "" && isAnswered ? (answer.data?.pages[0]?.studies ?? []).filter(({ name }) => !(isHere && name === here)) : [];
+  const [stopped, stop] = useState<string | null>(null);
 
   function go(to: LinkProps) {
     onClose();
@@ -44,20 +59,20 @@ export default function Palette({ onClose }: { onClose: () => void }) {
     onClose();
     setTheme(theme);
   }
-  if (stopped !== null) return <StopDialog study={stopped} open onOpenChange={onClose} />;
+  if (stopped !== null) return <StopDialog name={stopped} open onOpenChange={onClose} />;
   return (
     <Radix.Root open onOpenChange={(open) => (open ? undefined : onClose())}>
       <Radix.Portal>
         <Radix.Overlay className={styles.overlay} />
         <Radix.Content className={styles.content} aria-describedby={undefined}>
           <Radix.Title className="visually-hidden">{t`Go to, or do`}</Radix.Title>
-          <Command label={t`Go to, or do`} loop>
+          <Command label={t`Go to, or do`} filter={score} loop>
             <Command.Input className={styles.input} placeholder={t`Study, page, command …`} value={text} onValueChange={setText} />
             <Command.List className={`${choices.choices} ${styles.list}`} label={t`What was found`}>
-              <Command.Empty className={`${choices.none} ${styles.none}`}>{t`Nothing is called that.`}</Command.Empty>
+              {isAnswered ? <Command.Empty className={`${choices.none} ${styles.none}`}>{t`Nothing is called that.`}</Command.Empty> : null}
               {here === undefined ? null : (
                 <Command.Group heading={here}>
-                  {STUDY_TABS.map((tab) => (
+                  {tabsOf(opened.data?.spec).map((tab) => (
                     <Command.Item
                       key={tab}
                       value={`${here}:${tab}`}
@@ -71,8 +86,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                   {may("study.create") ? (
                     <Command.Item onSelect={() => go({ to: "/new", search: { clone: here } })}>{t`Clone this study`}</Command.Item>
                   ) : null}
-                  {/* Its page may have fetched it for one who may only look. */}
-                  {opened.data === undefined || !mayTell ? null : <StateCommands study={opened.data} onDone={onClose} onStop={stop} />}
+                  {opened.data !== undefined && mayTell && isHere ? <StateCommands study={opened.data} onDone={onClose} onStop={stop} /> : null}
                 </Command.Group>
               )}
               <Command.Group heading={t`Go to`}>
@@ -83,7 +97,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 <Command.Item onSelect={() => go({ to: "/compare", search: { study: [] } })}>{t`Compare studies`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/components" })}>{t`Components`}</Command.Item>
                 <Command.Item onSelect={() => go({ to: "/agents" })}>{t`Agents`}</Command.Item>
-                <Command.Item onSelect={() => go({ to: "/administration" })} keywords={["tokens", "settings"]}>
+                <Command.Item onSelect={() => go({ to: "/administration" })} keywords={[t`Administration`, "tokens", "settings"]}>
                   {t`Administration`}
                 </Command.Item>
               </Command.Group>
@@ -91,10 +105,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 <Command.Group heading={t`Studies`}>
                   {found.map((study) => (
                     <Command.Item
-                      key={study.name}
+                      // cmdk does not look at other keywords of an item that is there already.
+                      key={`${study.name} ${isFound ? typed : ""}`}
                       value={`study:${study.name}`}
                       // The service has found it, perhaps by its tags; what it found for an earlier text must match by name.
-                      keywords={studies.isPlaceholderData || search !== text.trim() ? [] : [text]}
+                      keywords={[isFound && typed !== "" ? typed : study.name]}
                       onSelect={() => go({ to: "/studies/$name", params: { name: study.name } })}
                     >
                       {study.name} <span className={choices.soft}>{stateText(study.state)}</span>
@@ -105,14 +120,14 @@ export default function Palette({ onClose }: { onClose: () => void }) {
               {told.length > 0 ? (
                 <Command.Group heading={t`Change`}>
                   {told.map((study) => (
-                    <StateCommands key={study.name} study={study} onDone={onClose} onStop={stop} />
+                    <StateCommands key={study.name} study={study} onDone={onClose} onStop={stop} onUnnamed={isHere ? setText : undefined} />
                   ))}
                 </Command.Group>
               ) : null}
               {components.data === undefined || components.data.components.length === 0 ? null : (
                 <Command.Group heading={t`Components`}>
                   {components.data.components.map(({ name }) => (
-                    <Command.Item key={name} value={`component:${name}`} onSelect={() => go({ to: "/components/$name", params: { name } })}>
+                    <Command.Item key={name} value={`component:${name}`} keywords={[name]} onSelect={() => go({ to: "/components/$name", params: { name } })}>
                       {name}
                     </Command.Item>
                   ))}

@@ -6,11 +6,12 @@ import { useRef } from "react";
 import { Loading, Problem } from "@/components/Message";
 import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
+import { cloneQuery } from "@/features/planning/api";
 import { StudyForm } from "@/features/planning/StudyForm";
 import { edit, fromSpec, write } from "@/features/planning/studyFile";
 import { useDraft } from "@/features/planning/useDraft";
 import { textOf } from "@/lib/values";
-import { studiesQuery, studyQuery } from "@/features/studies/api";
+import { studiesQuery } from "@/features/studies/api";
 import { useTitle } from "@/lib/title";
 import { useUnsaved } from "../useUnsaved";
 import styles from "./pages.module.css";
@@ -61,15 +62,9 @@ function Begun({ component }: { component: string | undefined }) {
 }
 
 function Cloned({ of }: { of: string }) {
-  const { data, error, refetch } = useQuery({ ...studyQuery(of), staleTime: Infinity });
+  const { data, error, refetch } = useQuery(cloneQuery(of));
   if (data === undefined) return error === null ? <Loading what={of} /> : <Problem error={error} again={() => void refetch()} />;
-  return <Written text={write(fromSpec(nextName(of), data.spec))} tags={data.tags} />;
-}
-
-/** flags-1 → flags-2; flags → flags-2. */
-function nextName(name: string): string {
-  const match = /^(.*?)-?(\d{1,6})$/.exec(name);
-  return match === null ? `${name}-2` : `${match[1] ?? name}-${Number(match[2]) + 1}`;
+  return <Written text={write(fromSpec(data.name, data.study.spec))} tags={data.study.tags} />;
 }
 
 function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }) {

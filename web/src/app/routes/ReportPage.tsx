@@ -66,6 +66,11 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         {t`${finished}, ${parameters}, algorithm ${study.algorithm_choice?.name ?? spec.algorithm?.name ?? ""}.`}{" "}
         {t`Created ${formatTime(new Date(study.created_at))}; printed as of ${formatTime(new Date(study.updated_at))}.`}
       </p>
+      {analysis?.behind ? (
+        <p className={styles.soft} role="status">
+          {t`The latest trials are still being summed up: what follows is of those before.`}
+        </p>
+      ) : null}
       {analysis === undefined ? null : (
         <Card title={t`Gain against the default`}>
           <Gain analysis={analysis} study={study} />

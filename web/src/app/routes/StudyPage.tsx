@@ -33,7 +33,7 @@ import { useLast, useThrottled } from "@/lib/clock";
 import { formatDuration, formatNumber } from "@/lib/format";
 import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
-import { STUDY_TABS } from "../addresses";
+import { tabsOf } from "../addresses";
 import { TITLES } from "../titles";
 import { AnalysisTab, TradeOffsTab } from "./StudyAnalysis";
 
@@ -85,7 +85,7 @@ interface ViewProps {
 
 function StudyView({ study, trials: latest, sampled, connection, add }: ViewProps) {
   const navigate = useNavigate();
-  const { tab = "overview" } = route.useSearch();
+  const { tab: wanted = "overview" } = route.useSearch();
   const may = useMay();
   const mayTune = may("study.update");
   const slow = useThrottled(latest, 1000);
@@ -98,7 +98,8 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
   useEffect(() => {
     if (connection === "live" && isError) void refetch();
   }, [connection, isError, refetch]);
-  const shown = STUDY_TABS.filter((one) => one !== "trade-offs" || study.spec.objectives.length > 1);
+  const shown = tabsOf(study.spec);
+  const tab = shown.includes(wanted) ? wanted : "overview";
   const openTrial = useCallback(
     (number: number) => void navigate({ to: "/studies/$name/trials/$number", params: { name: study.name, number: String(number) } }),
     [navigate, study.name],
@@ -157,9 +158,7 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
           {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} add={add} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
           {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} link={link} /> : null}
           {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} /> : null}
-          {tab === "trade-offs" && study.spec.objectives.length > 1 ? (
-            <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} />
-          ) : null}
+          {tab === "trade-offs" ? <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} /> : null}
           {tab === "timeline" ? <Timeline study={study.name} trials={trials} onPick={openTrial} /> : null}
         </>
       )}

@@ -158,6 +158,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
               id: "lines",
               ...isolines({
                 grid: { columns: places(first, surface.first_levels), rows: places(second, surface.second_levels), values: surface.mean },
+                marks: points.map(([x = NaN, y = NaN]) => [x, y]),
                 write: (level, step) => formatMetric(level, unit, digitsOf(Math.max(Math.abs(low), Math.abs(high)), step)),
               }),
             },

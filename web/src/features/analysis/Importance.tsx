@@ -108,7 +108,8 @@ function importanceOption(palette: Palette, insight: ObjectiveInsight, all: bool
   return {
     ...frame(palette),
     grid: { left: 8, right: 24, top: several ? 34 : 8, bottom: 8, containLabel: true },
-    legend: several ? { top: 0, left: 0, right: 48, type: "scroll", selectedMode: false, data: lanes.map(({ name }) => name), textStyle: { color: palette.text, fontSize: 12 } } : { show: false },
+    // On the right of it is the button that saves the plot: ECharts does not heed `right` beside `left`.
+    legend: several ? { top: 0, left: 0, padding: [5, 48, 5, 0], type: "scroll", selectedMode: false, data: lanes.map(({ name }) => name), textStyle: { color: palette.text, fontSize: 12 } } : { show: false },
     tooltip: {
       ...frame(palette).tooltip,
       formatter: (item) => {

@@ -151,9 +151,12 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
   };
 }
 
+/** From here all three axes go along the cube's outline: what is written at their ends lies on no point. */
+const FIRST_VIEW: View = { turn: 150, tilt: 20 };
+
 function Cube({ study, objectives, points, standard, onPick }: Omit<Props, "data">) {
   const [chosen, choose] = useState(() => objectives.slice(0, 3).map(({ metric }) => metric));
-  const [view, setView] = useState<View>({ turn: 30, tilt: 20 });
+  const [view, setView] = useState<View>(FIRST_VIEW);
   const { turn, tilt } = view;
   const drag = useDrag((right, down) => setView((before) => dragged(before, right, down)));
   const axes = useMemo(() => chosen.map((metric) => objectives.find((objective) => objective.metric === metric)).filter((one) => one !== undefined), [chosen, objectives]);
@@ -218,9 +221,14 @@ function useDrag(move: (right: number, down: number) => void) {
     onPointerDown: ({ pointerId, isPrimary, button, clientX, clientY }: PointerEvent) => {
       if (isPrimary && button === 0) last.current = { pointer: pointerId, x: clientX, y: clientY };
     },
-    onPointerMove: ({ pointerId, clientX, clientY, currentTarget }: PointerEvent) => {
+    onPointerMove: ({ pointerId, buttons, clientX, clientY, currentTarget }: PointerEvent) => {
       const from = last.current;
       if (from?.pointer !== pointerId) return;
+      // It was let go outside, before it was followed there.
+      if (buttons === 0) {
+        end();
+        return;
+      }
       const [right, down] = [clientX - from.x, clientY - from.y];
       // From then on it is followed out of the plot too; before, a press would lose what it presses.
       if (!currentTarget.hasPointerCapture(pointerId)) {
@@ -260,11 +268,15 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
     end[index] = 1.08;
     const [low = NaN, high = NaN] = ranges[index] ?? [];
     const unit = unitOf(objective);
-    return { value: project(end, turn, tilt), name: `${objective.metric}\n${t`${formatMetric(low, unit, 3)} to ${formatMetric(high, unit, 3)}`}` };
+    const value = project(end, turn, tilt);
+    // Away from the middle.
+    const label = { position: value[1] < 0 ? ("bottom" as const) : ("top" as const) };
+    return { value, label, name: `${objective.metric}\n${t`${formatMetric(low, unit, 3)} to ${formatMetric(high, unit, 3)}`}` };
   });
   const data = (lead: boolean) =>
     points.flatMap((point, index) => (leads.has(index) === lead ? [[...place(point), point.number, ...axes.map(({ metric }) => point.values[metric] ?? NaN)]] : []));
-  const hidden = { type: "value" as const, min: -0.95, max: 0.95, show: false };
+  // With room for the names on all sides.
+  const hidden = (most: number) => ({ type: "value" as const, min: -most, max: most, show: false });
   return {
     ...frame(palette),
     grid: { left: 8, right: 8, top: 8, bottom: 8 },
@@ -275,8 +287,8 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
         return [t`Trial ${value[2] ?? ""}`, ...axes.map((objective, index) => `${objective.metric} ${formatMetric(value[3 + index] ?? NaN, unitOf(objective))}`)].join("\n");
       },
     },
-    xAxis: hidden,
-    yAxis: hidden,
+    xAxis: hidden(1.15),
+    yAxis: hidden(1.05),
     series: [
       ...edges.map((edge) => ({ type: "line" as const, data: edge, symbol: "none", silent: true, lineStyle: { color: palette.line, width: 1 } })),
       {
@@ -284,7 +296,7 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
         data: names,
         symbolSize: 0.1,
         silent: true,
-        label: { show: true, formatter: "{b}", color: palette.text, fontSize: 13, lineHeight: 18 },
+        label: { show: true, formatter: "{b}", color: palette.text, fontSize: 13, lineHeight: 18, width: 100, overflow: "break" },
       },
       { type: "scatter" as const, data: data(false), symbolSize: 6, itemStyle: { color: palette.series[0] ?? palette.accent, opacity: 0.4 } },
       { type: "scatter" as const, data: data(true), symbolSize: 10, itemStyle: { color: palette.series[1] ?? palette.warn } },

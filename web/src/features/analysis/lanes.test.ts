@@ -21,6 +21,10 @@ it("is told by the forest alone where there was no process", () => {
   ]);
 });
 
+it("is nowhere more than all of the variance", () => {
+  expect(lanesOf([effect({ importance: 0.9, deviation: 0.18 })])[0]?.shares).toEqual([{ value: 0.9, low: 0.72, high: 1 }]);
+});
+
 it("is told by both, parameter by parameter", () => {
   const lanes = lanesOf([effect({ sensitivity: { alone: share, together: { ...share, high: 0.9 } } }), effect({})]);
   expect(lanes.map(({ name }) => name)).toEqual(["Forest: alone", "Gaussian process: alone", "Gaussian process: with interactions"]);

@@ -11,7 +11,7 @@ export interface Lane {
 export function lanesOf(effects: readonly Effect[]): Lane[] {
   const forest: Lane = {
     name: t`Forest: alone`,
-    shares: effects.map(({ importance, deviation }) => ({ value: importance, low: Math.max(0, importance - deviation), high: importance + deviation })),
+    shares: effects.map(({ importance, deviation }) => ({ value: importance, low: Math.max(0, importance - deviation), high: Math.min(1, importance + deviation) })),
   };
   if (effects.every(({ sensitivity }) => !sensitivity)) return [forest];
   return [

@@ -1,9 +1,11 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
+import { useState, type MouseEvent } from "react";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { SelectField } from "@/components/Field";
-import type { Plan } from "@/lib/api/client";
+import { Finder } from "@/components/Finder";
+import { Popover } from "@/components/Popover";
+import type { ListedStudy, Plan } from "@/lib/api/client";
 import { textOf } from "@/lib/values";
 import { earlierQuery } from "./api";
 import { FaultAt } from "./FaultAt";
@@ -19,47 +21,82 @@ interface Props {
 export function EarlierStudies({ draft, plan }: Props) {
   const { data: known = [] } = useQuery(earlierQuery(textOf(draft.file.component)));
   const { start_from: value } = draft.file;
-  const chosen = Array.isArray(value) ? value.map(textOf) : [];
-  const offered = known.filter(({ name }) => !chosen.includes(name));
-  const write = (next: string[]) => draft.set(["start_from"], next.length === 0 ? undefined : next);
+  const isList = Array.isArray(value);
+  // Where the file has a single name in place of a list, the service says so.
+  const chosen: string[] = isList ? value.map(textOf) : value === undefined || value === null ? [] : [textOf(value)];
+  function add(name: string) {
+    if (isList) draft.set(["start_from", value.length], name);
+    else draft.set(["start_from"], [...chosen, name]);
+  }
+  function remove(place: number, { currentTarget }: MouseEvent) {
+    // The last one's button goes with it; any other one's is the next one's then.
+    if (place === chosen.length - 1) currentTarget.closest("li")?.nextElementSibling?.querySelector("button")?.focus();
+    draft.set(isList ? ["start_from", place] : ["start_from"], undefined);
+  }
   return (
     <Card title={t`Start from earlier studies`}>
       <div className={styles.stack}>
         <p className={styles.soft}>
           {t`Up to five of their best configurations are measured first, after the default. Their results are not copied: they were measured under other conditions.`}
         </p>
-        {chosen.length === 0 ? null : (
-          <ul className={styles.agents}>
-            {chosen.map((name) => (
-              <li key={name}>
-                <b>{name}</b> <span className={styles.soft}>{given(name, plan)}</span>{" "}
-                <Button small kind="quiet" aria-label={t`Remove ${name}`} onClick={() => write(chosen.filter((one) => one !== name))}>
-                  {t`Remove`}
-                </Button>
-              </li>
-            ))}
-          </ul>
-        )}
-        <FaultAt at="start_from">
-          {(error) => (
-            <SelectField
-              label={t`Add an earlier study`}
-              value=""
-              error={error}
-              disabled={offered.length === 0}
-              onChange={(event) => write([...chosen, event.target.value])}
-            >
-              <option value="">{offered.length > 0 ? t`Choose …` : chosen.length > 0 ? t`There is no other` : t`None has a result yet`}</option>
-              {offered.map(({ name, finished_count }) => (
-                <option key={name} value={name}>
-                  {plural(finished_count, { one: `${name} (# trial)`, other: `${name} (# trials)` })}
-                </option>
-              ))}
-            </SelectField>
-          )}
-        </FaultAt>
+        <ul className={styles.agents}>
+          {chosen.map((name, place) => (
+            // The same one may stand there twice.
+            <li key={place}>
+              <b>{name}</b> <span className={styles.soft}>{given(name, plan)}</span>{" "}
+              <Button small kind="quiet" aria-label={t`Remove ${name}`} onClick={(event) => remove(place, event)}>
+                {t`Remove`}
+              </Button>
+            </li>
+          ))}
+          <li>
+            <AddEarlier known={known} chosen={chosen} onAdd={add} />
+          </li>
+        </ul>
+        <FaultAt at="start_from">{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
       </div>
     </Card>
+  );
+}
+
+interface AddProps {
+  known: readonly ListedStudy[];
+  chosen: readonly string[];
+  onAdd: (name: string) => void;
+}
+
+/** A button that opens a choice of those that are not chosen yet. */
+function AddEarlier(props: AddProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <Popover trigger={<Button small>{t`Add an earlier study …`}</Button>} label={t`Add an earlier study`} open={open} onOpenChange={setOpen} align="start">
+      <Choice
+        {...props}
+        onAdd={(name) => {
+          setOpen(false);
+          props.onAdd(name);
+        }}
+      />
+    </Popover>
+  );
+}
+
+function Choice({ known, chosen, onAdd }: AddProps) {
+  const [text, setText] = useState("");
+  const offered = known.filter(({ name }) => !chosen.includes(name));
+  return (
+    <Finder
+      label={t`Find an earlier study`}
+      placeholder={t`Find an earlier study …`}
+      list={t`Earlier studies`}
+      text={text}
+      onText={setText}
+      offers={offered
+        .filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase()))
+        .map(({ name, finished_count }) => ({ name, about: plural(finished_count, { one: "# trial", other: "# trials" }) }))}
+      none={offered.length > 0 ? t`No other study matches.` : chosen.length > 0 ? t`There is no other` : t`None has a result yet`}
+      onChoose={onAdd}
+    />
   );
 }
 

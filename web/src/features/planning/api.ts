@@ -1,7 +1,9 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ApiError, unwrap, type StudySpec } from "@/lib/api/client";
+import { nextName, stemOf } from "./names";
 
-const MOST_EARLIER = 200;
+// The service's limit of a page.
+const MOST = 200;
 
 export const methodsQuery = queryOptions({
   queryKey: ["methods"],
@@ -21,13 +23,31 @@ export function planQuery(spec: StudySpec) {
   });
 }
 
-/** Studies of a component that have results, those that changed last; of none: those that are asked and told. */
+/** Studies of a component of which a trial has completed, those that changed last; of none: those that are asked and told. */
 export function earlierQuery(component: string) {
   return queryOptions({
     queryKey: ["studies", "earlier", component],
-    queryFn: () => unwrap(api.GET("/api/v1/studies", { params: { query: { component, sort: "-updated", page_size: MOST_EARLIER } } })),
-    select: ({ studies }) => studies.filter((study) => study.component === component && study.finished_count > 0),
+    queryFn: () => unwrap(api.GET("/api/v1/studies", { params: { query: { component, sort: "-updated", page_size: MOST } } })),
+    select: ({ studies }) => studies.filter((study) => study.component === component && study.objectives.some(({ best }) => best !== null)),
     staleTime: 10_000,
+  });
+}
+
+/** A study to begin like, asked for whenever a draft is begun, and what the new one could be called. */
+export function cloneQuery(name: string) {
+  return queryOptions({
+    queryKey: ["clone", name],
+    queryFn: async () => {
+      const [study, alike] = await Promise.all([
+        unwrap(api.GET("/api/v1/studies/{name}", { params: { path: { name } } })),
+        unwrap(api.GET("/api/v1/studies", { params: { query: { name_prefix: stemOf(name), page_size: MOST } } })),
+      ]);
+      return { study, name: nextName(name, alike.studies.map((one) => one.name)) };
+    },
+    retry: false,
+    // What the draft began with stays as it is while somebody writes, and is not kept for the next one.
+    staleTime: Infinity,
+    gcTime: 0,
   });
 }
 

@@ -99,6 +99,12 @@ describe("edit", () => {
   it("takes a value away, and what is empty without it", () => {
     expect(read(edit("a: 1\nparameters:\n  n:\n    max: 8\n", ["parameters", "n", "max"], undefined))).toEqual({ a: 1 });
     expect(read(edit("a: 1\n", ["b", "c"], undefined))).toEqual({ a: 1 });
+    expect(read(edit("a: 1\nstart_from: [b]\n", ["start_from", 0], undefined))).toEqual({ a: 1 });
+  });
+  it("joins and leaves a list whose other items keep their lines and comments", () => {
+    const text = "start_from:\n  - a # the first\n  # of last week\n  - b\nseed: 1\n";
+    expect(edit(text, ["start_from", 2], "c")).toBe("start_from:\n  - a # the first\n  # of last week\n  - b\n  - c\nseed: 1\n");
+    expect(edit(text, ["start_from", 0], undefined)).toBe("start_from:\n  # of last week\n  - b\nseed: 1\n");
   });
 });
 

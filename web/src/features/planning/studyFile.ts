@@ -1,5 +1,5 @@
 import { t } from "@lingui/core/macro";
-import { isMap, parseDocument, stringify, type Document } from "yaml";
+import { isCollection, isMap, parseDocument, stringify, type Document } from "yaml";
 import type { Parameter, StudySpec } from "@/lib/api/client";
 
 /** A study file as `trimtab tune FILE` reads it, parsed but not checked: the service checks what it becomes. */
@@ -66,10 +66,10 @@ export function edit(text: string, path: Path, value: unknown): string {
     }
     document.setIn(path, document.createNode(value, { flow: isShort(value) }));
   }
-  // An emptied mapping says nothing.
+  // An emptied mapping or list says nothing.
   for (let depth = path.length - 1; value === undefined && depth > 0; depth--) {
     const inner: unknown = document.getIn(path.slice(0, depth));
-    if (isMap(inner) && inner.items.length === 0) document.deleteIn(path.slice(0, depth));
+    if (isCollection(inner) && inner.items.length === 0) document.deleteIn(path.slice(0, depth));
   }
   return document.toString({ lineWidth: 110, flowCollectionPadding: false });
 }

@@ -40,7 +40,7 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
           <RangesButton study={study} />
         </>
       ) : null}
-      {open ? <StopButton study={study} /> : <DeleteButton study={study} onDeleted={onDeleted} />}
+      {open ? <StopButton name={study.name} /> : <DeleteButton study={study} onDeleted={onDeleted} />}
       {update.error === null ? null : (
         <div className={styles.problem}>
           <Problem error={update.error} />
@@ -50,9 +50,9 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
   );
 }
 
-function StopButton({ study }: { study: Study }) {
+function StopButton({ name }: { name: string }) {
   const [shown, show] = useState(false);
-  return <StopDialog study={study} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>} />;
+  return <StopDialog name={name} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>} />;
 }
 
 function BudgetButton({ study }: { study: Study }) {

@@ -164,4 +164,25 @@ describe("StudyFeed", () => {
     leave();
     expect(last().closed).toBe(true);
   });
+
+  it("lets go of it in a hidden tab also where it broke meanwhile", () => {
+    const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
+    const { leave } = follow();
+    vi.advanceTimersByTime(10_000);
+    last().fail();
+    vi.advanceTimersByTime(1000);
+    expect([streams.length, last().closed]).toEqual([2, false]);
+    vi.advanceTimersByTime(20_000);
+    expect([streams.length, last().closed]).toEqual([2, true]);
+    // And where it waits to be opened anew.
+    hidden.mockReturnValue(false);
+    document.dispatchEvent(new Event("visibilitychange"));
+    hidden.mockReturnValue(true);
+    document.dispatchEvent(new Event("visibilitychange"));
+    vi.advanceTimersByTime(29_900);
+    last().fail();
+    vi.advanceTimersByTime(60_000);
+    expect(streams).toHaveLength(3);
+    leave();
+  });
 });
