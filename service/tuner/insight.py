@@ -221,6 +221,16 @@ class _Tree:
         width = self.upper[:, place] - self.lower[:, place]
         return np.asarray((self.value * self.volume / width) @ self.covers(place, points))
 
+    def variance(self, place: int) -> float:
+        """Of that mean, over the whole of this coordinate: at most the tree's own variance."""
+        height = self.value * self.volume / (self.upper[:, place] - self.lower[:, place])
+        edges = np.unique(np.concatenate([self.lower[:, place], self.upper[:, place]]))
+        steps = np.zeros(len(edges))
+        np.add.at(steps, np.searchsorted(edges, self.lower[:, place]), height)
+        np.subtract.at(steps, np.searchsorted(edges, self.upper[:, place]), height)
+        means, widths = np.cumsum(steps)[:-1], np.diff(edges)
+        return float((means - means @ widths) ** 2 @ widths)
+
     def average_of_pair(self, first: int, second: int, grid: tuple[FloatArray, FloatArray]) -> FloatArray:
         """[p, q]: the same over all but two."""
         area = (self.upper - self.lower)[:, [first, second]].prod(1)
@@ -250,7 +260,9 @@ class _Look:
             float((tree.value - mean) ** 2 @ tree.volume) for tree, mean in zip(self._trees, self._means, strict=True)
         ]
         self._averages = [self._average(place) for place in range(len(self.names))]
-        self.importances = [self._share(averages.var(axis=1)) for _, averages in self._averages]
+        self.importances = [
+            self._share(np.array([tree.variance(place) for tree in self._trees])) for place in range(len(self.names))
+        ]
 
     def effect(self, place: int) -> Effect:
         values, averages = self._averages[place]

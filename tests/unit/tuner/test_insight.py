@@ -62,6 +62,13 @@ def test_importance_is_the_share_of_the_variance(found: ObjectiveInsight) -> Non
     assert (found.configurations, found.model) == (400, "forest")
 
 
+def test_one_that_explains_all_explains_no_more_than_that() -> None:
+    """Its ends, where most of the variance lies, are no more of it than their width."""
+    bowl = insight(ONE, measured(lambda one: {"seconds": 1 + (2 * float(one["x"]) - 1) ** 8}, 200)).objectives[0]
+    assert bowl.effects[0].parameter == "x"
+    assert 0.9 < bowl.effects[0].importance <= 1.0
+
+
 def test_effects_are_told_at_levels_in_the_objectives_unit(found: ObjectiveInsight) -> None:
     by_name = {effect.parameter: effect for effect in found.effects}
     flag = by_name["flag"]

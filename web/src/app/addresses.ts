@@ -4,7 +4,7 @@ import type { StudySpec } from "@/lib/api/client";
 /* eslint-disable lingui/no-unlocalized-strings -- words of addresses */
 const SHOWN = ["all", "open", "ended", "attention"] as const;
 /** The parts of a study's page, each with an address. */
-export const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline", "setup"] as const;
+const STUDY_TABS = ["overview", "trials", "analysis", "trade-offs", "timeline", "setup"] as const;
 export type StudyTab = (typeof STUDY_TABS)[number];
 const SECTIONS = ["tokens", "members", "quota", "audit", "tenants", "queue"] as const;
 export type Section = (typeof SECTIONS)[number];
