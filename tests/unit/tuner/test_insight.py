@@ -62,11 +62,17 @@ def test_importance_is_the_share_of_the_variance(found: ObjectiveInsight) -> Non
     assert (found.configurations, found.model) == (400, "forest")
 
 
-def test_one_that_explains_all_explains_no_more_than_that() -> None:
-    """Its ends, where most of the variance lies, are no more of it than their width."""
-    bowl = insight(ONE, measured(lambda one: {"seconds": 1 + (2 * float(one["x"]) - 1) ** 8}, 200)).objectives[0]
-    assert bowl.effects[0].parameter == "x"
-    assert 0.9 < bowl.effects[0].importance <= 1.0
+def test_what_explains_nearly_all_explains_no_more_than_all() -> None:
+    """Its ends, where much of the variance lies, are no more of it than their width."""
+    space = Space.build([FloatParameter("x", 0.0, 1.0), IntParameter("n", 1, 16)])
+    rng = np.random.default_rng(0)
+    trials = []
+    for number in range(1, 61):
+        x, n = float(rng.random()), int(rng.integers(1, 17))
+        trials.append(Trial(number, {"x": x, "n": n}, TrialState.COMPLETED, {"seconds": (x - 0.3) ** 2}))
+    (bowl,) = insight(Problem.build(space, [Objective("seconds", "minimize")]), trials).objectives
+    assert [effect.parameter for effect in bowl.effects] == ["x", "n"]
+    assert 0.95 < bowl.effects[0].importance < sum(effect.importance for effect in bowl.effects) <= 1.0
 
 
 def test_effects_are_told_at_levels_in_the_objectives_unit(found: ObjectiveInsight) -> None:
