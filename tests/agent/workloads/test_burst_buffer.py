@@ -825,6 +825,10 @@ def test_a_thread_without_a_connection_may_start_a_program(place: Place) -> None
     place.python(SPAWNS)
 
 
+def waits_for_a_lock(pid: int) -> bool:
+    return any("->" in line and str(pid) in line.split() for line in Path("/proc/locks").read_text().splitlines())
+
+
 def test_stop_does_not_take_another_process_for_a_killed_guardian(place: Place) -> None:
     """The guardian's number may have been given away when the daemon, which outlives it, is still at work."""
     names = place.start_for_a_job()
@@ -837,6 +841,8 @@ def test_stop_does_not_take_another_process_for_a_killed_guardian(place: Place) 
         (place.buffer / "lock").write_text(f"process {another.pid}")
         command = list(map(str, [place.built / "burst", "stop", "--buffer", place.buffer]))
         with subprocess.Popen(command) as stopping:
+            # Nothing would run any more if the daemon ended before it is looked for.
+            wait_for(lambda: waits_for_a_lock(stopping.pid), 120, "stop waits for the daemon")
             daemon.resume()
             assert stopping.wait(120) == 0
         assert another.poll() is None
