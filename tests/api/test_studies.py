@@ -266,12 +266,17 @@ def test_a_page_of_studies_costs_the_same_however_many_there_are(api: Api, study
     for index in range(3):
         study(f"s{index}")
     summarise_all()
-    api.ok("GET", "/studies?sort=gain")
-    with CaptureQueriesContext(connection) as few:
-        api.ok("GET", "/studies?sort=gain&page_size=1")
-    with CaptureQueriesContext(connection) as more:
-        assert len(api.ok("GET", "/studies?sort=gain")["studies"]) == 3
-    assert len(few) == len(more)
+
+    def cost(path: str, studies: int) -> int:
+        """Of several requests the least: one of them may write down what a minute's requests were."""
+        counts = []
+        for _ in range(3):
+            with CaptureQueriesContext(connection) as queries:
+                assert len(api.ok("GET", path)["studies"]) == studies
+            counts.append(len(queries))
+        return min(counts)
+
+    assert cost("/studies?sort=gain&page_size=1", 1) == cost("/studies?sort=gain", 3)
 
 
 def test_studies_are_compared_by_an_objective_that_they_share(api: Api, study: Create) -> None:
