@@ -439,9 +439,11 @@ def hardware_counters() -> tuple[str, ...]:
     """The events that the processor counts here, if it does so for all of `EVENTS`; none in most virtual machines."""
     if shutil.which("perf") is None:
         return ()
-    command = ["perf", "stat", "-x", ",", "-e", ",".join(EVENTS), "--", "true"]
-    done = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=False)
-    return tuple(EVENTS) if done.returncode == 0 and counts_of(done.stderr).keys() == EVENTS.keys() else ()
+    try:
+        with counting(tuple(EVENTS), [os.getpid()]):
+            return tuple(EVENTS)
+    except MachineError:
+        return ()
 
 
 def counts_of(report: str) -> dict[str, float]:
@@ -462,6 +464,7 @@ def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[s
         yield counted
         return
     report = Path("perf.out")
+    report.unlink(missing_ok=True)
     command = [
         "perf",
         "stat",
@@ -474,19 +477,28 @@ def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[s
         "-p",
         ",".join(map(str, processes)),
     ]
-    perf = subprocess.Popen(
-        command,
-        env={**os.environ, "LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        preexec_fn=lambda: bind_child(sorted(os.sched_getaffinity(0))),
-    )
-    try:
-        time.sleep(0.2)  # it attaches itself
-        yield counted
-    finally:
-        perf.send_signal(signal.SIGINT)
-        perf.wait()
-    text = report.read_text()
+    ours, its = socket.socketpair()
+    with ours:
+        with its:
+            perf = subprocess.Popen(
+                [*command, "--delay", "-1", "--control", f"fd:{its.fileno()},{its.fileno()}"],
+                env={**os.environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                pass_fds=[its.fileno()],
+                preexec_fn=lambda: bind_child(sorted(os.sched_getaffinity(0))),
+            )
+        try:
+            # It answers when it has attached itself and counts; one that cannot ends without a word.
+            with contextlib.suppress(ConnectionError):
+                ours.sendall(b"enable\n")
+                ours.recv(16)
+            yield counted
+        finally:
+            perf.send_signal(signal.SIGINT)
+            _, said = perf.communicate()
+    text = said + (report.read_text() if report.exists() else "")
     found = counts_of(text)
     if found.keys() != set(events):
         raise MachineError(f"perf counted no {', '.join(set(events) - found.keys())}:\n{text[-500:]}")
