@@ -157,13 +157,13 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
     analysis = analyse(principal, study, may_lag=may_lag)
     best = [found.params for found in analysis.best]
     problem = spec_of(study).problem
-    if not any(estimate.acceptable for estimate in list(_memory_of(study).estimates.values())):
+    # A copy, without the lock: who may lag waits for nobody who sums up.
+    acceptable = [estimate for estimate in list(_memory_of(study).estimates.values()) if estimate.acceptable]
+    if not acceptable:
         return []
     if len(problem.objectives) > 1:
         return [best[place] for place in dict.fromkeys(round(share * (len(best) - 1)) for share in _ALONG) if best]
-    memory = _memory_of(study)
-    with memory.lock:
-        ranked = estimates.ranked(problem, list(memory.estimates.values()))
+    ranked = estimates.ranked(problem, acceptable)
     found = {problem.space.key(one): one for one in [*best, *(one.configuration for one in ranked[: len(_ALONG)])]}
     return list(found.values())[: len(_ALONG)]
 

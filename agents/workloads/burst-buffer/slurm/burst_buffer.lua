@@ -164,9 +164,11 @@ local function forget_cancelled(job)
         local number, word = string.match(line, "^(%d+) (%S+)$")
         states[number or ""] = word
     end
+    if not states[tostring(job)] then
+        return
+    end
     for _, other in ipairs(others) do
-        local gone = states[other] == nil or states[other] == "CANCELLED" or states[other] == "DEADLINE"
-        if gone and states[tostring(job)] then
+        if states[other] == nil or states[other] == "CANCELLED" or states[other] == "DEADLINE" then
             forget(other)
         end
     end

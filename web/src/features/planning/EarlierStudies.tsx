@@ -1,10 +1,10 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type MouseEvent } from "react";
+import { AddButton } from "@/components/AddButton";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { Finder } from "@/components/Finder";
-import { Popover } from "@/components/Popover";
 import type { ListedStudy, Plan } from "@/lib/api/client";
 import { textOf } from "@/lib/values";
 import { earlierQuery } from "./api";
@@ -50,7 +50,9 @@ export function EarlierStudies({ draft, plan }: Props) {
             </li>
           ))}
           <li>
-            <AddEarlier known={known} chosen={chosen} onAdd={add} />
+            <AddButton text={t`Add an earlier study …`} label={t`Add an earlier study`} onAdd={add}>
+              {(choose) => <Choice known={known} chosen={chosen} onAdd={choose} />}
+            </AddButton>
           </li>
         </ul>
         <FaultAt at="start_from">{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
@@ -59,29 +61,14 @@ export function EarlierStudies({ draft, plan }: Props) {
   );
 }
 
-interface AddProps {
+interface ChoiceProps {
   known: readonly ListedStudy[];
+  /** Those that are not offered. */
   chosen: readonly string[];
   onAdd: (name: string) => void;
 }
 
-/** A button that opens a choice of those that are not chosen yet. */
-function AddEarlier(props: AddProps) {
-  const [open, setOpen] = useState(false);
-  return (
-    <Popover trigger={<Button small>{t`Add an earlier study …`}</Button>} label={t`Add an earlier study`} open={open} onOpenChange={setOpen} align="start">
-      <Choice
-        {...props}
-        onAdd={(name) => {
-          setOpen(false);
-          props.onAdd(name);
-        }}
-      />
-    </Popover>
-  );
-}
-
-function Choice({ known, chosen, onAdd }: AddProps) {
+function Choice({ known, chosen, onAdd }: ChoiceProps) {
   const [text, setText] = useState("");
   const offered = known.filter(({ name }) => !chosen.includes(name));
   return (

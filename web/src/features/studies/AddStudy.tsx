@@ -1,10 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { AddButton } from "@/components/AddButton";
 import { stateText } from "@/components/Badge";
-import { Button } from "@/components/Button";
 import { Finder } from "@/components/Finder";
-import { Popover } from "@/components/Popover";
 import { useThrottled } from "@/lib/clock";
 import { studiesQuery } from "./api";
 
@@ -17,18 +16,11 @@ interface Props {
 }
 
 /** A button that opens a choice of studies, which the service finds while a name is typed. */
-export function AddStudy(props: Props) {
-  const [open, setOpen] = useState(false);
+export function AddStudy({ chosen, onAdd }: Props) {
   return (
-    <Popover trigger={<Button small>{t`Add a study …`}</Button>} label={t`Add a study`} open={open} onOpenChange={setOpen} align="start">
-      <Choice
-        {...props}
-        onAdd={(name) => {
-          setOpen(false);
-          props.onAdd(name);
-        }}
-      />
-    </Popover>
+    <AddButton text={t`Add a study …`} label={t`Add a study`} onAdd={onAdd}>
+      {(add) => <Choice chosen={chosen} onAdd={add} />}
+    </AddButton>
   );
 }
 

@@ -1,0 +1,26 @@
+import { useState, type ReactNode } from "react";
+import { Button } from "./Button";
+import { Popover } from "./Popover";
+
+interface Props {
+  text: string;
+  /** What the panel is called. */
+  label: string;
+  onAdd: (name: string) => void;
+  /** What one chooses from; it calls `add`. */
+  children: (add: (name: string) => void) => ReactNode;
+}
+
+/** A button that opens a choice, which closes when something was chosen. */
+export function AddButton({ text, label, onAdd, children }: Props) {
+  const [open, setOpen] = useState(false);
+  function add(name: string) {
+    setOpen(false);
+    onAdd(name);
+  }
+  return (
+    <Popover trigger={<Button small>{text}</Button>} label={label} open={open} onOpenChange={setOpen} align="start">
+      {children(add)}
+    </Popover>
+  );
+}
