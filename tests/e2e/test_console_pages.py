@@ -224,6 +224,8 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     file.fill(file.input_value() + "start_from: bowl-1\n")
     start_from(earlier)
     expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
+    # The plan comes back, and with it the agents above.
+    expect(page.get_by_text("1 agent can run it.")).to_be_visible()
     starts.get_by_role("button", name="Remove bowl-1").click()
     expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
     expect(starts.get_by_role("listitem").first).to_contain_text("3 configurations")

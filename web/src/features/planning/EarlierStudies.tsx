@@ -43,10 +43,12 @@ export function EarlierStudies({ draft, plan }: Props) {
           {chosen.map((name, place) => (
             // The same one may stand there twice.
             <li key={place}>
-              <b>{name}</b> <span className={styles.soft}>{given(name, plan)}</span>{" "}
+              <b>{name}</b>{" "}
               <Button small kind="quiet" aria-label={t`Remove ${name}`} onClick={(event) => remove(place, event)}>
                 {t`Remove`}
-              </Button>
+              </Button>{" "}
+              {/* Last, so that the button stays where it is when the plan comes. */}
+              <span className={styles.soft}>{given(name, plan)}</span>
             </li>
           ))}
           <li>
