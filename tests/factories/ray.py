@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -18,7 +19,8 @@ from tests.factories.ports import free_port
 from tests.factories.service import wait_for
 
 CPUS = 8
-START_SECONDS = 240.0
+# below a test's own limit, for what Ray has to say to be seen
+START_SECONDS = 400.0
 # in the environment of all that a Ray starts, jobs included: the folder that it is in
 MARK = "TRIMTAB_TEST_RAY"
 # ... and of what one of its nodes besides the head does: the node's name
@@ -42,7 +44,7 @@ class RayHead:
         self._sessions: set[int] = set()
 
     def start(self) -> None:
-        """Returns when the dashboard answers, and knows of the head's own node."""
+        """Returns when all of its parts are there."""
         ports = {**self._ports, "dashboard-agent-listen-port": free_port(), "min-worker-port": 0, "max-worker-port": 0}
         argv = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats"]
         argv += ["--include-dashboard=true", "--include-log-monitor=false", f"--temp-dir={self.folder}"]
@@ -51,26 +53,14 @@ class RayHead:
         argv += [f"--{name}={port}" for name, port in ports.items()]
         environment = {**os.environ, **ENVIRONMENT, MARK: str(self.folder)}
         self._child = Child("ray", argv, environment, self.folder / "head.log")
-
-        def answers() -> bool:
-            assert self._child is not None
-            if not self._child.running():
-                # At first, and when Ray has ended itself since one of its parts took too long to begin.
-                self._child.start()
-                self._sessions.add(_session(self._child))
-            return self._answers()
-
-        try:
-            wait_for(answers, START_SECONDS, "Ray's dashboard answers")
-        except AssertionError as error:
-            self.stop()
-            raise AssertionError(f"{error}\n{(self.folder / 'head.log').read_text()[-3000:]}") from None
+        _begin(self._child, self._sessions, self._is_whole, "all of Ray's parts answer")
 
     @contextmanager
     def joined(self, name: str, *options: str) -> Iterator["RayNode"]:
         """Another node on this machine, whose own name is `name` there, as it is on a cluster."""
         node = RayNode(self, name, options)
         try:
+            node.start()
             yield node
         finally:
             node.end()
@@ -99,19 +89,31 @@ class RayHead:
 
     def hosts(self) -> list[str]:
         """The machines of all nodes that are alive."""
-        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
-            nodes = [node["raylet"] for node in json.load(answer)["data"]["summary"]]
-        return [node["nodeManagerHostname"] for node in nodes if node["state"] == "ALIVE"]
-
-    def _answers(self) -> bool:
-        with _unless_it_starts(), urllib.request.urlopen(f"{self.dashboard}/api/jobs/", timeout=10) as answer:
-            return bool(answer.status == 200 and self.hosts())
-        return False
+        return [node["nodeManagerHostname"] for node in self._nodes()]
 
     def knows(self, name: str) -> bool:
         """Whether a machine of this name has a node that is alive."""
         with _unless_it_starts():
             return name in self.hosts()
+        return False
+
+    def _nodes(self) -> list[dict[str, str]]:
+        """What the dashboard says of the nodes that are alive."""
+        with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
+            nodes = [node["raylet"] for node in json.load(answer)["data"]["summary"]]
+        return [node for node in nodes if node["state"] == "ALIVE"]
+
+    def _is_whole(self) -> bool:
+        """Whether the dashboard answers and knows of a node, and the server of drivers elsewhere is there, with which
+        Ray ends where it begins too late."""
+        with _unless_it_starts():
+            for node in self._nodes():
+                server = (node["nodeManagerAddress"], self._ports["ray-client-server-port"])
+                with (
+                    urllib.request.urlopen(f"{self.dashboard}/api/jobs/", timeout=10) as answer,
+                    socket.create_connection(server, timeout=10),
+                ):
+                    return bool(answer.status == 200)
         return False
 
 
@@ -128,17 +130,16 @@ class RayNode:
         argv += ["--min-worker-port=0", "--max-worker-port=0", f"--dashboard-agent-listen-port={free_port()}"]
         environment = {**os.environ, **ENVIRONMENT, MARK: str(head.folder), NODE_MARK: name}
         self._child = Child(name, argv, environment, head.folder / f"{name}.log")
-        self._child.start()
-        try:
-            wait_for(lambda: head.knows(name), START_SECONDS, f"{name} has joined Ray")
-        except AssertionError as error:
-            self.end()
-            raise AssertionError(f"{error}\n{(head.folder / f'{name}.log').read_text()[-3000:]}") from None
+        self._sessions: set[int] = set()
+
+    def start(self) -> None:
+        """Returns when the head knows of it."""
+        _begin(self._child, self._sessions, lambda: self.head.knows(self.name), f"{self.name} has joined Ray")
 
     def end(self) -> None:
         """Kills every process of it, jobs included, as the end of its machine would."""
         for process in psutil.process_iter():
-            if _is_of(process, {_session(self._child)}, NODE_MARK, self.name):
+            if _is_of(process, self._sessions, NODE_MARK, self.name):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
         if self._child.process is not None:
@@ -150,9 +151,22 @@ def _unless_it_starts() -> suppress:
     return suppress(OSError, HTTPException, ValueError, KeyError)
 
 
-def _session(child: Child) -> int:
-    assert child.process is not None
-    return child.process.pid
+def _begin(child: Child, sessions: set[int], ready: Callable[[], bool], what: str) -> None:
+    """Starts it, and again when Ray has ended itself since one of its parts took too long to begin; waits until it is
+    ready. Its sessions are told in `sessions`."""
+
+    def is_ready() -> bool:
+        if not child.running():
+            child.start()
+            assert child.process is not None
+            sessions.add(child.process.pid)
+        return ready()
+
+    try:
+        wait_for(is_ready, START_SECONDS, what)
+    except AssertionError as error:
+        said = child.log.read_text()[-3000:] if child.log else ""
+        raise AssertionError(f"{error}\n{said}") from None
 
 
 def _is_of(process: psutil.Process, sessions: set[int], mark: str, value: str) -> bool:
