@@ -186,7 +186,6 @@ def earlier_study(api: Rest) -> str:
 
 def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     name = f"made-{uuid.uuid4().hex[:6]}"
-    earlier = earlier_study(api)
     file = page.get_by_label("The same as a file")
     page.goto("/components/bowl")
     page.get_by_role("link", name="Tune it").click()
@@ -208,6 +207,12 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
         expect(add).to_be_focused()
 
     start_from("bowl-1")
+    # One that gets a result while one chooses is offered as well.
+    add.press("Enter")
+    expect(offered.filter(has_text="bowl-2")).to_be_visible()
+    earlier = earlier_study(api)
+    expect(offered.filter(has_text=earlier)).to_be_visible()
+    page.keyboard.press("Escape")
     start_from(earlier)
     expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
     # As somebody has written it, it stays.

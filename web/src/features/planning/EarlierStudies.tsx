@@ -5,7 +5,7 @@ import { AddButton } from "@/components/AddButton";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { Finder } from "@/components/Finder";
-import type { ListedStudy, Plan } from "@/lib/api/client";
+import type { Plan } from "@/lib/api/client";
 import { textOf } from "@/lib/values";
 import { earlierQuery } from "./api";
 import { FaultAt } from "./FaultAt";
@@ -19,7 +19,6 @@ interface Props {
 
 /** Earlier studies of the same component, whose best configurations are measured first. */
 export function EarlierStudies({ draft, plan }: Props) {
-  const { data: known = [] } = useQuery(earlierQuery(textOf(draft.file.component)));
   const { start_from: value } = draft.file;
   const isList = Array.isArray(value);
   // Where the file has a single name in place of a list, the service says so.
@@ -53,7 +52,7 @@ export function EarlierStudies({ draft, plan }: Props) {
           ))}
           <li>
             <AddButton text={t`Add an earlier study …`} label={t`Add an earlier study`} onAdd={add}>
-              {(choose) => <Choice known={known} chosen={chosen} onAdd={choose} />}
+              {(choose) => <Choice component={textOf(draft.file.component)} chosen={chosen} onAdd={choose} />}
             </AddButton>
           </li>
         </ul>
@@ -64,15 +63,17 @@ export function EarlierStudies({ draft, plan }: Props) {
 }
 
 interface ChoiceProps {
-  known: readonly ListedStudy[];
+  component: string;
   /** Those that are not offered. */
   chosen: readonly string[];
   onAdd: (name: string) => void;
 }
 
-function Choice({ known, chosen, onAdd }: ChoiceProps) {
+function Choice({ component, chosen, onAdd }: ChoiceProps) {
   const [text, setText] = useState("");
-  const offered = known.filter(({ name }) => !chosen.includes(name));
+  const { data: known, error } = useQuery(earlierQuery(component));
+  const offered = (known ?? []).filter(({ name }) => !chosen.includes(name));
+  const none = offered.length > 0 ? t`No other study matches.` : chosen.length > 0 ? t`There is no other` : t`None has a result yet`;
   return (
     <Finder
       label={t`Find an earlier study`}
@@ -83,7 +84,8 @@ function Choice({ known, chosen, onAdd }: ChoiceProps) {
       offers={offered
         .filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase()))
         .map(({ name, finished_count }) => ({ name, about: plural(finished_count, { one: "# trial", other: "# trials" }) }))}
-      none={offered.length > 0 ? t`No other study matches.` : chosen.length > 0 ? t`There is no other` : t`None has a result yet`}
+      none={known === undefined ? null : none}
+      error={known === undefined ? error : null}
       onChoose={onAdd}
     />
   );

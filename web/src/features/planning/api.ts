@@ -29,7 +29,8 @@ export function earlierQuery(component: string) {
     queryKey: ["studies", "earlier", component],
     queryFn: () => unwrap(api.GET("/api/v1/studies", { params: { query: { component, sort: "-updated", page_size: MOST } } })),
     select: ({ studies }) => studies.filter((study) => study.component === component && study.objectives.some(({ best }) => best !== null)),
-    staleTime: 10_000,
+    // While it is chosen from: what a study has come to is told some seconds after it was measured.
+    refetchInterval: 5_000,
   });
 }
 
