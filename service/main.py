@@ -258,11 +258,11 @@ def worker() -> None:
       trimtab-service worker
     """
     _set_up_service()
-    from service.pipeline.compute import warm_up
-    from service.pipeline.workers import tell_alive
+    from service.trials.presence import announce
+    from service.workers.compute import warm_up
 
     warm_up()
-    tell_alive()
+    announce()
     _consume("compute")
 
 

@@ -143,9 +143,9 @@ def _set_disabled(slug: str, disabled: bool, data_dir: Path | None) -> None:
 
 
 def _show(tenant: Tenant) -> None:
-    from service.pipeline.quotas import meter
     from service.tenancy import tenants
     from service.tenancy.principal import Principal
+    from service.trials.quotas import meter
 
     limits, used = meter.usage(Principal.system(tenant.pk))
     shown: dict[str, Any] = {"slug": tenant.slug, **tenants.outline(tenant)}

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from service.api.authentication import authenticate
 from service.core.errors import TrimtabError
-from service.pipeline.wakeup import Bell
+from service.studies.notifications import Bell
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 

@@ -13,10 +13,10 @@ from service.core.lifecycle import LeaseState
 from service.fleet import agents
 from service.fleet.leases import find_lease
 from service.fleet.models import Lease
-from service.pipeline.quotas import meter
 from service.studies.models import Artifact, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.trials.quotas import meter
 
 # Of one run of a trial: files that are kept, those that are told of, and the bytes of one.
 MOST_KEPT = 20

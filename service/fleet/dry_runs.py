@@ -27,15 +27,15 @@ from service.fleet.leases import plain
 from service.fleet.models import Agent, DryRun
 from service.fleet.runs import check_invocation
 from service.fleet.spaces import check_space
-from service.pipeline.earlier import warm_start
-from service.pipeline.method import completed
-from service.pipeline.plan import first_configurations
-from service.pipeline.tuned import places_of
+from service.planning.component_check import places_of
+from service.planning.plan import first_configurations
+from service.planning.warm_start import warm_start
 from service.studies import actions
 from service.studies.specs import Placement, parse
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
+from service.trials.method import completed
 
 # How long an answer is waited for, how long it counts, and how long rows are kept.
 PATIENCE = timedelta(seconds=15)

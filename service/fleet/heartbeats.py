@@ -13,13 +13,13 @@ from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.fleet import agents
 from service.fleet.leases import is_untouched, lease_time, lock_lease, plain, return_trial, to_id
 from service.fleet.models import Agent, Lease
-from service.pipeline import report
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
+from service.trials import tell
 
 # Characters kept of why a trial does not start.
 REASON_LENGTH = 1000
@@ -126,7 +126,7 @@ def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:
         if locked is None:
             return None
         study, trial = locked
-        if not report.prune(principal, study, trial, seconds):
+        if not tell.prune(principal, study, trial, seconds):
             return None
         actions.conclude(principal, study, "trial.prune", f"trial/{trial.number}", {"reason": trial.reason})
         return trial.reason

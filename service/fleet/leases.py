@@ -11,13 +11,13 @@ from django.conf import settings
 from service.core.errors import Conflict, NotFound
 from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.fleet.models import Agent, Lease
-from service.pipeline import report
-from service.pipeline.apart import apart
 from service.studies import actions
+from service.studies.isolated import isolated
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
+from service.trials import tell
 
 _select_lease = Select(Lease, "id = %s AND agent_id = %s", without=["invocation"])
 _select_trial = Select(Trial, "id = %s")
@@ -79,7 +79,7 @@ def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
     """Take overdue leases back, each for itself. Safe to run twice."""
     for tenant_id, study_id, lease_id in late:
         principal = Principal.system(tenant_id)
-        with apart(tenant_id, study_id), access.work(principal):
+        with isolated(tenant_id, study_id), access.work(principal):
             try:
                 study, lease = lock_lease(principal, study_id, lease_id)
             except NotFound:
@@ -91,7 +91,7 @@ def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
             access.save(principal, lease, "state")
             trial = lease.trial
             if trial.state == TrialState.ACTIVE:
-                report.try_again(principal, study, trial, f"Agent {lease.agent.name!r} was not heard of any more.")
+                tell.try_again(principal, study, trial, f"Agent {lease.agent.name!r} was not heard of any more.")
             actions.conclude(
                 principal, study, "lease.expire", f"trial/{trial.number}", {"lease": str(lease.id)}, slot_freed=True
             )

@@ -8,11 +8,11 @@ from service.core.errors import Conflict, InvalidInput
 from service.fleet import agents
 from service.fleet.leases import find_lease
 from service.fleet.models import Lease
-from service.pipeline.quotas import meter
 from service.studies import actions
 from service.studies.models import TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.trials.quotas import meter
 
 LOG_TAIL_BYTES = 64 * 1024
 

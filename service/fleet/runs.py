@@ -11,7 +11,6 @@ from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.fleet import agents
 from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
 from service.fleet.models import Lease
-from service.pipeline import report
 from service.studies import actions
 from service.studies.change import change
 from service.studies.models import Measurement, Study, Trial
@@ -19,6 +18,7 @@ from service.studies.models.trial import NODE_LENGTH
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Update
+from service.trials import tell
 
 Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
 # Characters of what an agent says that it runs.
@@ -99,9 +99,9 @@ def report_measurement(
         if run > held.run:
             _begin_run(principal, held, run)
             access.save(principal, held, "run")
-        if not report.measure(principal, study, trial, step, metrics, elapsed_seconds):
+        if not tell.measure(principal, study, trial, step, metrics, elapsed_seconds):
             return False
-        pruned = report.prune(principal, study, trial, elapsed_seconds)
+        pruned = tell.prune(principal, study, trial, elapsed_seconds)
         actions.conclude(principal, study, "trial.report", f"trial/{trial.number}", {"step": step})
         return pruned
 
@@ -132,7 +132,7 @@ def settle(
     def end(study: Study) -> None:
         held = read_lease(principal, agent, found)
         trial = held.trial
-        measured = report.check_metrics(study, metrics or {}) if outcome == "completed" else {}
+        measured = tell.check_metrics(study, metrics or {}) if outcome == "completed" else {}
         settlement: dict[str, JsonValue] = {
             "outcome": outcome,
             "metrics": dict(measured),
@@ -207,12 +207,12 @@ def _apply(
     reason: str,
 ) -> None:
     if outcome == "completed":
-        report.finish(principal, study, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
+        tell.finish(principal, study, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
     elif outcome == "infeasible":
-        report.finish(principal, study, trial, TrialState.INFEASIBLE, reason=reason)
+        tell.finish(principal, study, trial, TrialState.INFEASIBLE, reason=reason)
     else:
         # Given back without a run it is not the trial's loss; a failure or an agent's own cancellation is counted.
-        report.try_again(principal, study, trial, reason, counted=outcome != "released")
+        tell.try_again(principal, study, trial, reason, counted=outcome != "released")
 
 
 def _outcome(lease: Lease) -> str:

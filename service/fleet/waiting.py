@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 from service.core.errors import NotFound
 from service.core.lifecycle import TrialState
 from service.fleet.models import Agent
-from service.pipeline.apart import apart
 from service.studies import actions
+from service.studies.isolated import isolated
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -38,7 +38,7 @@ def _tell_tenant(principal: Principal, studies: Sequence[int]) -> None:
     waiting = access.rows(Trial, principal).filter(study_id__in=studies, state=TrialState.REQUESTED)
     told = set(waiting.values_list("study_id", "reason").distinct())
     for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
-        with apart(study.tenant_id, study.pk):
+        with isolated(study.tenant_id, study.pk):
             reason = why(study, online)
             # Most often all has been said: no lock is taken for that.
             if any(_is_news(before, reason) for of, before in told if of == study.pk):

@@ -18,11 +18,11 @@ from service.fleet.grants import Grant
 from service.fleet.leases import plain
 from service.fleet.models import Agent, ComponentFile
 from service.fleet.runs import Outcome
-from service.pipeline.analysis import Analysis
-from service.pipeline.report import Reported
+from service.results.analysis import Analysis
 from service.studies.models import Measurement, Study, Trial
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
+from service.trials.tell import Reported
 
 Json = dict[str, Any]
 

@@ -13,7 +13,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from service._gen import agent_pb2, agent_pb2_grpc, identity_pb2, identity_pb2_grpc, tuning_pb2, tuning_pb2_grpc
-from service.pipeline.wakeup import listener
 from service.rpc.interceptors import MAX_REQUEST_BYTES, Authentication, Boundary
 from service.rpc.servicers.agent import AgentServicer
 from service.rpc.servicers.identity import IdentityServicer
@@ -21,6 +20,7 @@ from service.rpc.servicers.tuning import TuningServicer
 from service.rpc.threads import DatabaseThreads
 from service.rpc.tls import TlsError, TlsFiles
 from service.rpc.waiting import Waits
+from service.studies.notifications import listener
 from service.tenancy import access
 
 logger = logging.getLogger(__name__)

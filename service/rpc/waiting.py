@@ -9,8 +9,8 @@ from uuid import UUID
 from google.protobuf.duration_pb2 import Duration
 
 from service.core.errors import InvalidInput
-from service.pipeline.wakeup import Bell, listener
 from service.rpc.interceptors import Context
+from service.studies.notifications import Bell, listener
 
 T = TypeVar("T")
 

@@ -137,7 +137,7 @@ class StartedFrom:
 # Compared by identity: spec_of gives the same object again, until the study's space changes.
 @dataclass(frozen=True, eq=False)
 class StudySpec:
-    """A spec whose shape was checked; names and options of algorithm and policies are for `pipeline/method.py`.
+    """A spec whose shape was checked; names and options of algorithm and policies are for `trials/method.py`.
 
     `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came. `space_version`: 1
     for the space that the study was created with, one more with each change of it. `start_from`: names of the studies

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from service.pipeline import summaries
+from service.results import summaries
 from service.tenancy import access
 
 Json = dict[str, Any]

@@ -7,7 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from service.pipeline import analysis, studies, summaries
+from service.planning.create import create_study
+from service.results import analysis, summaries
 from tests.api.conftest import SPEC, Api, summarise_all
 from tests.factories.domain import make_principal, make_spec
 
@@ -350,7 +351,7 @@ def test_a_study_that_starts_from_none_says_so(api: Api) -> None:
 @pytest.mark.parametrize("path", ["/studies", "/plans", "/dry-runs"])
 def test_what_it_cannot_start_from_is_refused_wherever_it_is_said(api: Api, path: str) -> None:
     measured(api, "plain", 0.1)
-    studies.create_study(make_principal(), "theirs", make_spec())
+    create_study(make_principal(), "theirs", make_spec())
     execution = {"component": "gcc-flags", "application": "small"}
     wrong = [("theirs", "study_not_found"), ("nowhere", "study_not_found"), ("plain", "other_component")]
     for name, code in wrong:

@@ -12,13 +12,13 @@ import pytest
 from django.test import Client
 
 from service.api.v1 import tenancy
-from service.pipeline import suggest
-from service.pipeline.quotas import Meter
 from service.studies.models import Operation
 from service.tenancy import access
 from service.tenancy.export import in_order
 from service.tenancy.principal import Principal
 from service.tenancy.protection import tables
+from service.trials import ask
+from service.trials.quotas import Meter
 from tests.api.conftest import SPEC, Api, Json
 from tests.factories.service import EmbeddedService
 
@@ -103,7 +103,7 @@ def test_the_quota_shows_limits_and_use(api: Api, study: Callable[..., str]) -> 
 
 def test_a_refusal_says_when_to_ask_again(api: Api, study: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     study("s")
-    monkeypatch.setattr(suggest, "meter", Meter())
+    monkeypatch.setattr(ask, "meter", Meter())
     api.ok("PATCH", "/tenants/default", {"limits": {"suggestions_per_minute": 1}})
     problem = api.refused(429, "rate_limited", "POST", "/studies/s/suggestions", {"count": 2})
     answer = api.client.post("/api/v1/studies/s/suggestions", {"count": 2}, content_type="application/json")

@@ -13,10 +13,11 @@ from service.algorithms.base import Batch, Cost, Designer
 from service.core.errors import JsonValue, TrimtabError
 from service.core.space import Scalar
 from service.core.trial import Trial
-from service.pipeline import report, suggest
 from service.studies.models import Trial as Row
 from service.tenancy.models import Tenant
 from service.tenancy.principal import Principal, Role
+from service.trials.ask import ask as ask_trials
+from service.trials.tell import Reported, complete_trial
 
 SECONDS = {"metric": "seconds", "goal": "minimize"}
 # Seconds for what waits for another thread: whatever takes longer hangs.
@@ -67,11 +68,11 @@ def make_component(**changes: Any) -> dict[str, Any]:
 
 
 def ask(principal: Principal, study: str, count: int = 1, **more: Any) -> list[Row]:
-    return suggest.suggest(principal, study, count=count, **more).trials
+    return ask_trials(principal, study, count=count, **more).trials
 
 
-def tell(principal: Principal, study: str, trial: Row, seconds: float = 1.0) -> report.Reported:
-    return report.complete_trial(principal, study, trial.number, metrics={"seconds": seconds})
+def tell(principal: Principal, study: str, trial: Row, seconds: float = 1.0) -> Reported:
+    return complete_trial(principal, study, trial.number, metrics={"seconds": seconds})
 
 
 def refused(code: str, call: Callable[[], object]) -> TrimtabError:

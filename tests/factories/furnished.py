@@ -16,13 +16,17 @@ from service.fleet import agents, component_files, dry_runs, grants, logs
 from service.identity import enrolment, memberships, revocations, tokens
 from service.identity.models import LoginCode
 from service.identity.oidc import Identity, Proof
-from service.pipeline import report, studies, suggest, summaries
-from service.pipeline.models import DesignerState, StudyInsight
-from service.pipeline.quotas import meter
+from service.planning.create import create_study
+from service.results import summaries
+from service.results.models import StudyInsight
 from service.studies import selectors
 from service.studies.models import Artifact, Trial
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal, Role
+from service.trials.ask import ask as ask_trials
+from service.trials.models import DesignerState
+from service.trials.quotas import meter
+from service.trials.tell import report_measurement
 from tests.factories.domain import make_component, make_execution, make_principal, make_spec
 
 STUDY, ON_AGENTS, AGENT, SECRET = "victim-study", "victim-on-agents", "victim-agent", "victim-secret"
@@ -61,10 +65,10 @@ def register_agent(principal: Principal, agent_id: str) -> None:
 def furnish() -> Furnished:
     """A new tenant with studies, trials, an agent at work, tokens, and so on."""
     principal = make_principal()
-    studies.create_study(principal, STUDY, make_spec())
-    detail = suggest.suggest(principal, STUDY, count=2, client_id=SECRET)
-    report.report_measurement(principal, STUDY, 1, step=1, metrics={"seconds": 1.0})
-    studies.create_study(principal, ON_AGENTS, make_spec(execution=make_execution()))
+    create_study(principal, STUDY, make_spec())
+    detail = ask_trials(principal, STUDY, count=2, client_id=SECRET)
+    report_measurement(principal, STUDY, 1, step=1, metrics={"seconds": 1.0})
+    create_study(principal, ON_AGENTS, make_spec(execution=make_execution()))
     register_agent(principal, AGENT)
     (grant,) = grants.acquire(principal, agent_id=AGENT, count=1, held=[])
     logs.append_log(principal, agent_id=AGENT, lease=grant.lease, offset=0, data=SECRET.encode())

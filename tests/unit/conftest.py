@@ -21,7 +21,7 @@ def principal(transactional_db: None) -> Principal:
 @pytest.fixture
 def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """No new minute begins, in which an ask would look at what its tenant has used; ask for it first of all."""
-    from service.pipeline import quotas
+    from service.trials import quotas
 
     monkeypatch.setattr(quotas, "MINUTE", quotas.DAY)
     monkeypatch.setattr(quotas, "LONGEST_SECONDS", quotas.DAY)

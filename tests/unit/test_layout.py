@@ -20,13 +20,13 @@ ROOMS = ("agents", "demo", "deploy", "migrations", "proto", "sdk", "service", "t
         ("service.algorithms.registry", "torch django grpc scipy"),
         ("service.rpc.server", "torch"),
         ("service.config.urls", "torch"),
-        ("service.pipeline.tasks", "torch"),
+        ("service.workers.tasks", "torch"),
         ("service.main", "torch django grpc numpy"),
         ("service.embedded.supervisor", "torch django grpc numpy celery"),
     ],
 )
 def test_import_is_light(module: str, forbidden: str) -> None:
-    needs_django = module.startswith(("service.rpc", "service.config", "service.pipeline"))
+    needs_django = module.startswith(("service.rpc", "service.config", "service.workers"))
     setup = "import django; django.setup(); " if needs_django else ""
     script = f"import sys; {setup}import {module}; print(sorted(set({forbidden.split()!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)

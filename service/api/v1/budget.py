@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from service.api.v1.serializers.studies import BudgetInputSerializer, StudySerializer
 from service.api.views import View
-from service.pipeline import studies
+from service.planning.create import extend_budget
 from service.studies import selectors
 from service.tenancy.permissions import Action
 
@@ -21,5 +21,5 @@ class StudyBudget(View):
     @extend_schema(operation_id="extendBudget", request=BudgetInputSerializer, responses=StudySerializer)
     def put(self, request: Request, name: str) -> Response:
         """Change what the search may spend, while it goes on."""
-        study = studies.extend_budget(self.principal, name, self.body(BudgetInputSerializer))
+        study = extend_budget(self.principal, name, self.body(BudgetInputSerializer))
         return Response(StudySerializer(selectors.get_study(self.principal, study.name)).data)

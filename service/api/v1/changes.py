@@ -16,7 +16,7 @@ from service.api import errors
 from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respond
 from service.api.threads import in_thread
 from service.core import logcontext
-from service.pipeline.wakeup import listener
+from service.studies.notifications import listener
 
 # Whatever changes meanwhile is told together.
 PAUSE_SECONDS = 0.5

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from service.api.v1.serializers.comparisons import ComparisonQuery, ComparisonSerializer
 from service.api.views import View
-from service.pipeline.comparison import compare
+from service.results.comparison import compare
 from service.tenancy.permissions import Action
 
 

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from service.api.v1.serializers.insight import InsightSerializer
 from service.api.views import View
-from service.pipeline import insight
+from service.results import insight
 from service.studies import selectors
 from service.tenancy.permissions import Action
 from service.tuner.insight import FEWEST

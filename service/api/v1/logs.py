@@ -13,8 +13,8 @@ from service.api.streaming import RETRY, admit, heartbeat_due, may_go_on, respon
 from service.api.threads import in_thread
 from service.core import logcontext
 from service.core.errors import NotFound
-from service.pipeline.wakeup import listener
 from service.studies import selectors
+from service.studies.notifications import listener
 from service.studies.selectors import LogPart
 from service.tenancy.principal import Principal
 

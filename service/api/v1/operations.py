@@ -8,11 +8,11 @@ from rest_framework.response import Response
 
 from service.api.v1.serializers.operations import OperationSerializer, SuggestSerializer
 from service.api.views import View
-from service.pipeline import suggest
 from service.studies import selectors
 from service.studies.models.operation import UNFINISHED
 from service.studies.selectors import OperationDetail
 from service.tenancy.permissions import Action
+from service.trials import ask
 
 
 class SuggestionList(View):
@@ -28,7 +28,7 @@ class SuggestionList(View):
     def post(self, request: Request, name: str) -> Response:
         """Ask for trials. 200: they are there. 202: they are being computed; look at the operation until it is done."""
         body = self.body(SuggestSerializer)
-        return _answer(suggest.suggest(self.principal, name, **body))
+        return _answer(ask.ask(self.principal, name, **body))
 
 
 class OperationView(View):

@@ -17,8 +17,8 @@ from service.api.views import View
 from service.fleet import dry_runs, selectors
 from service.fleet.components import obstacle
 from service.fleet.spaces import check_space
-from service.pipeline.methods import methods
-from service.pipeline.plan import plan
+from service.planning.catalogue import catalogue
+from service.planning.plan import plan
 from service.tenancy.permissions import Action
 
 
@@ -30,7 +30,7 @@ class MethodList(View):
     @extend_schema(operation_id="listMethods", responses=MethodsSerializer)
     def get(self, request: Request) -> Response:
         """Designers, policies and rules, with their options."""
-        return Response(MethodsSerializer(methods()).data)
+        return Response(MethodsSerializer(catalogue()).data)
 
 
 class PlanList(View):

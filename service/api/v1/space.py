@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from service.api.v1.serializers.studies import ChangedSpaceSerializer, ChangeSpaceSerializer
 from service.api.views import View
 from service.fleet.spaces import check_space
-from service.pipeline import space
+from service.planning import space_changes
 from service.tenancy.permissions import Action
 
 
@@ -22,6 +22,6 @@ class StudySpace(View):
     def patch(self, request: Request, name: str) -> Response:
         """Give parameters other ranges, while the search goes on; or say what that would leave outside."""
         body = self.body(ChangeSpaceSerializer)
-        asked = space.preview if body["validate_only"] else space.change_space
+        asked = space_changes.preview if body["validate_only"] else space_changes.change_space
         study, outside = asked(self.principal, name, body["ranges"], check_space=check_space)
         return Response(ChangedSpaceSerializer({"study": study, "outside": outside}).data)

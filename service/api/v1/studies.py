@@ -22,8 +22,8 @@ from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
 from service.core.errors import InvalidInput
 from service.fleet.spaces import check_space
-from service.pipeline import studies
-from service.pipeline.analysis import analyse, best_trials
+from service.planning.create import check_new_name, create_study, delete_study, update_state, update_tags
+from service.results.analysis import analyse, best_trials
 from service.studies import selectors
 from service.tenancy.permissions import Action
 
@@ -64,7 +64,7 @@ class StudyList(View):
     def post(self, request: Request) -> Response:
         """Create a study. One with `execution` starts to run on agents at once."""
         body = self.body(CreateStudySerializer)
-        study = studies.create_study(
+        study = create_study(
             self.principal,
             body["name"],
             body["spec"],
@@ -90,7 +90,7 @@ class StudyNameCheck(View):
     @extend_schema(operation_id="checkStudyName", request=StudyNameSerializer, responses={204: None})
     def post(self, request: Request) -> Response:
         """Whether a new study could be called this: refused as its creation would be, and nothing is written."""
-        studies.check_new_name(self.principal, self.body(StudyNameSerializer)["name"])
+        check_new_name(self.principal, self.body(StudyNameSerializer)["name"])
         return Response(status=204)
 
 
@@ -127,15 +127,15 @@ class StudyDetail(View):
         if ("state" in body) == ("tags" in body):
             raise InvalidInput("state", body.get("state"), "either `state` or `tags`")
         if "tags" in body:
-            studies.update_tags(self.principal, name, body["tags"])
+            update_tags(self.principal, name, body["tags"])
         else:
-            studies.update_state(self.principal, name, body["state"], reason=body["reason"])
+            update_state(self.principal, name, body["state"], reason=body["reason"])
         return Response(StudySerializer(selectors.get_study(self.principal, name)).data)
 
     @extend_schema(operation_id="deleteStudy", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Delete a study with all its trials."""
-        studies.delete_study(self.principal, name)
+        delete_study(self.principal, name)
         return Response(status=204)
 
 

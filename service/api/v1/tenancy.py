@@ -25,10 +25,10 @@ from service.api.v1.serializers.tenancy import (
     TenantSerializer,
 )
 from service.api.views import View
-from service.pipeline import workers
-from service.pipeline.quotas import meter
 from service.tenancy import audit, export, tenants
 from service.tenancy.permissions import Action
+from service.trials import presence
+from service.trials.quotas import meter
 
 JSON_LINES = "application/x-ndjson"
 
@@ -93,7 +93,7 @@ class QueueView(View):
     @extend_schema(operation_id="getQueue", responses=QueueSerializer)
     def get(self, request: Request) -> Response:
         """What waits for workers and agents in all tenants, and which workers there are."""
-        return Response(QueueSerializer(workers.queue()).data)
+        return Response(QueueSerializer(presence.overview()).data)
 
 
 class TenantList(View):

@@ -30,10 +30,10 @@ from service.api.v1.serializers.trials import (
 from service.api.views import View
 from service.core.errors import InvalidInput
 from service.fleet.selectors import leases_of
-from service.pipeline import enqueue, report
 from service.studies import selectors
 from service.studies.selectors import DEFAULT_PAGE
 from service.tenancy.permissions import Action
+from service.trials import enqueue, tell
 
 
 class TrialList(View):
@@ -85,7 +85,7 @@ class TrialList(View):
     def post(self, request: Request, name: str) -> Response:
         """Add a configuration that you measured yourself."""
         body = self.body(AddTrialSerializer)
-        reported = report.add_trial(self.principal, name, **body)
+        reported = tell.add_trial(self.principal, name, **body)
         return Response(TrialSerializer(reported.trial).data, status=201)
 
 
@@ -154,7 +154,7 @@ class TrialComplete(View):
     def post(self, request: Request, name: str, number: int) -> Response:
         """Give a trial its final metrics. The same again changes nothing."""
         body = self.body(CompleteTrialSerializer)
-        return _trial(report.complete_trial(self.principal, name, number, **body))
+        return _trial(tell.complete_trial(self.principal, name, number, **body))
 
 
 class TrialFail(View):
@@ -166,7 +166,7 @@ class TrialFail(View):
     def post(self, request: Request, name: str, number: int) -> Response:
         """End a trial without a result."""
         body = self.body(FailTrialSerializer)
-        return _trial(report.fail_trial(self.principal, name, number, **body))
+        return _trial(tell.fail_trial(self.principal, name, number, **body))
 
 
 class TrialStop(View):
@@ -178,7 +178,7 @@ class TrialStop(View):
     def post(self, request: Request, name: str, number: int) -> Response:
         """End a trial early; its last measurement is kept as a bound."""
         body = self.body(StopTrialSerializer)
-        return _trial(report.stop_trial(self.principal, name, number, **body))
+        return _trial(tell.stop_trial(self.principal, name, number, **body))
 
 
 class TrialMeasurements(View):
@@ -190,8 +190,8 @@ class TrialMeasurements(View):
     def post(self, request: Request, name: str, number: int) -> Response:
         """Report metric values at one step of a running trial."""
         body = self.body(ReportMeasurementSerializer)
-        return _trial(report.report_measurement(self.principal, name, number, **body))
+        return _trial(tell.report_measurement(self.principal, name, number, **body))
 
 
-def _trial(reported: report.Reported) -> Response:
+def _trial(reported: tell.Reported) -> Response:
     return Response(TrialSerializer(reported.trial).data)

@@ -13,11 +13,12 @@ from service.config.settings.rest import *
 from service.tenancy.cursor import TenantCursor
 
 ROOT = Path(__file__).resolve().parents[3]
-# The domain's applications; each has its migrations in migrations/LABEL.
-DOMAIN = ("tenancy", "identity", "studies", "pipeline", "fleet")
+# The applications that own tables. `trials` and `results` share the label `pipeline`, and so its migrations.
+DOMAIN = ("tenancy", "identity", "studies", "trials", "results", "fleet")
+LABELS = ("tenancy", "identity", "studies", "pipeline", "fleet")
 
-INSTALLED_APPS = [*(f"service.{label}" for label in DOMAIN), "rest_framework", "drf_spectacular"]
-MIGRATION_MODULES = {label: f"migrations.{label}" for label in DOMAIN}
+INSTALLED_APPS = [*(f"service.{name}" for name in DOMAIN), "service.workers", "rest_framework", "drf_spectacular"]
+MIGRATION_MODULES = {label: f"migrations.{label}" for label in LABELS}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MIDDLEWARE = [
     "service.config.requests.middleware",

@@ -1,4 +1,4 @@
-"""Celery's settings. A task carries identifiers only: the truth is in PostgreSQL, the broker is a door-bell."""
+"""Celery's settings. A task carries identifiers only: the truth is in PostgreSQL, the broker only notifies."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,11 +17,11 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
-    f"{room}-sweep": {
-        "task": f"service.{room}.tasks.sweep",
+    f"{package}-sweep": {
+        "task": f"service.{package}.tasks.sweep",
         "schedule": timedelta(seconds=SWEEP_SECONDS),
         # A sweep that comes late is replaced by the next one.
         "options": {"expires": SWEEP_SECONDS, "ignore_result": True},
     }
-    for room in ("pipeline", "fleet")
+    for package in ("workers", "fleet")
 }

@@ -9,16 +9,18 @@ from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import NotFound, Unavailable
 from service.fleet import selectors as fleet
 from service.fleet.spaces import check_space
-from service.pipeline import enqueue, report, space, studies, suggest
-from service.pipeline.analysis import analyse, best_trials
-from service.pipeline.wakeup import listener
+from service.planning import space_changes
+from service.planning.create import create_study, delete_study, extend_budget, update_state
+from service.results.analysis import analyse, best_trials
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal, requires
 from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.studies import selectors
+from service.studies.notifications import listener
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
+from service.trials import ask, enqueue, tell
 
 UNFINISHED = (
     tuning_pb2.OPERATION_STATE_PENDING,
@@ -71,7 +73,7 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     async def DeleteStudy(
         self, request: tuning_pb2.DeleteStudyRequest, context: Context
     ) -> tuning_pb2.DeleteStudyResponse:
-        await self._threads.run(studies.delete_study, current_principal(), request.name)
+        await self._threads.run(delete_study, current_principal(), request.name)
         return tuning_pb2.DeleteStudyResponse()
 
     @requires(Action.TRIAL_SUGGEST, study="study")
@@ -185,7 +187,7 @@ def _finished(operation: tuning_pb2.Operation) -> bool:
 
 
 def _create_study(principal: Principal, request: tuning_pb2.CreateStudyRequest) -> tuning_pb2.Study:
-    study = studies.create_study(
+    study = create_study(
         principal,
         request.name,
         converters.spec_json(request.spec),
@@ -218,16 +220,16 @@ def _list_studies(principal: Principal, request: tuning_pb2.ListStudiesRequest) 
 
 def _update_study_state(principal: Principal, request: tuning_pb2.UpdateStudyStateRequest) -> tuning_pb2.Study:
     state = converters.study_state(request.state)
-    return converters.study_message(studies.update_state(principal, request.name, state, reason=request.reason))
+    return converters.study_message(update_state(principal, request.name, state, reason=request.reason))
 
 
 def _extend_budget(principal: Principal, request: tuning_pb2.ExtendBudgetRequest) -> tuning_pb2.Study:
     changes = converters.budget_changes(request.budget, request.fields)
-    return converters.study_message(studies.extend_budget(principal, request.study, changes))
+    return converters.study_message(extend_budget(principal, request.study, changes))
 
 
 def _change_space(principal: Principal, request: tuning_pb2.ChangeSpaceRequest) -> tuning_pb2.ChangeSpaceResponse:
-    asked = space.preview if request.validate_only else space.change_space
+    asked = space_changes.preview if request.validate_only else space_changes.change_space
     study, outside = asked(principal, request.study, converters.ranges_json(request.ranges), check_space=check_space)
     return tuning_pb2.ChangeSpaceResponse(
         study=converters.study_message(study),
@@ -239,7 +241,7 @@ def _change_space(principal: Principal, request: tuning_pb2.ChangeSpaceRequest) 
 
 def _suggest_trials(principal: Principal, request: tuning_pb2.SuggestTrialsRequest) -> tuning_pb2.Operation:
     return converters.operation_message(
-        suggest.suggest(
+        ask.ask(
             principal,
             request.study,
             count=request.count,
@@ -257,7 +259,7 @@ def _get_operation(principal: Principal, operation_id: str) -> tuning_pb2.Operat
 
 def _add_trial(principal: Principal, request: tuning_pb2.AddTrialRequest) -> tuning_pb2.Trial:
     return converters.reported_message(
-        report.add_trial(
+        tell.add_trial(
             principal,
             request.study,
             params=converters.plain_values("params", request.params),
@@ -281,7 +283,7 @@ def _enqueue_trials(principal: Principal, request: tuning_pb2.EnqueueTrialsReque
 def _report_measurement(principal: Principal, request: tuning_pb2.ReportMeasurementRequest) -> tuning_pb2.Trial:
     measurement = request.measurement
     return converters.reported_message(
-        report.report_measurement(
+        tell.report_measurement(
             principal,
             request.study,
             request.trial,
@@ -294,20 +296,18 @@ def _report_measurement(principal: Principal, request: tuning_pb2.ReportMeasurem
 
 def _complete_trial(principal: Principal, request: tuning_pb2.CompleteTrialRequest) -> tuning_pb2.Trial:
     return converters.reported_message(
-        report.complete_trial(principal, request.study, request.trial, metrics=dict(request.metrics))
+        tell.complete_trial(principal, request.study, request.trial, metrics=dict(request.metrics))
     )
 
 
 def _fail_trial(principal: Principal, request: tuning_pb2.FailTrialRequest) -> tuning_pb2.Trial:
     return converters.reported_message(
-        report.fail_trial(principal, request.study, request.trial, infeasible=request.infeasible, reason=request.reason)
+        tell.fail_trial(principal, request.study, request.trial, infeasible=request.infeasible, reason=request.reason)
     )
 
 
 def _stop_trial(principal: Principal, request: tuning_pb2.StopTrialRequest) -> tuning_pb2.Trial:
-    return converters.reported_message(
-        report.stop_trial(principal, request.study, request.trial, reason=request.reason)
-    )
+    return converters.reported_message(tell.stop_trial(principal, request.study, request.trial, reason=request.reason))
 
 
 def _get_trial(principal: Principal, request: tuning_pb2.GetTrialRequest) -> tuning_pb2.Trial:

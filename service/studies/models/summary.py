@@ -11,7 +11,7 @@ from service.tenancy.models import TenantOwned
 
 
 class StudySummary(TenantOwned):
-    """The results of a study as of its `revision`. A copy: `pipeline/summaries.py` renews it."""
+    """The results of a study as of its `revision`. A copy: `results/summaries.py` renews it."""
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="summary", primary_key=True)
     revision = models.BigIntegerField()

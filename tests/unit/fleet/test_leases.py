@@ -19,12 +19,16 @@ from service.core.errors import InvalidInput, NotFound, TrimtabError
 from service.fleet import agents, grants, heartbeats, leases, logs, runs, selectors, tasks, waiting
 from service.fleet.grants import Grant
 from service.fleet.models import Agent, Lease
-from service.pipeline import analysis, ending, enqueue, report, state, studies, suggest
+from service.planning.create import create_study, delete_study, update_state
+from service.results import analysis
 from service.studies import actions
 from service.studies import selectors as study_selectors
 from service.studies.models import Study, Trial, TrialLog
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.trials import ending, enqueue, tuners
+from service.trials.ask import ask as ask_trials
+from service.trials.tell import MOST_ATTEMPTS, complete_trial, stop_trial
 from tests.factories.domain import PATIENCE, make_component, make_execution, make_principal, make_spec, study_name
 
 AGENT = "agent-1"
@@ -53,7 +57,7 @@ def agent(principal: Principal) -> str:
 
 def create(principal: Principal, budget: dict[str, Any] | None = None, **execution: Any) -> str:
     spec = make_spec(execution=make_execution(**execution), budget=budget or {})
-    return studies.create_study(principal, study_name(), spec).name
+    return create_study(principal, study_name(), spec).name
 
 
 def acquire(
@@ -268,7 +272,7 @@ def test_a_grant_whose_answer_was_lost_comes_again(principal: Principal, agent: 
 def test_a_lost_grant_of_a_stopped_trial_does_not_come_again(principal: Principal, agent: str) -> None:
     name = create(principal)
     (lost,) = acquire(principal)
-    report.stop_trial(principal, name, lost.trial)
+    stop_trial(principal, name, lost.trial)
     assert [grant.trial for grant in acquire(principal)] == [2]
     assert access.rows(Lease, principal).get(id=lost.lease).state == "SETTLED"
 
@@ -280,7 +284,7 @@ def test_a_heartbeat_keeps_leases_and_tells_what_to_cancel(principal: Principal,
     renewed = heartbeats.renew(principal, agent_id=agent, leases=[one.lease, two.lease])
     assert (renewed.cancel, renewed.lost) == ([], [])
     assert access.rows(Lease, principal).get(id=one.lease).expires_at > before
-    report.stop_trial(principal, name, one.trial, reason="too slow")
+    stop_trial(principal, name, one.trial, reason="too slow")
     renewed = heartbeats.renew(principal, agent_id=agent, leases=[one.lease, two.lease, str(uuid4()), "odd"])
     assert renewed.cancel == [(one.lease, "too slow")]
     assert len(renewed.lost) == 2
@@ -300,7 +304,7 @@ def test_the_nodes_of_a_configuration_go_with_its_next_trial(principal: Principa
     settle(principal, ran[0], node="n8")
     settle(principal, ran[1], "infeasible")
     settle(principal, ran[2], "failed", reason="broken")
-    report.stop_trial(principal, name, 4)
+    stop_trial(principal, name, 4)
     settle(principal, ran[3], "cancelled")
     assert trial(principal, name, 3).node == ""
     held = ran[4:]
@@ -350,16 +354,16 @@ def test_a_study_of_before_there_was_a_placement_goes_on_as_it_was(principal: Pr
 
 def test_a_pruned_trial_shows_the_node_where_it_ended(principal: Principal, agent: str) -> None:
     spec = make_spec(execution=make_execution(), algorithm={"name": "sa"})
-    name = studies.create_study(principal, study_name(), spec).name
+    name = create_study(principal, study_name(), spec).name
     (grant,) = acquire(principal)
     runs.report_started(principal, agent_id=agent, lease=grant.lease, node="n1", run=1)
-    report.stop_trial(principal, name, 1)
+    stop_trial(principal, name, 1)
 
     def learned() -> tuple[list[tuple[int, str]], float]:
         with access.work(principal):
             locked = actions.lock(principal, name)
-            learner, _ = state.borrow(principal, locked)
-            state.give_back(locked, learner)
+            learner, _ = tuners.borrow(principal, locked)
+            tuners.give_back(locked, learner)
             return [(one.number, one.state) for one in learner.tuner.finished], learner.hours
 
     before = learned()
@@ -394,7 +398,7 @@ def test_one_study_whose_end_raises_holds_up_no_other_tenants_lease(
         create(one)
         acquire(one)
     # Its attempts are used up, so that its expiry ends it.
-    access.rows(Trial, principal).filter(state="ACTIVE").update(attempt=report.MOST_ATTEMPTS)
+    access.rows(Trial, principal).filter(state="ACTIVE").update(attempt=MOST_ATTEMPTS)
     broken, after_result = principal.tenant_id, ending.after_result
 
     def end(caller: Principal, study: Study) -> None:
@@ -450,12 +454,12 @@ def test_the_same_failure_ten_times_in_a_row_pauses_the_study(principal: Princip
     )
     assert acquire(principal) == []
 
-    studies.update_state(principal, name, "ACTIVE")
+    update_state(principal, name, "ACTIVE")
     fail(9, "exit code 1")
     assert study(principal, name).state == "ACTIVE", "who resumes it is given ten more"
     fail(1, "exit code 1")
     assert study(principal, name).state_reason.startswith("20 trials in a row")
-    studies.update_state(principal, name, "ACTIVE")
+    update_state(principal, name, "ACTIVE")
     (grant,) = acquire(principal)
     settle(principal, grant)
     assert study(principal, name).state == "ACTIVE"
@@ -590,12 +594,12 @@ def test_leases_belong_to_their_agent(principal: Principal, agent: str) -> None:
 def test_a_paused_study_grants_nothing_and_an_aborted_one_cancels(principal: Principal, agent: str) -> None:
     name = create(principal, parallelism=2)
     (grant,) = acquire(principal)
-    studies.update_state(principal, name, "PAUSED")
+    update_state(principal, name, "PAUSED")
     assert acquire(principal, held=[grant]) == []
     settle(principal, grant)
-    studies.update_state(principal, name, "ACTIVE")
+    update_state(principal, name, "ACTIVE")
     (second,) = acquire(principal)
-    studies.update_state(principal, name, "ABORTED", reason="enough")
+    update_state(principal, name, "ABORTED", reason="enough")
     assert heartbeats.renew(principal, agent_id=agent, leases=[second.lease]).cancel == [(second.lease, "enough")]
     settle(principal, second, "cancelled")
     after = study(principal, name)
@@ -606,16 +610,16 @@ def test_a_paused_study_grants_nothing_and_an_aborted_one_cancels(principal: Pri
 def test_a_study_on_agents_hands_out_nothing_else(principal: Principal, agent: str) -> None:
     name = create(principal)
     acquire(principal)
-    refused("study_runs_on_agents", lambda: suggest.suggest(principal, name))
-    refused("trial_runs_on_agent", lambda: report.complete_trial(principal, name, 1, metrics={"seconds": 1.0}))
-    refused("trial_not_active", lambda: report.complete_trial(principal, name, 2, metrics={"seconds": 1.0}))
-    refused("study_not_found", lambda: suggest.suggest(principal, "none"))
+    refused("study_runs_on_agents", lambda: ask_trials(principal, name))
+    refused("trial_runs_on_agent", lambda: complete_trial(principal, name, 1, metrics={"seconds": 1.0}))
+    refused("trial_not_active", lambda: complete_trial(principal, name, 2, metrics={"seconds": 1.0}))
+    refused("study_not_found", lambda: ask_trials(principal, "none"))
 
 
 def test_a_deleted_study_is_lost_to_its_agent(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)
-    studies.delete_study(principal, name)
+    delete_study(principal, name)
     assert heartbeats.renew(principal, agent_id=agent, leases=[grant.lease]).lost == [grant.lease]
     refused("lease_lost", lambda: settle(principal, grant))
 
@@ -643,7 +647,7 @@ def test_a_study_may_be_deleted_while_a_log_is_appended(
     with ThreadPoolExecutor(1) as thread:
         appended = thread.submit(append)
         assert written.wait(PATIENCE)
-        studies.delete_study(principal, name)
+        delete_study(principal, name)
         deleted.set()
         refused("lease_lost", appended.result)
 
@@ -651,7 +655,7 @@ def test_a_study_may_be_deleted_while_a_log_is_appended(
 def test_an_exhausted_space_completes_its_study(principal: Principal, agent: str) -> None:
     spec = make_spec(algorithm={"name": "grid"}, execution=make_execution())
     spec["space"]["parameters"] = [{"name": "n", "type": "int", "min": 1, "max": 3}]
-    name = studies.create_study(principal, study_name(), spec).name
+    name = create_study(principal, study_name(), spec).name
     for _ in range(3):
         (grant,) = acquire(principal)
         settle(principal, grant)
@@ -725,7 +729,7 @@ def test_many_agents_run_each_trial_once(principal: Principal) -> None:
 
 def test_a_heartbeat_prunes_what_runs_for_too_long(principal: Principal, agent: str) -> None:
     spec = make_spec(execution=make_execution(parallelism=2), pruning=[{"name": "limit", "options": {"seconds": 5}}])
-    name = studies.create_study(principal, study_name(), spec).name
+    name = create_study(principal, study_name(), spec).name
     quick, slow = acquire(principal, 2)
     both = [quick.lease, slow.lease]
     # Neither the time since the grant nor that before the trial began counts.

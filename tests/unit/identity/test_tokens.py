@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from service.core.errors import Conflict, Forbidden, InvalidInput, NotFound, TrimtabError, Unauthenticated
 from service.identity import enrolment, principals, secret, tokens
 from service.identity.models import AgentCredential, ApiToken, Enrolment
-from service.pipeline import studies
+from service.planning.create import create_study
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.permissions import Action, may
@@ -81,7 +81,7 @@ def test_nobody_makes_a_token_that_could_do_more_than_he(admin: Principal, membe
 
 def test_a_token_for_one_study(admin: Principal) -> None:
     study = study_name()
-    studies.create_study(admin, study, make_spec())
+    create_study(admin, study, make_spec())
     _, text = tokens.create(admin, name="t", scopes=["tune"], study=study)
     found = principals.authenticate_bearer(text)
     assert may(found, Action.TRIAL_SUGGEST, study)

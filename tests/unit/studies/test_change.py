@@ -10,26 +10,28 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from service.core.errors import Conflict, NotFound
-from service.pipeline import report, studies, suggest
+from service.planning.create import create_study, delete_study
 from service.studies import actions, selectors
 from service.studies.change import change
 from service.studies.models import Operation, Study, Trial
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
+from service.trials.ask import ask as ask_trials
+from service.trials.tell import complete_trial
 from tests.factories.domain import make_spec, study_name
 
 
 @pytest.fixture
 def study(one_minute: None, principal: Principal) -> str:
     """A study that this process has changed already."""
-    name = studies.create_study(principal, study_name(), make_spec()).name
+    name = create_study(principal, study_name(), make_spec()).name
     ask(principal, name)
     return name
 
 
 def ask(principal: Principal, study: str, **more: Any) -> Trial:
-    (trial,) = suggest.suggest(principal, study, **more).trials
+    (trial,) = ask_trials(principal, study, **more).trials
     return trial
 
 
@@ -47,7 +49,7 @@ def test_an_ask_and_a_tell_take_two_statements_each(principal: Principal, study:
     ) as asked:
         trial = ask(principal, study, client_id="c")
     with CaptureQueriesContext(connection) as told:
-        report.complete_trial(principal, study, trial.number, metrics={"seconds": 1.0})
+        complete_trial(principal, study, trial.number, metrics={"seconds": 1.0})
     assert (len(asked), len(told)) == (2, 2), [query["sql"] for query in [*asked, *told]]
     stored = access.rows(Trial, principal).get(number=trial.number)
     assert (stored.state, stored.metrics, stored.params) == ("COMPLETED", {"seconds": 1.0}, trial.params)
@@ -60,9 +62,9 @@ def test_what_another_process_changed_is_seen(principal: Principal, study: str) 
     change_elsewhere(principal, study)
     assert ask(principal, study).number == 3
     change_elsewhere(principal, study)
-    report.complete_trial(principal, study, 3, metrics={"seconds": 1.0})
+    complete_trial(principal, study, 3, metrics={"seconds": 1.0})
     change_elsewhere(principal, study)
-    report.complete_trial(principal, study, 5, metrics={"seconds": 2.0})
+    complete_trial(principal, study, 5, metrics={"seconds": 2.0})
     found = selectors.get_study(principal, study)
     assert (found.trial_count, found.finished_count, found.active_count) == (5, 2, 3)
     assert found.revision == access.rows(AuditEntry, principal).count()  # each change once
@@ -107,7 +109,7 @@ def test_a_request_sent_twice_is_answered_as_before(principal: Principal, study:
 
 def test_a_deleted_study_is_gone_at_once(principal: Principal, study: str) -> None:
     with ThreadPoolExecutor(1) as other:
-        other.submit(studies.delete_study, principal, study).result()
+        other.submit(delete_study, principal, study).result()
     with pytest.raises(NotFound):
         ask(principal, study)
 
@@ -118,7 +120,7 @@ def test_many_threads_and_other_processes_together(principal: Principal, study: 
             trial = ask(principal, study, client_id=str(number))
             if number % 4 == 0:
                 change_elsewhere(principal, study)
-            report.complete_trial(principal, study, trial.number, metrics={"seconds": 1.0})
+            complete_trial(principal, study, trial.number, metrics={"seconds": 1.0})
         connection.close()
 
     with ThreadPoolExecutor(8) as threads:

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import Input
-from service.pipeline.comparison import MOST_STUDIES, Curve
+from service.results.comparison import MOST_STUDIES, Curve
 
 
 class ComparedStudySerializer(serializers.Serializer[Any]):

@@ -1,1 +1,0 @@
-"""From an ask to trials and from a report to the next ask. The only room that calls designers."""

@@ -1,0 +1,1 @@
+"""Studies before and between trials: create, plan, warm start, changes of the space."""

@@ -1,0 +1,47 @@
+"""The catalogue of what a study can be made of: designers, policies and rules by name, with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.algorithms import registry
+from service.core.options import Option
+from service.policies import noise, pruning, resampling, stopping
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One designer, policy or rule. `several`: whether it may be used with several objectives."""
+
+    name: str
+    doc: str
+    options: Sequence[Option]
+    several: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All there are, by what they are for."""
+
+    algorithms: Sequence[Entry]
+    resampling: Sequence[Entry]
+    estimators: Sequence[Entry]
+    pruning: Sequence[Entry]
+    stopping: Sequence[Entry]
+
+
+def catalogue() -> Catalogue:
+    """The catalogue."""
+    designers = [registry.describe(name) for name in registry.names()]
+    again = [resampling.describe(name) for name in resampling.names()]
+    estimators = [noise.describe(name) for name in noise.names()]
+    prunings = [pruning.describe(name) for name in pruning.names()]
+    rules = [stopping.describe(name) for name in stopping.names()]
+    return Catalogue(
+        algorithms=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in designers],
+        resampling=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in again],
+        estimators=[Entry(one.name, one.doc, one.options, True) for one in estimators],
+        pruning=[Entry(one.name, one.doc, one.options, True) for one in prunings],
+        stopping=[Entry(one.name, one.doc, one.options, True) for one in rules],
+    )

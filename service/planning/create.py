@@ -1,0 +1,230 @@
+"""Studies as a whole: created, stepped to another state, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from django.db import IntegrityError
+
+from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from service.core.lifecycle import StudyState, TrialState
+from service.planning.component_check import SpaceCheck, places_of, takes_all
+from service.planning.warm_start import WarmStart, warm_start
+from service.studies import actions, selectors
+from service.studies.models import Study, Trial
+from service.studies.specs import (
+    StudySpec,
+    budget_of,
+    check_identifier,
+    check_name,
+    check_tags,
+    parse,
+    parse_budget,
+)
+from service.tenancy import access, audit
+from service.tenancy.principal import Principal
+from service.trials import ending, supply, tuners
+from service.trials.method import completed
+from service.trials.quotas import meter
+from service.trials.topup import top_up
+from service.tuner.tuner import Suggestion
+
+_WITHDRAWN = {
+    StudyState.COMPLETED: [TrialState.REQUESTED],
+    StudyState.ABORTED: [TrialState.REQUESTED, TrialState.ACTIVE],
+}
+
+
+def create_study(
+    principal: Principal,
+    name: str,
+    spec: object,
+    *,
+    check_space: SpaceCheck = takes_all,
+    tags: Sequence[str] = (),
+    load_if_exists: bool = False,
+    request_id: str = "",
+) -> Study:
+    """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once, and so does one
+    that starts from earlier studies.
+
+    Raises InvalidInput, also as `check_space` and `warm_start` do, Forbidden (a study to start from), AlreadyExists
+    (`study_exists`), Conflict (`study_differs` with `load_if_exists`; `designer_failed` where agents are to run what
+    the designer cannot suggest), ResourceExhausted (`quota_exceeded`).
+    """
+    check_name("name", name)
+    check_identifier("request_id", request_id, 100)
+    checked_tags = check_tags(tags)
+    parsed = completed(parse(spec))
+    existing = selectors.find_study(principal, name)
+    if existing is None:
+        check_space(principal, parsed, places_of(parsed))
+        try:
+            return _create(principal, name, parsed, warm_start(principal, parsed), request_id, checked_tags)
+        except IntegrityError:
+            # Another call was faster: with the same name, or with the same request_id.
+            existing = selectors.find_study(principal, name)
+            if existing is None:
+                raise Conflict(
+                    "request_id_reused", f"The request_id {request_id!r} belongs to another study."
+                ) from None
+    if request_id and existing.request_id == request_id:
+        return existing
+    if not load_if_exists:
+        raise _taken(name)
+    if not parsed.same_question(existing):
+        raise Conflict(
+            "study_differs", f"Study {name!r} exists with another space or other objectives: choose another name."
+        )
+    return existing
+
+
+def check_new_name(principal: Principal, name: str) -> None:
+    """Refuse what a new study cannot be called, as `create_study` would now. Raises InvalidInput, AlreadyExists."""
+    check_name("name", name)
+    if selectors.find_study(principal, name) is not None:
+        raise _taken(name)
+
+
+def _taken(name: str) -> AlreadyExists:
+    return AlreadyExists("study_exists", f"There is a study {name!r} already. Load it, or choose another name.")
+
+
+def _create(
+    principal: Principal, name: str, spec: StudySpec, start: WarmStart, request_id: str, tags: list[str]
+) -> Study:
+    spec = replace(spec, started_from=start.told)
+    with access.work(principal):
+        meter.room_for_study(principal)
+        execution = spec.execution
+        created = access.add(
+            principal,
+            Study(
+                name=name,
+                spec=spec.stored(),
+                request_id=request_id or None,
+                component=execution.component if execution else "",
+                digest=execution.digest if execution else "",
+                application=execution.application if execution else "",
+                parallelism=execution.parallelism if execution else None,
+                owner=principal.actor,
+                tags=tags,
+            ),
+        )
+        study = actions.lock_by_id(principal, created.pk)
+        _begin(principal, study, start)
+        top_up(principal, study)
+        if study.state == StudyState.PAUSED:
+            raise Conflict("designer_failed", study.state_reason)
+        actions.note(study, "study", None, {"state": study.state, "spec": spec.stored()})
+        told = {"started_from": [one.to_json() for one in start.told]} if start.told else None
+        actions.conclude(principal, study, "study.create", detail=told)
+        return study
+
+
+def _begin(principal: Principal, study: Study, start: WarmStart) -> None:
+    """Put what a locked study is to begin with into its queue: the default, then what earlier studies gave."""
+    first = [Suggestion(one, "earlier") for one in start.configurations]
+    if start.default is not None:
+        # Gains are judged against it, so it comes first here as everywhere.
+        first.insert(0, Suggestion(start.default, "default"))
+        study.default_done = True
+    if first:
+        meter.room_for_trials(principal, len(first))
+        supply.add(principal, study, first, into=TrialState.REQUESTED, client_id="")
+
+
+def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:
+    """Step a study to ACTIVE, PAUSED, COMPLETED or ABORTED. The state that it is in changes nothing.
+
+    COMPLETED starts nothing new and lets running trials finish; ABORTED ends those as well. Raises InvalidInput,
+    NotFound, Conflict (`invalid_step`).
+    """
+    if state not in list(StudyState):
+        raise InvalidInput("state", state, ", ".join(StudyState))
+    wanted = StudyState(state)
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        if study.state == wanted:
+            return study
+        actions.step_study(study, wanted, reason)
+        if wanted in _WITHDRAWN:
+            actions.withdraw_trials(principal, study, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
+            ending.recommend(principal, study)
+        top_up(principal, study)
+        actions.conclude(principal, study, "study.update_state", detail={"state": wanted, "reason": reason})
+        return study
+
+
+def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
+    """Give a study these tags in place of those that it has. Raises InvalidInput, NotFound."""
+    checked = check_tags(tags)
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        if study.tags == checked:
+            return study
+        study.tags = checked
+        access.save(principal, study, "tags")
+        actions.conclude(principal, study, "study.tag", detail={"tags": checked})
+        return study
+
+
+def extend_budget(principal: Principal, name: str, budget: Mapping[str, object]) -> Study:
+    """Change what the search of an open study may spend: `max_trials`, `max_seconds` and `max_node_hours`.
+
+    Null: no limit; what is left out stays. Raises InvalidInput for less than what was spent already, NotFound, Conflict
+    (`search_over`).
+    """
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        ending.check_searching(study, "budget")
+        wanted = parse_budget({**budget_of(study).to_json(), **budget})
+        if wanted == budget_of(study):
+            return study
+        begun = study.trial_count - study.added_count
+        if wanted.max_trials is not None and wanted.max_trials <= begun:
+            raise InvalidInput("budget.max_trials", wanted.max_trials, f"more than the {begun} begun already, or null")
+        deadline = _deadline(principal, study, wanted.max_seconds)
+        if deadline is not None and deadline <= study.database_time:
+            spent = (study.database_time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
+            allowed = f"more than the {spent:.0f} s spent, or null"
+            raise InvalidInput("budget.max_seconds", wanted.max_seconds, allowed, above=spent)
+        if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := tuners.hours_used(principal, study)):
+            allowed = f"more than the {used:.3g} hours used, or null"
+            raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, allowed)
+        study.budget, study.deadline = wanted.to_json(), deadline
+        access.save(principal, study, "budget")
+        top_up(principal, study)
+        actions.conclude(principal, study, "study.extend_budget", detail=wanted.to_json())
+        return study
+
+
+def _deadline(principal: Principal, study: Study, seconds: float | None) -> datetime | None:
+    """When the time budget of a locked study is over: it counts from the first trial that was asked for."""
+    if seconds is None:
+        return None
+    trials = access.rows(Trial, principal).filter(study_id=study.pk).exclude(origin="added")
+    began = trials.order_by("number").values_list("created_at", flat=True).first()
+    return None if began is None else began + timedelta(seconds=seconds)
+
+
+def delete_study(principal: Principal, name: str) -> None:
+    """Delete a study with all that belongs to it. Deleting it again changes nothing.
+
+    Raises NotFound for a name that never was a study's.
+    """
+    with access.work(principal):
+        try:
+            study = actions.lock(principal, name)
+        except NotFound:
+            if selectors.was_deleted(principal, name):
+                return
+            raise
+        # An agent may be appending to a trial's log, without the study's lock: it is to find the trial gone.
+        list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
+        actions.ring_deleted(principal, study.pk)
+        before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}
+        study.delete()
+        audit.record(principal, selectors.DELETED, f"study/{name}", before={"study": before})

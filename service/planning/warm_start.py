@@ -1,0 +1,83 @@
+"""A warm start: what was best in earlier studies is measured first in a new one.
+
+Configurations are taken over, results are not. A result holds under the conditions that it was measured in (machine,
+versions, load, input, even another metric), of which a study knows too little to tell whether they are the same. Taken
+for the new study's own, it would mislead the model, and a gain over a default measured today would be no gain. A
+configuration costs one trial to judge anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from service.algorithms.start import default_first
+from service.core.errors import InvalidInput
+from service.core.space import Configuration
+from service.results.analysis import leaders
+from service.studies.models import Study
+from service.studies.specs import StartedFrom, StudySpec
+from service.tenancy import access
+from service.tenancy.permissions import Action, require
+from service.tenancy.principal import Principal
+from service.trials.supply import MOST_EARLIER
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStart:
+    """`configurations`: of the earlier studies, in the order in which they are to be measured, after the default.
+    `default`: what is to be measured before them; None where there are none, or no such default."""
+
+    default: Configuration | None
+    configurations: Sequence[Configuration]
+    told: tuple[StartedFrom, ...]
+
+
+def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) -> WarmStart:
+    """Return the configurations with which a new study of this spec begins.
+
+    Each earlier study contributes its recommended configuration and the next best ones, or a part of its Pareto set
+    where it has several objectives. The studies take turns. At most MOST_EARLIER configurations are taken in all, each
+    of them once, and no more than the budget allows. `Space.adopt` fits them to the new space; a configuration that
+    lies outside is passed over. `may_lag`: as in `analyse`. Raises InvalidInput (`study_not_found`,
+    `other_component`) and Forbidden.
+    """
+    studies = _studies(principal, spec)
+    space = spec.space
+    default = default_first(space) if studies else None
+    taken = set() if default is None else {space.key(default)}
+    room = MOST_EARLIER if spec.budget.max_trials is None else min(MOST_EARLIER, spec.budget.max_trials - len(taken))
+    adopted = [[space.adopt(one) for one in leaders(principal, study, may_lag=may_lag)] for study in studies]
+    counts = [0] * len(studies)
+    configurations: list[Configuration] = []
+    for turn in zip_longest(*adopted):
+        for place, one in enumerate(turn):
+            if one is not None and space.key(one) not in taken and len(configurations) < room:
+                taken.add(space.key(one))
+                configurations.append(one)
+                counts[place] += 1
+    told = tuple(
+        StartedFrom(study.name, count, found.count(None))
+        for study, count, found in zip(studies, counts, adopted, strict=True)
+    )
+    return WarmStart(default if configurations else None, configurations, told)
+
+
+def _studies(principal: Principal, spec: StudySpec) -> list[Study]:
+    """The studies to start from, in the order of the spec."""
+    if not spec.start_from:
+        return []
+    for name in spec.start_from:
+        # A token that is good for one study alone does not carry another's results out.
+        require(principal, Action.STUDY_READ, name)
+    found = {study.name: study for study in access.rows(Study, principal).filter(name__in=spec.start_from)}
+    component = "" if spec.execution is None else spec.execution.component
+    for index, name in enumerate(spec.start_from):
+        field = f"start_from[{index}]"
+        if name not in found:
+            raise InvalidInput(field, name, "the name of a study that there is", code="study_not_found")
+        if found[name].component != component:
+            allowed = f"a study of the component {component!r}" if component else "a study without a component"
+            raise InvalidInput(field, name, allowed, code="other_component", component=found[name].component)
+    return [found[name] for name in spec.start_from]

@@ -1,0 +1,10 @@
+"""Django application of the package `service.results`."""
+
+from django.apps import AppConfig
+
+
+class ResultsConfig(AppConfig):
+    """Owns the table `pipeline_studyinsight`, whose model keeps the label `pipeline`."""
+
+    name = "service.results"
+    label = "results"

@@ -1,0 +1,115 @@
+"""What a study's trials say of its parameters: read here, computed by a worker, kept until there are more trials.
+
+A look at it asks for it where it is missing or old. It is a picture of results that are stored, so a computation that
+is lost or made twice costs time and nothing else; whoever still waits asks again.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from datetime import timedelta
+
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from service.core.lifecycle import StudyState, TrialState
+from service.core.sensitivity import Sensitivities
+from service.core.trial import Trial as MeasuredTrial
+from service.results.models import StudyInsight
+from service.studies import actions
+from service.studies.models import Study, Trial
+from service.studies.specs import spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials import messages, topup, tuners
+from service.trials.method import method_of, runs_in_request
+from service.tuner.insight import FEWEST, Insight, Predict, by_process, insight
+from service.tuner.tuner import Tuner
+
+# While a study runs it is computed anew when there are so many times as many trials, so that it costs little in all.
+_GROWTH = 1.1
+# Seconds after which a message, or a worker, is given up for lost.
+_LOST = timedelta(seconds=120)
+# Trials that a forest learns from, at most.
+_MOST_READ = 10_000
+
+log = logging.getLogger(__name__)
+
+
+def read(principal: Principal, study: Study) -> StudyInsight:
+    """What is known, and its computation under way (`asked_at`) where more could be known by now."""
+    known = access.rows(StudyInsight, principal).filter(study_id=study.pk).first()
+    if not _is_due(study, known):
+        return known or StudyInsight(study=study, asked_at=None)
+    if known is None:
+        known = StudyInsight(study=study)
+        access.add_missing(principal, known)
+        asked = True
+    else:
+        waiting = access.rows(StudyInsight, principal).filter(
+            Q(asked_at=None) | Q(asked_at__lt=Now() - _LOST), study_id=study.pk
+        )
+        asked = bool(waiting.update(asked_at=Now(), claimed_at=None))
+    if asked:
+        messages.send_insight(principal.tenant_id, study.pk)
+    return access.rows(StudyInsight, principal).get(study_id=study.pk)
+
+
+def compute(tenant_id: int, study_id: int) -> None:
+    """Compute a study's insight if it is wanted and nobody else is at it."""
+    principal = Principal.system(tenant_id)
+    wanted = access.rows(StudyInsight, principal).filter(study_id=study_id, asked_at__isnull=False)
+    if not wanted.filter(Q(claimed_at=None) | Q(claimed_at__lt=Now() - _LOST)).update(claimed_at=Now()):
+        return
+    study = actions.read_by_id(principal, study_id)
+    # What is kept where the computation fails: the result of before.
+    changes: dict[str, object] = {
+        "finished": study.finished_count,
+        "space_version": study.space_version,
+        "error": "",
+    }
+    problem = spec_of(study).problem
+    try:
+        if runs_in_request(study):
+            tuner = Tuner(problem, method_of(spec_of(study)))
+            tuner.update(_trials(principal, study))
+            told = _insight(tuner, None, by_process(problem, tuner.finished))
+        else:
+            learner, _ = tuners.borrow(principal, study)
+            tuner = learner.tuner
+            told = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
+            tuners.give_back(study, learner)
+        changes["data"] = asdict(told)
+    except Exception as reason:  # whatever ails the forest or the designer is told to whoever asked
+        log.exception("the insight of study %s failed", study.name)
+        changes["error"] = topup.describe(reason)
+    access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
+
+
+def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities) -> Insight:
+    """Around the configuration that the study recommends."""
+    recommended = tuner.recommend()
+    best = None if recommended is None else recommended.configuration
+    return insight(tuner.problem, tuner.finished, predict, shares, best)
+
+
+def _trials(principal: Principal, study: Study) -> list[MeasuredTrial]:
+    """The completed trials of the present space; of very many every second, third ... one."""
+    step = 1 + study.trial_count // _MOST_READ
+    found = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
+    chosen = found.annotate(place=F("number") % step).filter(place=0).order_by("number")
+    told = [
+        MeasuredTrial(number, params, TrialState.COMPLETED, metrics or {})
+        for number, params, metrics in chosen.values_list("number", "params", "metrics")
+    ]
+    return tuners.within(spec_of(study), told)
+
+
+def _is_due(study: Study, known: StudyInsight | None) -> bool:
+    if study.finished_count < FEWEST:
+        return False
+    if known is None or known.asked_at is not None or known.space_version != study.space_version:
+        return True
+    over = study.state in (StudyState.COMPLETED, StudyState.ABORTED) and study.active_count == 0
+    return study.finished_count > known.finished * (1.0 if over else _GROWTH)

@@ -1,0 +1,333 @@
+"""What is said about trials: measurements, results, failures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import IntegrityError
+
+from service.core.errors import Conflict, InvalidInput, ResourceExhausted
+from service.core.lifecycle import StudyState, TrialState
+from service.studies import actions, selectors
+from service.studies.change import change
+from service.studies.models import Measurement, Study, Trial
+from service.studies.specs import check_identifier, spec_of
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials import ending, tuners
+from service.trials.quotas import meter
+from service.trials.topup import top_up
+
+# How often a trial may fall to a machine's fault before it is FAILED for good.
+MOST_ATTEMPTS = 3
+# After so many trials in a row with the same failure a study on agents waits for its user.
+MOST_SAME_FAILURES = 10
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A trial after a report, and its study."""
+
+    study: Study
+    trial: Trial
+
+
+def add_trial(
+    principal: Principal,
+    study: str,
+    *,
+    params: Mapping[str, object],
+    metrics: Mapping[str, object],
+    request_id: str = "",
+) -> Reported:
+    """Add a configuration that the user measured. It is not counted against the budget.
+
+    Raises InvalidInput, NotFound, Conflict (`study_not_active`), ResourceExhausted (`quota_exceeded`).
+    """
+    check_identifier("request_id", request_id, 100)
+    try:
+        meter.room_for_trials(principal, 1, active=False)
+        with access.work(principal):
+            locked = actions.lock(principal, study)
+            if locked.state not in (StudyState.ACTIVE, StudyState.PAUSED):
+                raise Conflict("study_not_active", f"Study {study!r} is {locked.state}: it takes no more trials.")
+            space = spec_of(locked).space
+            configuration = space.validate(params)
+            measured = check_metrics(locked, metrics)
+            (trial,) = actions.add_trials(
+                principal,
+                locked,
+                [configuration],
+                state=TrialState.COMPLETED,
+                origin="added",
+                metrics=measured,
+                request_id=request_id or None,
+            )
+            locked.added_count += 1
+            locked.default_done |= space.has_explicit_default and configuration == space.default()
+            actions.conclude(principal, locked, "trial.add", f"trial/{trial.number}")
+            return Reported(locked, trial)
+    except (IntegrityError, Conflict, ResourceExhausted):
+        # Sent twice: answered as the first time, even if the first took the last of the room.
+        before = selectors.find_trial(principal, study, request_id)
+        if before is None:
+            raise
+        return Reported(before.study, before)
+
+
+def report_measurement(
+    principal: Principal,
+    study: str,
+    number: int,
+    *,
+    step: int,
+    metrics: Mapping[str, object],
+    elapsed_seconds: float | None = None,
+) -> Reported:
+    """Report metric values at one step of an ACTIVE trial; they need not be all metrics of the study.
+
+    The trial that comes back is PRUNED where a pruning policy has stopped it. `elapsed_seconds`: its own running time;
+    left out, the time since it was given out. Raises InvalidInput, NotFound, Conflict (`trial_already_finished`,
+    `trial_not_active`, `step_already_reported`).
+    """
+    with access.work(principal):
+        locked = actions.lock(principal, study)
+        trial = actions.get_trial(principal, locked, number)
+        if measure(principal, locked, trial, step, metrics, elapsed_seconds):
+            prune(principal, locked, trial, elapsed_seconds)
+            actions.conclude(principal, locked, "trial.report", f"trial/{number}", {"step": step})
+        return Reported(locked, trial)
+
+
+def complete_trial(principal: Principal, study: str, number: int, *, metrics: Mapping[str, object]) -> Reported:
+    """Give an ACTIVE trial its final metrics. The same again changes nothing.
+
+    Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
+    """
+
+    def complete(locked: Study) -> Reported:
+        trial = actions.get_trial(principal, locked, number)
+        measured = check_metrics(locked, metrics)
+        if trial.state == TrialState.COMPLETED and trial.metrics == measured:
+            return Reported(locked, trial)
+        _expect_active(locked, trial)
+        _expect_client(locked, trial)
+        finish(principal, locked, trial, TrialState.COMPLETED, metrics=measured)
+        actions.conclude(principal, locked, "trial.complete", f"trial/{number}", {"metrics": measured})
+        return Reported(locked, trial)
+
+    return change(principal, study, complete)
+
+
+def fail_trial(principal: Principal, study: str, number: int, *, infeasible: bool, reason: str = "") -> Reported:
+    """End an ACTIVE trial: the configuration cannot work (`infeasible`), or the machine failed it.
+
+    Raises NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
+    """
+    state = TrialState.INFEASIBLE if infeasible else TrialState.FAILED
+    with access.work(principal):
+        locked = actions.lock(principal, study)
+        trial = actions.get_trial(principal, locked, number)
+        if trial.state == state and trial.reason == reason:
+            return Reported(locked, trial)
+        _expect_active(locked, trial)
+        _expect_client(locked, trial)
+        finish(principal, locked, trial, state, reason=reason)
+        actions.conclude(principal, locked, "trial.fail", f"trial/{number}", {"state": state, "reason": reason})
+        return Reported(locked, trial)
+
+
+def stop_trial(principal: Principal, study: str, number: int, *, reason: str = "") -> Reported:
+    """End a trial early as PRUNED; its last measurement is kept as a bound. An agent that runs it is told to cancel.
+
+    Raises NotFound, Conflict (`trial_already_finished`).
+    """
+    with access.work(principal):
+        locked = actions.lock(principal, study)
+        trial = actions.get_trial(principal, locked, number)
+        if trial.state == TrialState.PRUNED:
+            return Reported(locked, trial)
+        _expect_unfinished(locked, trial)
+        locked.stopping = bool(locked.component) and trial.state == TrialState.ACTIVE
+        last = access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("-step").first()
+        finish(principal, locked, trial, TrialState.PRUNED, metrics=last.metrics if last else None, reason=reason)
+        actions.conclude(principal, locked, "trial.stop", f"trial/{number}", {"reason": reason})
+        return Reported(locked, trial)
+
+
+def finish(
+    principal: Principal,
+    study: Study,
+    trial: Trial,
+    state: TrialState,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    reason: str = "",
+) -> None:
+    """End a trial of a locked study, and go on: was it the last of the search, do agents need more trials?"""
+    actions.step_trial(principal, study, trial, state, metrics=metrics, reason=reason)
+    ending.after_result(principal, study)
+    if study.component and state in (TrialState.FAILED, TrialState.INFEASIBLE):
+        _pause_where_nothing_works(principal, study, trial)
+    top_up(principal, study)
+
+
+def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial) -> None:
+    """Pause a locked study whose latest trials all ended as this one did: more would only use up its budget.
+
+    One that its user has resumed is given as many again.
+    """
+    if study.state != StudyState.ACTIVE:
+        return
+    finished = access.rows(Trial, principal).filter(study_id=study.pk, finished_at__isnull=False).order_by("-revision")
+    count = 0
+    for ended, reason in finished.values_list("state", "reason").iterator(chunk_size=MOST_SAME_FAILURES + 1):
+        if ended != trial.state or _kind(reason) != _kind(trial.reason):
+            break
+        count += 1
+    if count and count % MOST_SAME_FAILURES == 0:
+        actions.step_study(
+            study,
+            StudyState.PAUSED,
+            f"{count} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
+            " Mend that, or leave such configurations out, and resume the study.",
+        )
+
+
+def _kind(reason: str) -> str:
+    """What failures of the same kind have in common: the first line, without output that follows, and without what is
+    each lease's own in the paths of files."""
+    return _UUID.sub("…", reason.partition("\n")[0])
+
+
+def prune(principal: Principal, study: Study, trial: Trial, seconds: float | None) -> bool:
+    """Stop an ACTIVE trial of a locked study if one of its pruning policies says so; whether one did.
+
+    `seconds`: its own running time; None: the time since it began.
+    """
+    if not spec_of(study).pruning or trial.origin == "check":
+        return False
+    if seconds is None:
+        if trial.started_at is None:
+            return False
+        seconds = (study.database_time - trial.started_at).total_seconds()
+    learner, _ = tuners.borrow(principal, study)
+    running = tuners.as_running(principal, study, trial, seconds)
+    reason = learner.tuner.prune(running)
+    tuners.give_back(study, learner)
+    if reason is None:
+        return False
+    trial.seconds = seconds
+    study.stopping = bool(study.component)
+    finish(principal, study, trial, TrialState.PRUNED, metrics=learner.tuner.bound(running), reason=reason)
+    return True
+
+
+def try_again(principal: Principal, study: Study, trial: Trial, reason: str, *, counted: bool = True) -> None:
+    """Put an ACTIVE trial of a locked study back for another agent; FAILED once its attempts are used up.
+
+    `counted` is False where nothing went wrong: an agent gave the trial back without having run it.
+    """
+    if study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or (counted and trial.attempt >= MOST_ATTEMPTS):
+        finish(principal, study, trial, TrialState.FAILED, reason=reason)
+        return
+    # The next run reports its steps anew.
+    access.rows(Measurement, principal).filter(trial_id=trial.pk).delete()
+    trial.agent, trial.node, trial.seconds = "", "", None
+    trial.attempt += int(counted)
+    actions.step_trial(principal, study, trial, TrialState.REQUESTED, reason=reason)
+
+
+def measure(
+    principal: Principal,
+    study: Study,
+    trial: Trial,
+    step: int,
+    metrics: Mapping[str, object],
+    elapsed_seconds: float | None,
+) -> bool:
+    """Keep a measurement of an ACTIVE trial of a locked study; False when the same one is there already."""
+    if step < 0 or step >= 2**63:
+        raise InvalidInput("step", step, "0 or more")
+    if elapsed_seconds is not None and not (math.isfinite(elapsed_seconds) and elapsed_seconds >= 0):
+        raise InvalidInput("elapsed_seconds", elapsed_seconds, "a finite number of seconds, 0 or more")
+    if not metrics:
+        raise InvalidInput("metrics", dict(metrics), "at least one metric")
+    measured = {name: _finite(name, value) for name, value in metrics.items()}
+    before = access.rows(Measurement, principal).filter(trial_id=trial.pk, step=step).first()
+    if before is not None:
+        if before.metrics == measured:
+            return False
+        raise Conflict(
+            "step_already_reported",
+            f"Step {step} of trial {trial.number} was reported with other values.",
+            step=step,
+            reported=before.metrics,
+        )
+    _expect_active(study, trial)
+    access.add(
+        principal,
+        Measurement(
+            trial=trial,
+            step=step,
+            metrics=measured,
+            elapsed_seconds=elapsed_seconds,
+            created_at=study.database_time,
+        ),
+    )
+    actions.touch_trial(principal, study, trial)
+    return True
+
+
+def check_metrics(study: Study, metrics: Mapping[str, object]) -> dict[str, float]:
+    """Final metrics: finite numbers, all that the study needs among them, others welcome. Raises InvalidInput."""
+    problem = spec_of(study).problem
+    for name in problem.needed_metrics:
+        if name not in metrics:
+            role = "an objective" if name in problem.metrics else "named by an outcome constraint"
+            raise InvalidInput(f"metrics.{name}", None, f"a finite number: it is {role} of the study")
+    return {name: _finite(name, value) for name, value in metrics.items()}
+
+
+def _finite(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"metrics.{name}", value, "a finite number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidInput(f"metrics.{name}", value, "a finite number")
+    return number
+
+
+def _expect_unfinished(study: Study, trial: Trial) -> None:
+    if trial.state not in actions.OPEN_STATES:
+        raise Conflict(
+            "trial_already_finished",
+            f"Trial {trial.number} of study {study.name!r} is {trial.state} already; nothing was changed.",
+            state=str(trial.state),
+        )
+
+
+def _expect_active(study: Study, trial: Trial) -> None:
+    _expect_unfinished(study, trial)
+    if trial.state != TrialState.ACTIVE:
+        raise Conflict(
+            "trial_not_active",
+            f"Trial {trial.number} of study {study.name!r} is {trial.state}: it has not been started.",
+            state=str(trial.state),
+        )
+
+
+def _expect_client(study: Study, trial: Trial) -> None:
+    if study.component:
+        raise Conflict(
+            "trial_runs_on_agent",
+            f"Trial {trial.number} of study {study.name!r} runs on agent {trial.agent!r}, which reports it."
+            " Stop it to end it early.",
+        )

@@ -1,0 +1,1 @@
+"""What Celery runs: costly suggestions, sweeps, insight."""

@@ -1,0 +1,119 @@
+"""What keeps a study going when messages, workers or callers are lost. Runs every two seconds; safe to run twice."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.db.models.functions import Greatest, Least, Now
+
+from service.core.errors import NotFound
+from service.core.lifecycle import OperationState, check_step
+from service.results import summaries
+from service.studies import actions
+from service.studies.isolated import isolated
+from service.studies.models import Operation
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials import budget, ending, messages, topup
+from service.workers.compute import fail_locked, next_due, requeue
+
+MOST_ATTEMPTS = 3
+_FIRST_WAIT = timedelta(seconds=2)
+_LONGEST_WAIT = timedelta(seconds=30)
+# The same condition as in across.forgotten_operations.
+_OVERDUE = Q(
+    state=OperationState.PENDING,
+    enqueued_at__lt=Now() - Least(Greatest(_FIRST_WAIT, F("enqueued_at") - F("created_at")), _LONGEST_WAIT),
+)
+
+log = logging.getLogger(__name__)
+
+
+def sweep() -> None:
+    """Go once over everything that may have been left lying."""
+    mark_stale()
+    requeue_lost()
+    enqueue_forgotten()
+    end_late_studies()
+    top_up_hungry_studies()
+    summaries.refresh()
+
+
+def mark_stale() -> None:
+    """Mark operations whose worker has not been heard of for a while. A worker that beats again is RUNNING again."""
+    check_step("operation", OperationState.RUNNING, OperationState.STALE)
+    silence = timedelta(seconds=settings.TRIMTAB_OPERATION_STALE_SECONDS)
+    for tenant_id, operation_id in access.across("silent_operations", silence):
+        silent = access.rows(Operation, Principal.system(tenant_id)).filter(
+            id=operation_id, state=OperationState.RUNNING, heartbeat_at__lt=Now() - silence
+        )
+        silent.update(state=OperationState.STALE)
+
+
+def requeue_lost() -> None:
+    """Give operations of workers that stayed silent to another worker, a bounded number of times."""
+    silence = timedelta(seconds=settings.TRIMTAB_OPERATION_REQUEUE_SECONDS)
+    lost = Q(state=OperationState.STALE, heartbeat_at__lt=Now() - silence)
+    for tenant_id, study_id, operation_id in access.across("lost_operations", silence):
+        principal = Principal.system(tenant_id)
+        with isolated(tenant_id, study_id), access.work(principal):
+            try:
+                study = actions.lock_by_id(principal, study_id)
+            except NotFound:
+                continue
+            operation = access.rows(Operation, principal).select_for_update().filter(lost, id=operation_id).first()
+            if operation is None:
+                continue
+            if operation.attempt >= MOST_ATTEMPTS:
+                message = (
+                    f"{operation.attempt} workers were lost while they computed it, the last was {operation.worker}."
+                )
+                fail_locked(principal, study, operation, "worker_lost", message)
+                continue
+            requeue(principal, study, operation)
+
+
+def enqueue_forgotten() -> None:
+    """Enqueue again what no worker took: the message may be lost.
+
+    Or every worker is busy: the wait doubles each time, so that messages do not pile up.
+    """
+    for tenant_id, study_id in access.across("forgotten_operations", _FIRST_WAIT, _LONGEST_WAIT):
+        principal = Principal.system(tenant_id)
+        due = next_due(principal, study_id)
+        if due is not None and access.rows(Operation, principal).filter(_OVERDUE, id=due.id).update(enqueued_at=Now()):
+            messages.send(due.id)
+
+
+def end_late_studies() -> None:
+    """End the search of studies whose time budget is over: nothing new starts, what runs may still finish."""
+    for tenant_id, study_id in access.across("late_studies"):
+        principal = Principal.system(tenant_id)
+        with isolated(tenant_id, study_id), access.work(principal):
+            try:
+                study = actions.lock_by_id(principal, study_id)
+            except NotFound:
+                continue
+            reason = budget.over(study)
+            if reason is not None and study.state in ending.OPEN_ENDED:
+                ending.end_search(principal, study, reason)
+                topup.top_up(principal, study)
+                actions.conclude(principal, study, "study.end_search", detail={"reason": reason})
+
+
+def top_up_hungry_studies() -> None:
+    """Start suggestions for studies on agents that have too few open trials and no operation under way."""
+    for tenant_id, study_id in access.across("hungry_studies"):
+        principal = Principal.system(tenant_id)
+        with isolated(tenant_id, study_id), access.work(principal):
+            try:
+                study = actions.lock_by_id(principal, study_id)
+            except NotFound:
+                continue
+            if topup.deficit(study) > 0:
+                topup.top_up(principal, study)
+                if study.changed:
+                    actions.conclude(principal, study, "study.top_up")

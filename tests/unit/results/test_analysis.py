@@ -1,0 +1,129 @@
+"""What a study has found out, when something comes in between."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import OperationalError
+
+from service.planning.create import create_study, update_state
+from service.results import analysis, summaries
+from service.studies import actions, selectors
+from service.studies.models import StudySummary, Trial
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from tests.factories.domain import PATIENCE, ask, make_principal, make_spec, study_name, tell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def principal() -> Principal:
+    return make_principal()
+
+
+@pytest.fixture
+def name(principal: Principal) -> str:
+    return create_study(principal, study_name(), make_spec()).name
+
+
+def measure(principal: Principal, name: str, seconds: float) -> None:
+    (trial,) = ask(principal, name)
+    tell(principal, name, trial, seconds)
+
+
+def best(principal: Principal, name: str, *, may_lag: bool = False) -> tuple[float | None, bool]:
+    found = analysis.analyse(principal, selectors.get_study(principal, name), may_lag=may_lag)
+    return found.objectives[0].best, found.behind
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next look at what a worker has stored finds no database."""
+    real = analysis._stored
+
+    def broken(*_: object) -> None:
+        monkeypatch.setattr(analysis, "_stored", real)
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(analysis, "_stored", broken)
+
+
+def test_after_a_look_that_failed_the_next_one_is_of_now(
+    principal: Principal, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure(principal, name, 5.0)
+    assert best(principal, name) == (5.0, False)
+    measure(principal, name, 1.0)
+    fails_once(monkeypatch)
+    with pytest.raises(OperationalError):
+        best(principal, name)
+    assert best(principal, name) == (1.0, False)
+
+
+def test_a_database_that_is_gone_for_a_moment_leaves_the_summary_to_the_next_sweep(
+    principal: Principal, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure(principal, name, 5.0)
+    study = selectors.get_study(principal, name)
+    fails_once(monkeypatch)
+    with pytest.raises(OperationalError):
+        summaries.summarise(principal, study.pk)
+    assert not access.rows(StudySummary, principal).filter(study_id=study.pk).exists()
+    summaries.summarise(principal, study.pk)
+    assert access.rows(StudySummary, principal).get(study_id=study.pk).best == 5.0
+
+
+def test_a_trial_of_which_more_is_learned_counts_once(principal: Principal, name: str) -> None:
+    measure(principal, name, 5.0)
+    assert best(principal, name) == (5.0, False)
+    with access.work(principal):
+        study = actions.lock(principal, name)
+        actions.touch_trial(principal, study, access.rows(Trial, principal).get(study_id=study.pk))
+        actions.conclude(principal, study, "trial.start")
+    found = analysis.analyse(principal, selectors.get_study(principal, name))
+    assert found.best[0].numbers == [1]
+    assert found.objectives[0].noise is None
+
+
+def test_who_may_lag_does_not_wait_for_another_one_who_sums_up(
+    principal: Principal, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure(principal, name, 5.0)
+    assert best(principal, name) == (5.0, False)
+    measure(principal, name, 1.0)
+    study = selectors.get_study(principal, name)
+    real: Callable[..., analysis.Analysis] = analysis._summarise
+    begun, gate = threading.Event(), threading.Event()
+
+    def slow(*arguments: object) -> analysis.Analysis:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return real(*arguments)
+
+    monkeypatch.setattr(analysis, "_stored", lambda *_: None)
+    monkeypatch.setattr(analysis, "_read_on", lambda *_: None)
+    monkeypatch.setattr(analysis, "_summarise", slow)
+    other = threading.Thread(target=lambda: analysis.analyse(principal, study))
+    other.start()
+    try:
+        assert begun.wait(PATIENCE)
+        assert best(principal, name, may_lag=True) == (5.0, True)
+    finally:
+        gate.set()
+        other.join()
+
+
+def test_what_takes_long_may_wait_while_the_study_goes_on(
+    principal: Principal, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis, "_SLOW", 0.0)
+    monkeypatch.setattr(analysis, "_REST", math.inf)
+    measure(principal, name, 5.0)
+    assert best(principal, name, may_lag=True) == (5.0, False)
+    measure(principal, name, 1.0)
+    assert best(principal, name, may_lag=True) == (5.0, True)
+    update_state(principal, name, "PAUSED")
+    assert best(principal, name, may_lag=True) == (1.0, False)
