@@ -1,4 +1,4 @@
-"""Asks for trials: waiting for the designer without polling, and knowing which trials are in hand."""
+"""Asks for trials: waiting for the algorithm without polling, and knowing which trials are in hand."""
 
 import math
 import threading
@@ -48,7 +48,7 @@ class Desk:
 
         Raises:
             Timeout: the time is over; what is being suggested comes with the next ask.
-            OperationFailed: the designer failed, with its reason.
+            OperationFailed: the algorithm failed, with its reason.
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
         if not self._asking.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):

@@ -98,7 +98,7 @@ class Internal(TrimtabError):
 
 
 class OperationFailed(TrimtabError):
-    """The computation of a suggestion failed, with the designer's own reason."""
+    """The computation of a suggestion failed, with the algorithm's own reason."""
 
 
 class Timeout(TrimtabError):

@@ -58,7 +58,7 @@ __all__ = ["TrimtabScheduler", "TrimtabSearch"]
 
 logger = logging.getLogger("trimtab")
 
-# Seconds for which one call of `suggest` waits for the designer. Ray handles no result meanwhile, and asks again.
+# Seconds for which one call of `suggest` waits for the algorithm. Ray handles no result meanwhile, and asks again.
 ASK_SECONDS = 2.0
 # What Ray adds to every result.
 _RAYS_OWN = {*AUTO_RESULT_KEYS, DONE, TRIAL_ID, "should_checkpoint", "experiment_tag"}

@@ -121,7 +121,7 @@ class Study:
     def ask(
         self, n: int = 1, *, fixed: Mapping[str, object] | None = None, timeout: float | None = None
     ) -> list[Trial]:
-        """The next `n` trials to measure, once the designer has them.
+        """The next `n` trials to measure, once the algorithm has them.
 
             [trial] = study.ask()
             trials = study.ask(4, fixed={"alg": "b"})
@@ -132,11 +132,11 @@ class Study:
         Args:
             n: how many, 1 to 1000.
             fixed: parameters that all of them must have at these values.
-            timeout: how many seconds to wait for the designer; None: as long as it works.
+            timeout: how many seconds to wait for the algorithm; None: as long as it works.
 
         Raises:
             Timeout: naming the operation, which goes on: the next ask gets its trials.
-            OperationFailed: the designer failed; the message has its reason.
+            OperationFailed: the algorithm failed; the message has its reason.
             Conflict: the study is not ACTIVE, its budget is used up, or it runs on agents.
         """
         count = converters.to_int("n", n)

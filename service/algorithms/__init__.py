@@ -1,1 +1,1 @@
-"""Search algorithms, called designers: given what was measured, which configurations to try next."""
+"""Search algorithms, called algorithms: given what was measured, which configurations to try next."""

@@ -1,4 +1,4 @@
-"""`auto`: which designer suits a problem, and why. Imports no designer.
+"""`auto`: which algorithm suits a problem, and why. Imports no algorithm.
 
 The choice depends on the problem and on the two options alone, so it stays the same for as long as a study lives. What
 is behind it was measured on functions of 5 to 20 parameters on grids, continua and choices:
@@ -31,7 +31,7 @@ _MANY_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Choice:
-    """A designer by name, with its options and, where `auto` chose it, a sentence that says why."""
+    """An algorithm by name, with its options and, where `auto` chose it, a sentence that says why."""
 
     name: str
     options: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Choice:
 
 
 def choose(problem: Problem, *, budget: int | None, parallelism: int | None) -> Choice:
-    """The designer for a problem. `options` are those that differ from its defaults.
+    """The algorithm for a problem. `options` are those that differ from its defaults.
 
     `budget`: how many trials there will be, `parallelism`: how many run at once; None: not known, or without a limit.
     """

@@ -1,4 +1,4 @@
-"""The contract that every designer keeps; tests/contract/test_designers.py holds them to it."""
+"""The contract that every algorithm keeps; tests/contract/test_algorithms.py holds them to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Batch:
     exhausted: bool
 
 
-class Designer(ABC):
+class Algorithm(ABC):
     """An algorithm that suggests configurations for one study.
 
     Not thread-safe; it is the caller's own. Every suggestion is a valid, feasible configuration with the fixed
@@ -56,7 +56,7 @@ class Designer(ABC):
         self.seed = seed
         self.options = options
 
-    def update(self, finished: Sequence[Trial]) -> None:  # noqa: B027 - a designer may have nothing to learn
+    def update(self, finished: Sequence[Trial]) -> None:  # noqa: B027 - an algorithm may have nothing to learn
         """Learn from trials that finished (COMPLETED, INFEASIBLE, FAILED, PRUNED), each passed exactly once."""
 
     @abstractmethod
@@ -83,14 +83,14 @@ class Designer(ABC):
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         """What it expects of the first objective. Changes nothing that can be observed.
 
-        None where it has no model: most designers, several objectives, nothing measured yet.
+        None where it has no model: most algorithms, several objectives, nothing measured yet.
         """
         return None
 
     def sensitivities(self) -> Sensitivities:
         """What its model says each parameter is answerable for, by objective. Changes nothing that can be observed.
 
-        Empty where it has no model: most designers, nothing measured yet.
+        Empty where it has no model: most algorithms, nothing measured yet.
         """
         return {}
 

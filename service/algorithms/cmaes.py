@@ -30,7 +30,7 @@ from functools import lru_cache
 import numpy as np
 from cmaes import CatCMAwM
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.part import FixedKey, Part, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
@@ -153,7 +153,7 @@ class _Evolution:
     """Of the open generation, by the part of the space that they are drawn from."""
 
 
-class Cmaes(Designer):
+class Cmaes(Algorithm):
     """See the module. Options: `initial`, `start_design`, `population`, `sigma`."""
 
     cost = Cost.COSTLY

@@ -1,8 +1,8 @@
 """Designs of experiments that choose their points together (section 3.2 of the thesis behind this method).
 
 Each is a set of `size` distinct feasible configurations, made from the seed alone, so that it can begin a study of any
-designer (`start.start_design`) or be a designer itself. What was measured already is passed over. When its points are
-used up, a designer goes on with points that complement all that were measured: each is the best addition by the
+algorithm (`start.start_design`) or be an algorithm itself. What was measured already is passed over. When its points
+are used up, an algorithm goes on with points that complement all that were measured: each is the best addition by the
 design's own criterion, until the space is exhausted.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.part import FixedKey, Part, fixed_key, fixed_of, seeded
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
@@ -37,8 +37,8 @@ _MOST_CORRELATED = 400
 IntArray = npt.NDArray[np.int64]
 
 
-class Design(Designer):
-    """A design as a designer. Every point is suggested once, whatever became of it, as with `grid`."""
+class Design(Algorithm):
+    """A design as an algorithm. Every point is suggested once, whatever became of it, as with `grid`."""
 
     cost: ClassVar[Cost] = Cost.COSTLY
     uses_history = True

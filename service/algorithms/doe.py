@@ -1,4 +1,4 @@
-"""Designs of experiments: designers that learn nothing.
+"""Designs of experiments: algorithms that learn nothing.
 
 `random`, `sobol` and `lhs` are sequences of points of the unit cube. A position's point depends on the seed alone, so
 the cursor is all that has to be stored, and an ask costs the same at any position. Positions whose configuration breaks
@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer, no_feasible
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost, no_feasible
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue
 from service.core.lattice import Lattice
@@ -41,8 +41,8 @@ _REMEMBERED_PARTS = 16
 _Fixed: TypeAlias = tuple[tuple[str, str, Scalar], ...]
 
 
-class _Sequence(Designer):
-    """A designer that is a sequence of points."""
+class _Sequence(Algorithm):
+    """An algorithm that is a sequence of points."""
 
     cost = Cost.CHEAP
     uses_history = False
@@ -118,7 +118,7 @@ class Sobol(_Sequence):
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         super().__init__(problem, seed=seed, options=options)
-        # Imported here: scipy.stats takes a second to import, and the other designers do without it.
+        # Imported here: scipy.stats takes a second to import, and the other algorithms do without it.
         from scipy.stats import qmc
 
         self._engine = qmc.Sobol(self._dimension, scramble=True, rng=np.random.default_rng(_words(seed)))
@@ -156,7 +156,7 @@ class LatinHypercube(_Sequence):
         return self._latest[1]
 
 
-class Grid(Designer):
+class Grid(Algorithm):
     """Every feasible configuration of the grid once, in the order of `core.lattice`; then the space is exhausted.
 
     The cursor is an index of the lattice. What is in the history is not suggested again: the default, configurations

@@ -1,7 +1,8 @@
 """What `ga`, `sa` and `nsga2` share: the start, what was measured, and never asking for the same twice.
 
-Their state follows from the finished trials, in the order in which they finished, and from nothing else; so a designer
-that was fed at once and one that was fed piece by piece suggest the same. What is learned from a trial, by its state:
+Their state follows from the finished trials, in the order in which they finished, and from nothing else; so an
+algorithm that was fed at once and one that was fed piece by piece suggest the same. What is learned from a trial, by
+its state:
 
 - COMPLETED: its metrics; several of one configuration count as their median. One whose metric is missing or not
   finite tells only that the configuration works.
@@ -23,7 +24,7 @@ from itertools import chain, islice, takewhile
 import numpy as np
 import numpy.typing as npt
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.doe import Random
 from service.algorithms.operators import Genetics
 from service.algorithms.part import FixedKey, fixed_key, fixed_of, seeded
@@ -105,7 +106,7 @@ class Record:
             self.median = np.median(self._values, axis=0) if len(self._values) > 1 else values
 
 
-class Heuristic(Designer):
+class Heuristic(Algorithm):
     """See the module. All have the options `initial` and `start_design`."""
 
     cost = Cost.CHEAP

@@ -1,4 +1,4 @@
-"""The part of a space that an ask may draw from, for designers that choose among configurations."""
+"""The part of a space that an ask may draw from, for algorithms that choose among configurations."""
 
 from __future__ import annotations
 

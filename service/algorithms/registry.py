@@ -1,8 +1,8 @@
-"""The designers by name, with what must be known of them before any is imported: torch costs seconds.
+"""The algorithms by name, with what must be known of them before any is imported: torch costs seconds.
 
-`auto` is no designer: it stands for the one that suits the problem. `resolve` says which that is, with its options and
+`auto` is no algorithm: it stands for the one that suits the problem. `resolve` says which that is, with its options and
 the reason, without importing it; whoever must know the cost, whether history is used or which options apply asks
-`describe` of the resolved name. `create` resolves by itself, and returns the designer that was chosen:
+`describe` of the resolved name. `create` resolves by itself, and returns the algorithm that was chosen:
 
     chosen = registry.resolve("auto", problem, {}, budget=100, parallelism=4)
     registry.describe(chosen.name).cost
@@ -17,7 +17,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from service.algorithms.auto import Choice, choose
-from service.algorithms.base import Cost, Designer
+from service.algorithms.base import Algorithm, Cost
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
 from service.core.pareto import reference_point
@@ -26,9 +26,9 @@ from service.core.problem import Problem
 
 @dataclass(frozen=True)
 class Entry:
-    """A designer: `implementation` is `module:Class`, imported by `create` alone.
+    """An algorithm: `implementation` is `module:Class`, imported by `create` alone.
 
-    Cost and use of history of `auto` are the most that a designer of its choice has.
+    Cost and use of history of `auto` are the most that an algorithm of its choice has.
     """
 
     name: str
@@ -44,7 +44,7 @@ AUTO = "auto"
 DEFAULT = AUTO
 NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
-# Names of the designs that a designer may begin with (`start.start_design`).
+# Names of the designs that an algorithm may begin with (`start.start_design`).
 START_DESIGNS: tuple[str, ...] = (
     "random",
     "sobol",
@@ -57,7 +57,7 @@ START_DESIGNS: tuple[str, ...] = (
     "i-optimal",
 )
 
-# Options that designers share.
+# Options that algorithms share.
 START_DESIGN = Option(
     name="start_design",
     type="text",
@@ -85,7 +85,7 @@ _LENGTHSCALE = Option(
     max=100,
 )
 
-# Options of `gp`; service/algorithms/gp/designer.py reads them.
+# Options of `gp`; service/algorithms/gp/algorithm.py reads them.
 GP_OPTIONS: tuple[Option, ...] = (
     Option(
         name="initial",
@@ -224,7 +224,7 @@ _ENTRIES: Mapping[str, Entry] = {
     for entry in (
         Entry(
             name=AUTO,
-            doc="The designer that suits the size of the space, budget, noise, objectives and parallelism; mostly gp.",
+            doc="The algorithm that suits the size of the space, budget, noise, objectives and parallelism; mostly gp.",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.auto:choose",
@@ -252,7 +252,7 @@ _ENTRIES: Mapping[str, Entry] = {
             doc="Bayesian optimisation: Gaussian processes and log expected improvement with noise. Fewest trials.",
             cost=Cost.COSTLY,
             uses_history=True,
-            implementation="service.algorithms.gp.designer:GpDesigner",
+            implementation="service.algorithms.gp.algorithm:GpAlgorithm",
             options=GP_OPTIONS,
         ),
         Entry(
@@ -503,12 +503,12 @@ _ENTRIES: Mapping[str, Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """All designers."""
+    """All algorithms."""
     return tuple(_ENTRIES)
 
 
 def describe(name: str) -> Entry:
-    """What is known of a designer without importing it. Raises InvalidInput (field `algorithm.name`)."""
+    """What is known of an algorithm without importing it. Raises InvalidInput (field `algorithm.name`)."""
     entry = _ENTRIES.get(name)
     if entry is None:
         raise InvalidInput("algorithm.name", name, "one of " + ", ".join(_ENTRIES))
@@ -516,9 +516,9 @@ def describe(name: str) -> Entry:
 
 
 def validate(name: str, options: Mapping[str, object], problem: Problem) -> dict[str, JsonValue]:
-    """All options of the designer, exact, with defaults for those not given.
+    """All options of the algorithm, exact, with defaults for those not given.
 
-    Raises InvalidInput: `algorithm.name` for an unknown designer, or one that cannot have so many objectives;
+    Raises InvalidInput: `algorithm.name` for an unknown algorithm, or one that cannot have so many objectives;
     `algorithm.options.<name>` for an unknown option or a value out of range.
     """
     entry = describe(name)
@@ -539,7 +539,7 @@ def resolve(
     budget: int | None = None,
     parallelism: int | None = None,
 ) -> Choice:
-    """The designer that `name` stands for, with all its options: for `auto` the one that it chooses, else itself.
+    """The algorithm that `name` stands for, with all its options: for `auto` the one that it chooses, else itself.
 
     `budget` (trials) and `parallelism` (trials at once) are what the caller knows; the options of these names go first.
     The same arguments give the same choice. Raises InvalidInput as `validate` does.
@@ -553,9 +553,9 @@ def resolve(
     return replace(chosen, options=validate(chosen.name, chosen.options, problem))
 
 
-def create(name: str, problem: Problem, *, seed: int, options: Mapping[str, object]) -> Designer:
-    """A new designer, for `auto` the one that it chooses. Raises InvalidInput as `validate` does."""
+def create(name: str, problem: Problem, *, seed: int, options: Mapping[str, object]) -> Algorithm:
+    """A new algorithm, for `auto` the one that it chooses. Raises InvalidInput as `validate` does."""
     chosen = resolve(name, problem, options)
     module, _, class_name = describe(chosen.name).implementation.partition(":")
-    designer: type[Designer] = getattr(import_module(module), class_name)
-    return designer(problem, seed=seed, options=chosen.options)
+    algorithm: type[Algorithm] = getattr(import_module(module), class_name)
+    return algorithm(problem, seed=seed, options=chosen.options)

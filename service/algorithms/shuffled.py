@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer, no_feasible
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost, no_feasible
 from service.algorithms.doe import lattice_of
 from service.core.errors import JsonValue
 from service.core.lattice import Lattice
@@ -22,7 +22,7 @@ _MOST_MISSES = 10_000
 _ROUNDS = 4
 
 
-class ShuffledGrid(Designer):
+class ShuffledGrid(Algorithm):
     """`replicates` passes over the grid, or over `sample` configurations of it; endless without `replicates`.
 
     The cursor counts places of the passes, those of configurations that break a constraint included. An ask with fixed

@@ -30,7 +30,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.part import FixedKey, Part, coordinates, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
@@ -108,7 +108,7 @@ class _Measured:
     counts: FloatArray
 
 
-class Smbo(Designer):
+class Smbo(Algorithm):
     """See the module. Options: `initial`, `start_design`, `acquisition` ("ei" or "mpi")."""
 
     cost = Cost.COSTLY

@@ -15,10 +15,10 @@ _ATTEMPTS = 5
 
 
 def default_first(space: Space, fixed: Mapping[str, Scalar] | None = None) -> Configuration | None:
-    """The configuration to measure first, whatever the designer: the default, against which gains are judged.
+    """The configuration to measure first, whatever the algorithm: the default, against which gains are judged.
 
     None where no parameter was given a default (a derived one means nothing to the user), where the default breaks a
-    constraint, or where it has not the fixed values. It is the caller's to hand out, once in a study; designers that
+    constraint, or where it has not the fixed values. It is the caller's to hand out, once in a study; algorithms that
     use history then see it as a trial.
     """
     if not space.has_explicit_default:
@@ -33,22 +33,22 @@ def default_first(space: Space, fixed: Mapping[str, Scalar] | None = None) -> Co
 def start_design(
     name: str, problem: Problem, count: int, seed: int, fixed: Mapping[str, Scalar] = NOTHING_FIXED
 ) -> list[Configuration]:
-    """The configurations with which a designer begins, before it learns: `count` distinct ones of a design.
+    """The configurations with which an algorithm begins, before it learns: `count` distinct ones of a design.
 
     `name` is one of `registry.START_DESIGNS`; `fixed` are values that all of them must have. Fewer where constraints
-    or a small space leave no more. The designer hands out, in this order, those that are not measured or pending yet.
+    or a small space leave no more. The algorithm hands out, in this order, those that are not measured or pending yet.
 
-    Raises InvalidInput as `Designer.suggest` does.
+    Raises InvalidInput as `Algorithm.suggest` does.
     """
     sizes = {option.name for option in registry.describe(name).options} & {"size", "block"}
-    designer = registry.create(name, problem, seed=seed, options={size: max(count, 2) for size in sizes})
+    algorithm = registry.create(name, problem, seed=seed, options={size: max(count, 2) for size in sizes})
     found: dict[str, Configuration] = {}
     cursor = 0
     for _ in range(_ATTEMPTS):
-        batch = designer.suggest(count - len(found), cursor=cursor, fixed=fixed)
+        batch = algorithm.suggest(count - len(found), cursor=cursor, fixed=fixed)
         cursor = batch.cursor
         for configuration in batch.configurations:
             found.setdefault(problem.space.key(configuration), configuration)
-        if len(found) == count or batch.exhausted or designer.uses_history:
+        if len(found) == count or batch.exhausted or algorithm.uses_history:
             break
     return list(found.values())

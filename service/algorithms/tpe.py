@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.part import FixedKey, Part, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
@@ -49,7 +49,7 @@ _MOST_FAILURES = 2
 _MOST_DISCARDED = 200
 
 
-class Tpe(Designer):
+class Tpe(Algorithm):
     """See the module. Options: `initial`, `start_design`, `candidates`."""
 
     cost = Cost.COSTLY

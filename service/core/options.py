@@ -1,4 +1,4 @@
-"""The settings of designers and policies: what they are called, what they may be, and how users' values are checked."""
+"""The options of algorithms and policies: their names, the values allowed, and how users' values are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a designer expects of configurations."""
+"""What an algorithm expects of configurations."""
 
 from __future__ import annotations
 

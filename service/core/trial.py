@@ -1,4 +1,4 @@
-"""A trial as designers and estimates see it."""
+"""A trial as algorithms and estimates see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of what a study can be made of: designers, policies and rules by name, with their options."""
+"""The catalogue of what a study can be made of: algorithms, policies and rules by name, with their options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.policies import noise, pruning, resampling, stopping
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One designer, policy or rule. `several`: whether it may be used with several objectives."""
+    """One algorithm, policy or rule. `several`: whether it may be used with several objectives."""
 
     name: str
     doc: str
@@ -33,13 +33,13 @@ class Catalogue:
 
 def catalogue() -> Catalogue:
     """The catalogue."""
-    designers = [registry.describe(name) for name in registry.names()]
+    algorithms = [registry.describe(name) for name in registry.names()]
     again = [resampling.describe(name) for name in resampling.names()]
     estimators = [noise.describe(name) for name in noise.names()]
     prunings = [pruning.describe(name) for name in pruning.names()]
     rules = [stopping.describe(name) for name in stopping.names()]
     return Catalogue(
-        algorithms=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in designers],
+        algorithms=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in algorithms],
         resampling=[Entry(one.name, one.doc, one.options, one.most_objectives is None) for one in again],
         estimators=[Entry(one.name, one.doc, one.options, True) for one in estimators],
         pruning=[Entry(one.name, one.doc, one.options, True) for one in prunings],

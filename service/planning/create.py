@@ -51,8 +51,8 @@ def create_study(
     that starts from earlier studies.
 
     Raises InvalidInput, also as `check_space` and `warm_start` do, Forbidden (a study to start from), AlreadyExists
-    (`study_exists`), Conflict (`study_differs` with `load_if_exists`; `designer_failed` where agents are to run what
-    the designer cannot suggest), ResourceExhausted (`quota_exceeded`).
+    (`study_exists`), Conflict (`study_differs` with `load_if_exists`; `algorithm_failed` where agents are to run what
+    the algorithm cannot suggest), ResourceExhausted (`quota_exceeded`).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -117,7 +117,7 @@ def _create(
         _begin(principal, study, start)
         top_up(principal, study)
         if study.state == StudyState.PAUSED:
-            raise Conflict("designer_failed", study.state_reason)
+            raise Conflict("algorithm_failed", study.state_reason)
         actions.note(study, "study", None, {"state": study.state, "spec": spec.stored()})
         told = {"started_from": [one.to_json() for one in start.told]} if start.told else None
         actions.conclude(principal, study, "study.create", detail=told)

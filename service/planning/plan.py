@@ -73,13 +73,13 @@ def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuratio
     chosen = spec.algorithm if spec.choice is None else spec.choice.name
     if tuner.cost == Cost.COSTLY and chosen != "gp":
         return found
-    # The process begins with a sequence that costs nothing: gp/designer.py.
+    # The process begins with a sequence that costs nothing: gp/algorithm.py.
     name = "sobol" if chosen == "gp" else chosen
     options = {} if chosen == "gp" else (spec.options if spec.choice is None else spec.choice.options)
-    designer = registry.create(name, spec.problem, seed=spec.seed, options=dict(options))
+    algorithm = registry.create(name, spec.problem, seed=spec.seed, options=dict(options))
     cursor = 0
     taken = {spec.space.key(one) for one in found}
-    repeats = spec.problem.noisy and chosen != "gp" and not designer.uses_history
+    repeats = spec.problem.noisy and chosen != "gp" and not algorithm.uses_history
     most = tuner.method.start(spec.problem) if chosen == "gp" else FIRST
     for _ in range(10 * FIRST):
         if len(found) >= min(FIRST, most):
@@ -88,7 +88,7 @@ def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuratio
             PlannedTrial(number=number, configuration=one, state=TrialState.REQUESTED, metrics={})
             for number, one in enumerate(found, 1)
         ]
-        batch = designer.suggest(1, cursor=cursor, pending=pending)
+        batch = algorithm.suggest(1, cursor=cursor, pending=pending)
         cursor = batch.cursor
         for one in batch.configurations:
             key = spec.space.key(one)

@@ -61,7 +61,7 @@ def change_space(
 
     Also what lay outside when it was asked for. Raises InvalidInput as `core.ranges.with_ranges` and `check_space` do,
     and for what the study's method cannot do; NotFound; Conflict (`search_over`, during a final check too;
-    `designer_failed` where agents are to run what it cannot suggest).
+    `algorithm_failed` where agents are to run what it cannot suggest).
     """
     # Without the lock: the whole history is counted.
     study, outside = preview(principal, name, ranges, check_space=check_space)
@@ -76,7 +76,7 @@ def change_space(
             was = study.state
             top_up(principal, study)
             if (was, study.state) == (StudyState.ACTIVE, StudyState.PAUSED):
-                raise Conflict("designer_failed", study.state_reason)
+                raise Conflict("algorithm_failed", study.state_reason)
             detail = {"version": study.space_version, "ranges": ranges}
             actions.conclude(principal, study, "study.change_space", detail=detail)
     except BaseException:
@@ -94,7 +94,7 @@ def _changed(study: Study, ranges: object) -> StudySpec | None:
     if repr(space.parameters) == repr(spec.space.parameters):
         return None
     changed = spec.with_space(space)
-    # Raises InvalidInput where the designer or a policy cannot work in it.
+    # Raises InvalidInput where the algorithm or a policy cannot work in it.
     Tuner(changed.problem, method_of(changed))
     return changed
 

@@ -1,1 +1,1 @@
-"""Policies beside the designer: replicates, early ends of trials and studies, the final check. Plain Python."""
+"""Policies beside the algorithm: replicates, early ends of trials and studies, the final check. Plain Python."""

@@ -1,4 +1,4 @@
-"""Whether a configuration is measured again (thesis chapter 5), before the designer is asked for a new one."""
+"""Whether a configuration is measured again (thesis chapter 5), before the algorithm is asked for a new one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from service.policies.noise import FloatArray, believe, surroundings
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
 _NORMAL_95 = 1.96
-# Designers, too, suggest what has FAILED a second time, but no third time.
+# Algorithms, too, suggest what has FAILED a second time, but no third time.
 _MOST_FAILURES = 2
 
 
@@ -49,7 +49,7 @@ class Resampling(ABC):
     """Decides whether a configuration is measured again. Not thread-safe; it is the caller's own.
 
     The same seed, options, history and pending trials give the same answer. The `start` first configurations are left
-    alone (algorithm 5): as many different ones as possible are to be tried, and the designer may come back to them.
+    alone (algorithm 5): as many different ones as possible are to be tried, and the algorithm may come back to them.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Resampling(ABC):
         """Note what a trial of the configuration `one`, which has it already, means for the policy."""
 
     def again(self, *, pending: Sequence[Trial], predict: Predict) -> Configuration | None:
-        """The configuration to measure again; None: let the designer suggest one.
+        """The configuration to measure again; None: let the algorithm suggest one.
 
         Args:
             pending: trials that wait for a result, asked for just now ones included.
-            predict: what the designer expects of configurations.
+            predict: what the algorithm expects of configurations.
         """
         waiting: dict[str, int] = {}
         for trial in pending:
@@ -114,16 +114,16 @@ class Resampling(ABC):
 
 
 class Never(Resampling):
-    """No configuration is measured again but by the designer's own choice."""
+    """No configuration is measured again but by the algorithm's own choice."""
 
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         return None
 
 
 class _InTurn(Resampling):
-    """Each configuration that the designer suggests is measured until it is known well enough, then left.
+    """Each configuration that the algorithm suggests is measured until it is known well enough, then left.
 
-    What is enough is decided whenever a trial of it ends. It is taken up again when the designer comes back to it.
+    What is enough is decided whenever a trial of it ends. It is taken up again when the algorithm comes back to it.
     """
 
     def __init__(
@@ -246,11 +246,11 @@ class Adaptive(Resampling):
     Frazier and Powell 2010), since a single noisy measurement often changes nothing. Of new configurations the same is
     asked for a sample of the space.
 
-    What a replicate tells is worth as much later, while what is new shows the designer where to go. So where there is a
-    budget, replicates wait: it is counted how many would in turn be worth more than anything new, and they begin when
+    What a replicate tells is worth as much later, while what is new shows the algorithm where to go. So where there is
+    a budget, replicates wait: it is counted how many would in turn be worth more than anything new, and they begin when
     no more than so many trials are left. Then what is recommended gets more and more certain until the end.
 
-    The beliefs are the designer's posterior; without one, those of `noise.believe`, in which a new configuration is
+    The beliefs are the algorithm's posterior; without one, those of `noise.believe`, in which a new configuration is
     like the latest ones were.
     """
 
@@ -374,7 +374,7 @@ def _worth(gap: float, deviation: float, noise: float, deepest: int) -> float:
 
 @dataclass(frozen=True)
 class Entry:
-    """A policy by name. `needs_prediction`: it gains from a designer that predicts."""
+    """A policy by name. `needs_prediction`: it gains from an algorithm that predicts."""
 
     name: str
     doc: str
@@ -390,7 +390,7 @@ _THRESHOLD = Option(
 _ENTRIES: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("none", "Nothing is measured again unless the designer suggests it.", Never, most_objectives=None),
+        Entry("none", "Nothing is measured again unless the algorithm suggests it.", Never, most_objectives=None),
         Entry(
             "static",
             "Every configuration is measured equally often.",

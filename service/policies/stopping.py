@@ -100,7 +100,7 @@ Options = Mapping[str, JsonValue]
 
 @dataclass(frozen=True)
 class Kind:
-    """A rule by name. `needs_prediction`: it looks at what the designer expects."""
+    """A rule by name. `needs_prediction`: it looks at what the algorithm expects."""
 
     name: str
     doc: str

@@ -32,25 +32,25 @@ def replay(
             help="Of a simulator, in place of its own: none, lognormal, shared-cluster, sbb, bursts-60, -120 or -300."
         ),
     ] = None,
-    designers: Annotated[
+    algorithms: Annotated[
         str, typer.Option(help="Names as in studies, and optuna-tpe, optuna-gp, optuna-cmaes, ax.")
     ] = "auto",
     resampling: Annotated[str, typer.Option(help="Policies, such as none,sedr,thesis,adaptive.")] = "default",
     seeds: Annotated[
-        str, typer.Option(help="0-29 or 1,4,7: each is one search with each designer and policy.")
+        str, typer.Option(help="0-29 or 1,4,7: each is one search with each algorithm and policy.")
     ] = "0-29",
     budget: Annotated[int, typer.Option(help="Trials of a search.")] = 100,
     start: Annotated[int, typer.Option(help="Trials of the start design, among them.")] = 10,
     stopping: Annotated[str | None, typer.Option(help="A rule that ends a search earlier, as JSON.")] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="NAME.KEY=VALUE: of a designer or a policy; may be repeated.")
+        list[str] | None, typer.Option(help="NAME.KEY=VALUE: of an algorithm or a policy; may be repeated.")
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Searches at a time.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder of the results; one that has some is gone on with.")] = Path(
         "replay"
     ),
 ) -> None:
-    """Compare designers and policies on a table of measurements or a simulator; no service has to run.
+    """Compare algorithms and policies on a table of measurements or a simulator; no service has to run.
 
     Writes summary.csv, trajectories.csv and plots. Ctrl-C keeps what is finished; the same command goes on.
 
@@ -58,10 +58,10 @@ def replay(
 
       trimtab-service replay list
 
-      trimtab-service replay sbb-noisy --designers auto,ga,random --resampling none,thesis,adaptive --seeds 0-9 -j 2
+      trimtab-service replay sbb-noisy --algorithms auto,ga,random --resampling none,thesis,adaptive --seeds 0-9 -j 2
 
       trimtab-service replay runs.csv --parameters algorithm,segment --categorical algorithm --metric seconds
-      --where host=a --designers auto,optuna-tpe --out comparison
+      --where host=a --algorithms auto,optuna-tpe --out comparison
     """
     from rich.console import Console
 
@@ -90,7 +90,7 @@ def replay(
             subject=subject,
             columns=selection,
             noise=noise,
-            designers=_names(designers),
+            algorithms=_names(algorithms),
             resampling=_names(resampling),
             seeds=seeds,
             budget=budget,

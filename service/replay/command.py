@@ -29,7 +29,7 @@ class Request:
     subject: str
     columns: table.Selection
     noise: str | None = None
-    designers: Sequence[str] = ("auto",)
+    algorithms: Sequence[str] = ("auto",)
     resampling: Sequence[str] = ("default",)
     seeds: str = "0-29"
     budget: int = 100
@@ -111,7 +111,7 @@ def plan_of(request: Request) -> bench.Plan:
     return bench.Plan(
         subject=subject,
         terms=terms,
-        contestants=contestants(subject, request.designers, request.resampling, terms),
+        contestants=contestants(subject, request.algorithms, request.resampling, terms),
         seeds=_seeds(request.seeds),
     )
 

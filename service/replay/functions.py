@@ -103,7 +103,7 @@ def _dtlz2(x: FloatArray) -> FloatArray:
     return np.stack([others * np.cos(x[0] * math.pi / 2), others * np.sin(x[0] * math.pi / 2)])
 
 
-# No optimum is at the centre of its bounds, where many designers begin.
+# No optimum is at the centre of its bounds, where many algorithms begin.
 FUNCTIONS: Mapping[str, Function] = {
     function.name: function
     for function in (

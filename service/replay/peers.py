@@ -33,13 +33,13 @@ _ONE_OBJECTIVE = ("optuna-cmaes",)
 
 
 def check(name: str, problem: Problem) -> None:
-    """Raises InvalidInput (field `designers`) where a peer is not installed, or cannot have so many objectives."""
+    """Raises InvalidInput (field `algorithms`) where a peer is not installed, or cannot have so many objectives."""
     for module in _NEEDS[name]:
         if find_spec(module) is None:
             allowed = f"what is installed, and {module} is not: pip install 'trimtab-service[compare]'"
-            raise InvalidInput("designers", name, allowed)
+            raise InvalidInput("algorithms", name, allowed)
     if name in _ONE_OBJECTIVE and len(problem.objectives) > 1:
-        raise InvalidInput("designers", name, f"for {len(problem.objectives)} objectives: one that can have several")
+        raise InvalidInput("algorithms", name, f"for {len(problem.objectives)} objectives: one that can have several")
 
 
 def create(name: str, problem: Problem, *, seed: int, start: int) -> Searcher:

@@ -16,7 +16,7 @@ from service.replay.record import Contestant
 from service.replay.report import Curves, Summary
 from service.replay.subject import Subject
 
-# Okabe and Ito's colours: told apart by the colour-blind too. A designer has a colour, a policy a line style.
+# Okabe and Ito's colours: told apart by the colour-blind too. An algorithm has a colour, a policy a line style.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 _LINES = ("-", "--", ":", "-.")
 _STYLE: dict[Any, Any] = {
@@ -114,11 +114,11 @@ def _distances(axes: Axes, which: str, most: float) -> None:
 
 
 def _styles(found: Sequence[Contestant]) -> dict[Contestant, tuple[str, str]]:
-    designers = list(dict.fromkeys(one.designer for one in found))
+    algorithms = list(dict.fromkeys(one.algorithm for one in found))
     policies = list(dict.fromkeys(one.resampling for one in found))
     return {
         one: (
-            _COLOURS[designers.index(one.designer) % len(_COLOURS)],
+            _COLOURS[algorithms.index(one.algorithm) % len(_COLOURS)],
             _LINES[policies.index(one.resampling) % len(_LINES)],
         )
         for one in found

@@ -10,13 +10,13 @@ from service.core.errors import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A designer with a resampling policy."""
+    """An algorithm with a resampling policy."""
 
-    designer: str
+    algorithm: str
     resampling: str
 
     def __str__(self) -> str:
-        return self.designer if self.resampling == "none" else f"{self.designer} + {self.resampling}"
+        return self.algorithm if self.resampling == "none" else f"{self.algorithm} + {self.resampling}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def write_summary(path: Path, subject: Subject, summaries: Sequence[Summary]) ->
     columns = [f"{metric}_{kind}" for metric in metrics.METRICS for kind in ("mean", "median")]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["subject", "designer", "resampling", "runs", *columns, "5%Opt_reached"])
+        writer.writerow(["subject", "algorithm", "resampling", "runs", *columns, "5%Opt_reached"])
         for summary in summaries:
             near = summary.found["5%Opt"]
             reached = [value for value in near if math.isfinite(value)]
@@ -77,7 +77,7 @@ def write_summary(path: Path, subject: Subject, summaries: Sequence[Summary]) ->
             writer.writerow(
                 [
                     subject.name,
-                    summary.contestant.designer,
+                    summary.contestant.algorithm,
                     summary.contestant.resampling,
                     len(near),
                     *map(_cell, [*cells, share]),
@@ -122,11 +122,11 @@ def write_trajectories(path: Path, found: Mapping[Contestant, Curves]) -> None:
     """A row for each contestant, curve and trial."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["designer", "resampling", "curve", "trial", "lower_quartile", "median", "upper_quartile"])
+        writer.writerow(["algorithm", "resampling", "curve", "trial", "lower_quartile", "median", "upper_quartile"])
         for contestant, by_name in found.items():
             for name, quartiles in by_name.items():
                 for step, row in enumerate(quartiles, start=1):
-                    writer.writerow([contestant.designer, contestant.resampling, name, step, *map(_cell, row)])
+                    writer.writerow([contestant.algorithm, contestant.resampling, name, step, *map(_cell, row)])
 
 
 def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
@@ -138,7 +138,7 @@ def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
     if not subject.problem.noisy:
         shown = [name for name in shown if name not in ("AvgDistOpt", "Triggers")]
     names = [
-        max(len(one.contestant.designer) for one in summaries),
+        max(len(one.contestant.algorithm) for one in summaries),
         max(len(one.contestant.resampling) for one in summaries),
     ]
     for name in _LEAST_TELLING:
@@ -146,12 +146,12 @@ def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
             break
         shown = [one for one in shown if one != name]
     title = f"{subject.name}: medians over the seeds (S: mean)"
-    made = Table("designer", "resampling", title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    made = Table("algorithm", "resampling", title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in shown:
         made.add_column(name, justify="right", no_wrap=True)
     columns = {name: [one.mean(name) if name == "S" else one.median(name) for one in summaries] for name in shown}
     for place, summary in enumerate(summaries):
-        cells = [Text(summary.contestant.designer), Text(summary.contestant.resampling)]
+        cells = [Text(summary.contestant.algorithm), Text(summary.contestant.resampling)]
         for name in shown:
             value, column = columns[name][place], columns[name]
             best = _best(name, column)

@@ -1,4 +1,4 @@
-"""One replay: a designer with its policies searches a subject as it would search a real system, trial by trial."""
+"""One replay: an algorithm with its policies searches a subject as it would search a real system, trial by trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from service.tuner.tuner import Tuner
 DEFAULT_POLICY = "default"
 # Asking for a recommendation may cost as much as a suggestion: so a noisy search is asked after each of so many trials.
 _ASKED_EVERY = 5
-# What designers call the length of their start design.
+# What algorithms call the length of their start design.
 _START_OPTIONS = ("initial", "start")
 
 
@@ -33,7 +33,7 @@ _START_OPTIONS = ("initial", "start")
 class Terms:
     """What is the same for all contestants.
 
-    `stopping`: a rule as `policies.stopping.parse` reads it. `options`: of designers and policies, by their names.
+    `stopping`: a rule as `policies.stopping.parse` reads it. `options`: of algorithms and policies, by their names.
     """
 
     budget: int
@@ -42,7 +42,7 @@ class Terms:
     options: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     def options_of(self, name: str) -> dict[str, JsonValue]:
-        """The options given for a designer or a policy."""
+        """The options given for an algorithm or a policy."""
         return dict(self.options.get(name, {}))
 
 
@@ -67,20 +67,20 @@ class _Ours(Searcher):
         return self._tuner.stop(seconds, seconds / 3600)
 
 
-def contestants(subject: Subject, designers: Sequence[str], policies: Sequence[str], terms: Terms) -> list[Contestant]:
-    """Every designer with every policy; another library's sampler, which has none, once.
+def contestants(subject: Subject, algorithms: Sequence[str], policies: Sequence[str], terms: Terms) -> list[Contestant]:
+    """Every algorithm with every policy; another library's sampler, which has none, once.
 
-    Raises InvalidInput: `designers`, `resampling` or `option` for an unknown one, one that is not installed, or one
+    Raises InvalidInput: `algorithms`, `resampling` or `option` for an unknown one, one that is not installed, or one
     that the problem does not allow.
     """
     found: dict[Contestant, None] = {}
-    for name in designers:
+    for name in algorithms:
         if name in peers.NAMES:
             peers.check(name, subject.problem)
             found[Contestant(name, "none")] = None
             continue
         if name not in registry.names():
-            raise InvalidInput("designers", name, "one of " + ", ".join((*registry.names(), *peers.NAMES)))
+            raise InvalidInput("algorithms", name, "one of " + ", ".join((*registry.names(), *peers.NAMES)))
         for policy in policies:
             if policy != DEFAULT_POLICY and policy not in resampling.names():
                 allowed = ", ".join((DEFAULT_POLICY, *resampling.names()))
@@ -89,10 +89,10 @@ def contestants(subject: Subject, designers: Sequence[str], policies: Sequence[s
             used = method.completed(subject.problem).resampling
             assert used is not None
             found[Contestant(name, used)] = None
-    named = {name for one in found for name in (one.designer, one.resampling)}
+    named = {name for one in found for name in (one.algorithm, one.resampling)}
     for name, given in terms.options.items():
         if name not in named:
-            raise InvalidInput("option", name, "a designer or a policy of this replay: " + ", ".join(sorted(named)))
+            raise InvalidInput("option", name, "an algorithm or a policy of this replay: " + ", ".join(sorted(named)))
         if name in peers.NAMES and given:
             raise InvalidInput(
                 "option", f"{name}.{next(iter(given))}", "no options: other libraries use their defaults"
@@ -103,10 +103,10 @@ def contestants(subject: Subject, designers: Sequence[str], policies: Sequence[s
 def replay(subject: Subject, contestant: Contestant, seed: int, terms: Terms) -> Run:
     """Search the subject once. The same arguments give the same run, but for its computing time."""
     searcher: Searcher
-    if contestant.designer in peers.NAMES:
-        searcher = peers.create(contestant.designer, subject.problem, seed=seed, start=terms.start)
+    if contestant.algorithm in peers.NAMES:
+        searcher = peers.create(contestant.algorithm, subject.problem, seed=seed, start=terms.start)
     else:
-        searcher = _Ours(subject, _method(subject, contestant.designer, contestant.resampling, seed, terms))
+        searcher = _Ours(subject, _method(subject, contestant.algorithm, contestant.resampling, seed, terms))
     single = len(subject.problem.objectives) == 1
     trials: list[Trial] = []
     rows: list[int] = []
@@ -173,14 +173,14 @@ def _row(subject: Subject, configuration: Configuration | None) -> int:
     return -1 if row is None else row
 
 
-def _method(subject: Subject, designer: str, policy: str | None, seed: int, terms: Terms) -> Method:
+def _method(subject: Subject, algorithm: str, policy: str | None, seed: int, terms: Terms) -> Method:
     """Raises InvalidInput for an option that is not allowed."""
-    options = terms.options_of(designer)
-    for option in registry.describe(designer).options:
+    options = terms.options_of(algorithm)
+    for option in registry.describe(algorithm).options:
         if option.name in _START_OPTIONS:
             options.setdefault(option.name, terms.start)
     return Method(
-        algorithm=designer,
+        algorithm=algorithm,
         algorithm_options=options,
         seed=seed,
         resampling=policy,

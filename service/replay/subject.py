@@ -59,7 +59,7 @@ class Subject:
     def measure(self, row: int, *, clock: float, seed: int, visit: int) -> Measurement:
         """The search's `visit`-th run of a configuration. The same arguments give the same answer.
 
-        So two designers with one seed that measure the same configuration see the same luck.
+        So two algorithms with one seed that measure the same configuration see the same luck.
         """
         rng = np.random.default_rng((seed % 2**64, row, visit))
         return self.answers.measure(row, clock, rng, seed)

@@ -1,6 +1,6 @@
 """What a study has found out: the default configuration, the one to take, and the gain of one over the other.
 
-Which one to take is what the designer's posterior says, as the worker that asked it last has stored it. Where there is
+Which one to take is what the algorithm's posterior says, as the worker that asked it last has stored it. Where there is
 none, or a result that has come since is better than what it expects, it is an estimate over replicates. Only trials
 that completed since the last look are read. Those before are remembered: a completed trial never changes. Those outside
 of the study's space, which may have been another, have no part in it.

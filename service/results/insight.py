@@ -81,7 +81,7 @@ def compute(tenant_id: int, study_id: int) -> None:
             told = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
             tuners.give_back(study, learner)
         changes["data"] = asdict(told)
-    except Exception as reason:  # whatever ails the forest or the designer is told to whoever asked
+    except Exception as reason:  # whatever ails the forest or the algorithm is told to whoever asked
         log.exception("the insight of study %s failed", study.name)
         changes["error"] = topup.describe(reason)
     access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)

@@ -19,7 +19,7 @@ def isolated(tenant_id: int, study_id: int) -> Iterator[None]:
     """
     try:
         yield
-    except Exception:  # a designer's, a policy's, that of a state that was stored
+    except Exception:  # an algorithm's, a policy's, that of a state that was stored
         if not connection.is_usable():
             raise
         log.exception("the sweep of study %d of tenant %d failed; the others go on", study_id, tenant_id)

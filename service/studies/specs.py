@@ -90,7 +90,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The designer that `auto` chose for a study when it was created, why, and its options."""
+    """The algorithm that `auto` chose for a study when it was created, why, and its options."""
 
     name: str
     reason: str

@@ -17,7 +17,7 @@ from typing import Any
 class NeedsTransaction(BaseException):
     """The attempt came to something that it cannot do.
 
-    No Exception, so that nobody takes it for a fault of what he called (a designer's, say) and goes on.
+    No Exception, so that nobody takes it for a fault of what he called (an algorithm's, say) and goes on.
     """
 
 

@@ -42,10 +42,10 @@ def ask(
     """Ask a study for `count` trials that start at once.
 
     ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again; then
-    those that were enqueued. Finished at once when no costly designer is needed, otherwise the operation is PENDING and
-    a worker goes on with it. Where the budget holds fewer trials than asked for, those are given. Raises InvalidInput,
-    NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and ResourceExhausted
-    (`rate_limited`, `quota_exceeded`).
+    those that were enqueued. Finished at once when no costly algorithm is needed, otherwise the operation is PENDING
+    and a worker goes on with it. Where the budget holds fewer trials than asked for, those are given. Raises
+    InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and
+    ResourceExhausted (`rate_limited`, `quota_exceeded`).
     """
     if not 1 <= count <= MOST_AT_ONCE:
         raise InvalidInput("count", count, f"1 to {MOST_AT_ONCE}")
@@ -131,10 +131,10 @@ def _fill(
         new = supply(principal, study, missing, into=TrialState.ACTIVE, client_id=operation.client_id, fixed=fixed)
     except (TrimtabError, DatabaseError):
         raise
-    except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
-        log.exception("the designer of study %s failed", study.name)
+    except Exception as error:  # an algorithm's fault, whatever it is, ends the operation with its reason
+        log.exception("the algorithm of study %s failed", study.name)
         operation.state = OperationState.FAILED
-        operation.error_code = "designer_failed"
+        operation.error_code = "algorithm_failed"
         operation.error_message = describe(error)
         return
     trials += new.trials

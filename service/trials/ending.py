@@ -2,8 +2,8 @@
 
 A search ends when its budget is spent, a stopping rule says so, its time is over or its space holds no more. Without a
 final check the study is then COMPLETED. With one it stays ACTIVE: as soon as every trial of the search has a result,
-the best configuration is determined (in a worker, where that takes the designer's posterior) and measured in turns with
-the default, beyond the budget of the search, until the policy has seen enough. Then the study is COMPLETED with a
+the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in turns
+with the default, beyond the budget of the search, until the policy has seen enough. Then the study is COMPLETED with a
 verdict.
 """
 
@@ -82,7 +82,7 @@ def end_exhausted(
 
 
 def recommend(principal: Principal, study: Study) -> None:
-    """Have a worker determine what the posterior of a locked study's costly designer recommends."""
+    """Have a worker determine what the posterior of a locked study's costly algorithm recommends."""
     if runs_in_request(study) or study.finished_count == 0:
         return
     if access.rows(Operation, principal).filter(study_id=study.pk, count=0, state__in=UNFINISHED).exists():
@@ -105,7 +105,7 @@ def take_best(principal: Principal, study: Study, found: Recommendation | None) 
 
 
 def estimate(principal: Principal, study: Study) -> Recommendation | None:
-    """What the results of a locked study recommend, as far as no costly designer is needed to tell."""
+    """What the results of a locked study recommend, as far as no costly algorithm is needed to tell."""
     learner, _ = tuners.borrow(principal, study)
     found = learner.tuner.recommend(costly=False)
     tuners.give_back(study, learner)

@@ -1,4 +1,4 @@
-"""The method of a study: its spec, as the tuner wants it, and the checks that need to know designers and policies."""
+"""The method of a study: its spec, as the tuner wants it, and the checks that need to know algorithms and policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEMBERED = 512
 
 
 def completed(spec: StudySpec) -> StudySpec:
-    """The spec with all options of algorithm and policies, and the designer that is to be used.
+    """The spec with all options of algorithm and policies, and the algorithm that is to be used.
 
     Raises InvalidInput naming the field at fault: an unknown name or option, a value out of range, a policy that the
     study cannot have.
@@ -74,7 +74,7 @@ def bare_tuner(study_spec: StudySpec) -> Tuner:
 
 
 def runs_in_request(study: Study) -> bool:
-    """Whether the study's designer is cheap enough to be called while the study is locked."""
+    """Whether the study's algorithm is cheap enough to be called while the study is locked."""
     return bare_tuner(spec_of(study)).cost == Cost.CHEAP
 
 

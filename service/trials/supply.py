@@ -43,7 +43,7 @@ def supply(
     client_id: str = "",
     fixed: Mapping[str, Scalar],
 ) -> Supply:
-    """Make up to `count` new trials of a locked study, as far as that needs no costly designer.
+    """Make up to `count` new trials of a locked study, as far as that needs no costly algorithm.
 
     In the final check there may be fewer, none at all while those being measured are enough.
     """
@@ -127,7 +127,7 @@ def _draw(
 
 
 def _measured_first(principal: Principal, study: Study, first: Sequence[Suggestion]) -> set[str]:
-    """The keys of what comes before a designer's own sequence: the default, and what earlier studies gave."""
+    """The keys of what comes before an algorithm's own sequence: the default, and what earlier studies gave."""
     spec = spec_of(study)
     keys = {spec.space.key(spec.space.default())} if study.default_done or first else set()
     if any(one.taken for one in spec.started_from):
@@ -140,4 +140,4 @@ def _measured_first(principal: Principal, study: Study, first: Sequence[Suggesti
 
 def _expect_some(study: Study, answer: Suggestions) -> None:
     if not answer.items and not answer.exhausted:
-        raise Internal("designer_failed", f"The designer {spec_of(study).algorithm!r} suggested nothing.")
+        raise Internal("algorithm_failed", f"The algorithm {spec_of(study).algorithm!r} suggested nothing.")

@@ -36,8 +36,8 @@ def top_up(principal: Principal, study: Study) -> None:
             new = supply(principal, study, count, into=TrialState.REQUESTED, fixed={})
         except DatabaseError:
             raise
-        except Exception as error:  # whatever ails the designer, the report that led here must count
-            log.exception("the designer of study %s failed", study.name)
+        except Exception as error:  # whatever ails the algorithm, the report that led here must count
+            log.exception("the algorithm of study %s failed", study.name)
             pause_for(study, error)
             return
         # The final check begins when the worker that determines the best configuration tops the study up.
@@ -52,7 +52,7 @@ def top_up(principal: Principal, study: Study) -> None:
 
 
 def pause_for(study: Study, error: Exception | str) -> None:
-    """Pause a locked study on agents whose designer failed: by itself it would fail again and again."""
+    """Pause a locked study on agents whose algorithm failed: by itself it would fail again and again."""
     message = error if isinstance(error, str) else describe(error)
     actions.step_study(study, StudyState.PAUSED, f"No suggestion could be computed: {message}")
 

@@ -1,4 +1,4 @@
-"""The whole method without a server: a designer joined with the policies for noise, pruning and stopping.
+"""The whole method without a server: an algorithm joined with the policies for noise, pruning and stopping.
 
 `Method` says what is to be done, `Tuner` does it for one study. Imports core, algorithms and policies alone.
 """

@@ -7,7 +7,7 @@ The trees are those of Breiman's forest (2001), by scikit-learn; the deviation b
 averages are over the whole space as if every combination were allowed: conditions and constraints are not minded, an
 inactive parameter counts as its default.
 
-Beside the forest's importance stand the Sobol' indices of a Gaussian process, the designer's own or one that is fitted
+Beside the forest's importance stand the Sobol' indices of a Gaussian process, the algorithm's own or one that is fitted
 to the same trials (`algorithms/gp/sensitivity.py`). Both are shares of the same variance, by models that err in other
 ways: a forest overlooks what is smooth and small, a process what is abrupt.
 """
@@ -149,9 +149,9 @@ def insight(
 
 def by_process(problem: Problem, trials: Sequence[Trial]) -> Sensitivities:
     """Sobol' indices by a process that is fitted to these trials alone. Only workers are to pay for it."""
-    designer = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
-    designer.update(trials)
-    return designer.sensitivities()
+    algorithm = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
+    algorithm.update(trials)
+    return algorithm.sensitivities()
 
 
 def _of_objective(

@@ -1,4 +1,4 @@
-"""What a tuner is to do: the designer, the policies and their options."""
+"""What a tuner is to do: the algorithm, the policies and their options."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from service.policies import noise, pruning, resampling
 from service.policies.check import FinalCheck
 from service.policies.stopping import StoppingRule
 
-# Designers with a posterior, from which `adaptive` takes the value of one more measurement.
+# Algorithms with a posterior, from which `adaptive` takes the value of one more measurement.
 _PREDICTING = ("gp", "smbo")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Method:
-    """A designer and its policies, each by name and with the options that the user gave.
+    """An algorithm and its policies, each by name and with the options that the user gave.
 
-    `resampling` None: "adaptive" where the problem is noisy and the designer has a posterior, otherwise "none". A trial
-    is stopped as soon as one of `pruning` says so. `budget`: trials of the search, without those of the final check;
-    None: no limit. `parallelism`: how many trials run at once, as far as that is known.
+    `resampling` None: "adaptive" where the problem is noisy and the algorithm has a posterior, otherwise "none". A
+    trial is stopped as soon as one of `pruning` says so. `budget`: trials of the search, without those of the final
+    check; None: no limit. `parallelism`: how many trials run at once, as far as that is known.
     """
 
     algorithm: str = "auto"
@@ -45,7 +45,7 @@ class Method:
 
         Raises InvalidInput: `algorithm...`, `resampling...`, `estimator...`, `pruning[0]...` for an unknown name, an
         unknown option, a value out of range, or what the problem does not allow; `stopping` for a rule that needs a
-        model where the designer has none.
+        model where the algorithm has none.
         """
         options = registry.validate(self.algorithm, self.algorithm_options, problem)
         predicts = self.choice(problem).name in _PREDICTING
@@ -68,17 +68,17 @@ class Method:
         )
 
     def choice(self, problem: Problem) -> Choice:
-        """The designer and its options, which for `auto` depend on the problem, the budget and the parallelism."""
+        """The algorithm and its options, which for `auto` depend on the problem, the budget and the parallelism."""
         return registry.resolve(
             self.algorithm, problem, self.algorithm_options, budget=self.budget, parallelism=self.parallelism
         )
 
-    def designer_options(self, problem: Problem) -> Mapping[str, JsonValue]:
-        """All options of the designer: those given, or those of the one that `auto` chose."""
+    def chosen_options(self, problem: Problem) -> Mapping[str, JsonValue]:
+        """All options of the algorithm: those given, or those of the one that `auto` chose."""
         return self.choice(problem).options
 
     def start(self, problem: Problem) -> int:
-        """How many trials the start design has, before the designer learns; 0 where it has none."""
-        options = self.designer_options(problem)
+        """How many trials the start design has, before the algorithm learns; 0 where it has none."""
+        options = self.chosen_options(problem)
         given = options.get("initial", options.get("start", 0))
         return given if isinstance(given, int) else min(2 * (len(problem.space.parameters) + 1), 6)

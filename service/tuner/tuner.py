@@ -1,6 +1,6 @@
 """The whole method for one study: what to measure next, when to stop a trial, when to end, what to recommend.
 
-The designer is made when it is first asked, so that a process which only asks whether to go on never imports torch.
+The algorithm is made when it is first asked, so that a process which only asks whether to go on never imports torch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.algorithms import registry
-from service.algorithms.base import NOTHING_FIXED, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Cost
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.parameters import identity
@@ -35,7 +35,7 @@ NO_STEPS: Mapping[int, Sequence[Step]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A configuration to measure. `origin`: "suggested" by the designer, or "replicate": a policy wants it again."""
+    """A configuration to measure. `origin`: "suggested" by the algorithm, or "replicate": a policy wants it again."""
 
     configuration: Configuration
     origin: str
@@ -81,7 +81,7 @@ class Tuner:
         self.uses_measurements = any(pruning.describe(name).needs_measurements for name, _ in self.method.pruning)
         self._finished: list[Trial] = []
         self._history = History(problem)
-        self._designer: Designer | None = None
+        self._algorithm: Algorithm | None = None
         self._state: JsonValue = None
 
     @property
@@ -102,8 +102,8 @@ class Tuner:
         self._resampling.update(finished)
         for policy in self._pruning:
             policy.update(finished, steps)
-        if self._designer is not None:
-            self._designer.update(finished)
+        if self._algorithm is not None:
+            self._algorithm.update(finished)
 
     def suggest(
         self,
@@ -113,7 +113,7 @@ class Tuner:
         pending: Sequence[Trial] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Suggestions:
-        """What to measure next, as `Designer.suggest` does; the resampling policy is asked before the designer."""
+        """What to measure next, as `Algorithm.suggest` does; the resampling policy is asked before the algorithm."""
         waiting = list(pending)
         items: list[Suggestion] = []
         while self._resamples and len(items) < count:
@@ -131,8 +131,8 @@ class Tuner:
     def recommend(self, *, costly: bool = True) -> Recommendation | None:
         """The configuration to take; None with several objectives, and while nothing was measured.
 
-        By the posterior of the designer, where it has one (a costly designer is asked only with `costly`); otherwise by
-        the estimator over replicates, drawn towards the neighbours of each.
+        By the posterior of the algorithm, where it has one (a costly algorithm is asked only with `costly`); otherwise
+        by the estimator over replicates, drawn towards the neighbours of each.
         """
         found = measured(self.problem, self._finished)
         if not found or len(self.problem.objectives) > 1:
@@ -146,11 +146,11 @@ class Tuner:
         return by_estimate(self.problem, found, self._estimate, neighbours)
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
-        """What the designer's posterior says of them, at its cost; None where it has none."""
+        """What the algorithm's posterior says of them, at its cost; None where it has none."""
         return self._predict(configurations)
 
     def sensitivities(self) -> Sensitivities:
-        """What the designer's posterior says each parameter is answerable for, at its cost; empty where it has none."""
+        """Return the parameters' sensitivities by the algorithm's posterior, at its cost; empty where it has none."""
         return self._made().sensitivities()
 
     def check(self, best: Configuration, count: int, pending: Sequence[Trial] = ()) -> list[Configuration]:
@@ -183,13 +183,13 @@ class Tuner:
     def stop(self, seconds: float, node_hours: float) -> str | None:
         """Why the search is to end now; None: it goes on.
 
-        `seconds`: wall time since the first trial. A rule that needs a posterior says nothing where the designer has
+        `seconds`: wall time since the first trial. A rule that needs a posterior says nothing where the algorithm has
         not been asked.
         """
         rule = self.method.stopping
         if rule is None:
             return None
-        remaining, spread = (None, None) if self._designer is None or not rule.needs_prediction else self._outlook()
+        remaining, spread = (None, None) if self._algorithm is None or not rule.needs_prediction else self._outlook()
         return rule.reason(
             Progress(
                 history=self._history,
@@ -234,13 +234,13 @@ class Tuner:
 
     def dump(self) -> JsonValue:
         """What would be costly to find again, to be stored."""
-        return self._state if self._designer is None else self._designer.dump()
+        return self._state if self._algorithm is None else self._algorithm.dump()
 
     def load(self, state: JsonValue) -> None:
         """Take over what `dump` gave; a state that is of no use is ignored."""
         self._state = state
-        if self._designer is not None:
-            self._designer.load(state)
+        if self._algorithm is not None:
+            self._algorithm.load(state)
 
     def _outlook(self) -> tuple[float | None, float | None]:
         """The improvement that may still be expected, and the standard deviation of one measurement.
@@ -271,20 +271,20 @@ class Tuner:
         key = self.problem.space.key
         return key(trial.configuration) == key(configuration)
 
-    def _made(self) -> Designer:
-        if self._designer is None:
-            designer = registry.create(
+    def _made(self) -> Algorithm:
+        if self._algorithm is None:
+            algorithm = registry.create(
                 self.choice.name,
                 self.problem,
                 seed=self.method.seed,
-                options=self.method.designer_options(self.problem),
+                options=self.method.chosen_options(self.problem),
             )
             if self._state is not None:
-                designer.load(self._state)
+                algorithm.load(self._state)
             if self._finished:
-                designer.update(self._finished)
-            self._designer = designer
-        return self._designer
+                algorithm.update(self._finished)
+            self._algorithm = algorithm
+        return self._algorithm
 
     def _predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         return self._made().predict(configurations)

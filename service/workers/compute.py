@@ -1,4 +1,4 @@
-"""Costly suggestions, in a worker: the only caller of designers that learn.
+"""Costly suggestions, in a worker: the only caller of algorithms that learn.
 
 An operation is claimed, computed without any lock, and written if the claim still stands. The operations of one study
 are computed one after the other, in the order of their creation, so that each sees the trials of the one before as
@@ -41,7 +41,7 @@ from service.tuner.tuner import Suggestion, Suggestions
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 # How many turns a worker looks at: of each, another may be faster.
 _MOST_TURNS = 8
-# The designer that `auto` mostly chooses.
+# The algorithm that `auto` mostly chooses.
 _MOSTLY = "gp"
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def compute(operation_id: UUID) -> bool:
 
 
 def _finish(claim: Claim) -> None:
-    """Compute and write a claimed operation; a designer's failure is an outcome as well."""
+    """Compute and write a claimed operation; an algorithm's failure is an outcome as well."""
     try:
         with _Heartbeat(claim), _Clocked(claim):
             computed = _suggest(claim)
@@ -120,9 +120,9 @@ def _finish(claim: Claim) -> None:
         raise
     except TrimtabError as error:
         _fail(claim, error.code, error.message)
-    except Exception as error:  # a designer's fault, whatever it is, ends the operation with its reason
+    except Exception as error:  # an algorithm's fault, whatever it is, ends the operation with its reason
         log.exception("operation %s failed", claim.operation_id)
-        _fail(claim, "designer_failed", topup.describe(error))
+        _fail(claim, "algorithm_failed", topup.describe(error))
     else:
         _write(claim, computed)
         log.info("computed: %d suggested", len(computed.suggested))
@@ -182,7 +182,7 @@ def _suggest(claim: Claim) -> Computed:
         answer = tuner.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
         if not answer.items and not answer.exhausted:
             raise Internal(
-                "designer_failed", "The designer suggested nothing, yet says that the space is not exhausted."
+                "algorithm_failed", "The algorithm suggested nothing, yet says that the space is not exhausted."
             )
     recommended = tuner.recommend()
     stop = learner.stop(study) if searching else None
@@ -275,7 +275,7 @@ def _fail(claim: Claim, code: str, message: str) -> None:
 
 
 def fail_locked(principal: Principal, study: Study, operation: Operation, code: str, message: str) -> None:
-    """Fail an operation of a locked study; a study on agents pauses. A final check goes on without the designer."""
+    """Fail an operation of a locked study; a study on agents pauses. A final check goes on without the algorithm."""
     if operation.count == 0 and ending.awaits_best(study):
         ending.take_best(principal, study, ending.estimate(principal, study))
     if operation.for_agents and study.state == StudyState.ACTIVE:

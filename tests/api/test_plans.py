@@ -43,10 +43,10 @@ def test_a_model_begins_as_planned_without_being_asked(api: Api, noisy: bool) ->
     spec = {**SPEC, "algorithm": {"name": "gp"}, "noisy": noisy}
     first = api.ok("POST", "/plans", {"spec": spec})["first"]
     problem = Problem.from_json({key: spec[key] for key in ("space", "objectives", "noisy")})
-    designer = registry.create("gp", problem, seed=spec["seed"], options={})
+    algorithm = registry.create("gp", problem, seed=spec["seed"], options={})
     default = Trial(number=1, configuration=first[0], state=TrialState.REQUESTED, metrics={})
     assert first[0] == {"x": 0.5, "n": 4}
-    assert list(designer.suggest(2, cursor=0, pending=[default]).configurations) == first[1:]
+    assert list(algorithm.suggest(2, cursor=0, pending=[default]).configurations) == first[1:]
     few = {**spec, "algorithm": {"name": "gp", "options": {"initial": 2}}}
     assert api.ok("POST", "/plans", {"spec": few})["first"] == first[:2]
 

@@ -48,16 +48,16 @@ class Gp:
     def __init__(self) -> None:
         space = Space.build([FloatParameter(name, 0.0, 1.0) for name in NAMES])
         problem = Problem.build(space, [Objective("f", "minimize")])
-        self._designer = registry.create("gp", problem, seed=0, options={"threads": 1})
+        self._algorithm = registry.create("gp", problem, seed=0, options={"threads": 1})
         self._told, self._cursor = 0, 0
 
     def tell(self, point: Point) -> None:
         self._told += 1
         trial = Trial(self._told, dict(point), TrialState.COMPLETED, {"f": function(point)}, self._told)
-        self._designer.update([trial])
+        self._algorithm.update([trial])
 
     def suggest(self) -> Point:
-        batch = self._designer.suggest(1, cursor=self._cursor)
+        batch = self._algorithm.suggest(1, cursor=self._cursor)
         self._cursor = batch.cursor
         return {name: float(value) for name, value in batch.configurations[0].items()}
 

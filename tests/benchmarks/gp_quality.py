@@ -1,4 +1,4 @@
-"""How near the optimum the `gp` designer comes in 60 trials, beside Optuna's GPSampler and Ax's default.
+"""How near the optimum the `gp` algorithm comes in 60 trials, beside Optuna's GPSampler and Ax's default.
 
 Every optimiser runs with its own default settings (each is left to find out that the functions are free of noise) on
 the same functions and seeds, one trial at a time. The figure is the median over the seeds of best value minus optimum.
@@ -201,15 +201,15 @@ def _run_gp(case: Case, seed: int, trials: int) -> list[float]:
 
     space = Space.build([parameter(dimension) for dimension in case.dimensions])
     problem = Problem.build(space, [Objective("f", "minimize")])
-    designer = registry.create("gp", problem, seed=seed, options={})
+    algorithm = registry.create("gp", problem, seed=seed, options={})
     values: list[float] = []
     cursor = 0
     for number in range(1, trials + 1):
-        batch = designer.suggest(1, cursor=cursor)
+        batch = algorithm.suggest(1, cursor=cursor)
         cursor = batch.cursor
         (configuration,) = batch.configurations
         values.append(case.function(configuration))
-        designer.update([Trial(number, configuration, TrialState.COMPLETED, {"f": values[-1]}, number)])
+        algorithm.update([Trial(number, configuration, TrialState.COMPLETED, {"f": values[-1]}, number)])
     return values
 
 

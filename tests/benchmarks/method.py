@@ -142,12 +142,12 @@ def _terms(part: Part) -> Terms:
 def replay(part: Part, subject: Subject, folder: Path, progress: Progress) -> list[Run]:
     """The runs of one subject, made or found in the folder."""
     found: list[Run] = []
-    for slow in {None, *(name for name in SLOW if name in [one.designer for one in part.contestants])}:
+    for slow in {None, *(name for name in SLOW if name in [one.algorithm for one in part.contestants])}:
         seeds = min(part.seeds, SLOW.get(slow or "", part.seeds))
         plan = bench.Plan(
             subject=subject,
             terms=_terms(part),
-            contestants=[one for one in part.contestants if (one.designer if one.designer in SLOW else None) == slow],
+            contestants=[one for one in part.contestants if (one.algorithm if one.algorithm in SLOW else None) == slow],
             seeds=range(FIRST_SEED, FIRST_SEED + seeds),
         )
         store = bench.Store.open(folder / part.name / subject.name, plan)
@@ -235,7 +235,7 @@ def _noise_free(subjects: Mapping[str, Subject], found: Mapping[str, Sequence[Ru
 
 
 def _same_as(runs: Sequence[Run], name: str) -> set[str]:
-    """The contestants that searched exactly as this one: the designers that `auto` has chosen."""
+    """The contestants that searched exactly as this one: the algorithms that `auto` has chosen."""
     searches: dict[str, dict[int, Sequence[int]]] = {}
     for one in runs:
         searches.setdefault(str(one.contestant), {})[one.seed] = one.rows

@@ -255,7 +255,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(page.get_by_text("4 configurations")).to_be_visible()
     step(page, "Method")
     expect(page.get_by_text("auto chooses")).to_be_visible()
-    page.get_by_label("Designer").select_option("grid")
+    page.get_by_label("Algorithm").select_option("grid")
     # The file is followed too.
     file.fill(file.input_value().replace("max_trials: 50", "max_trials: four"))
     step(page, "Budget")
@@ -411,7 +411,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
         trials = api("GET", f"/studies/{name}/trials?page_size=1000")["trials"]
         return [trial for trial in trials if trial["number"] > last and trial["state"] == "COMPLETED"]
 
-    # By processes that knew the study before: gRPC gives out trials, a worker has its designer.
+    # By processes that knew the study before: gRPC gives out trials, a worker has its algorithm.
     wait_for(lambda: len(new()) >= 6, 240, "six more trials have run")
     assert all(2 <= trial["params"]["x"] <= 10 and 0 <= trial["params"]["n"] <= 6 for trial in new())
     (best,) = api("GET", f"/studies/{name}/analysis")["best"]

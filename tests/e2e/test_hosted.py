@@ -54,7 +54,7 @@ def test_the_role_that_owns_the_tables_may_migrate_and_not_serve(hosted: Hosted)
         assert "owns the table" in refused(owner, command)
 
 
-def test_ask_and_tell_with_a_costly_designer(client: trimtab.Client) -> None:
+def test_ask_and_tell_with_a_costly_algorithm(client: trimtab.Client) -> None:
     study = client.create_study(
         "hosted-gp",
         space=[trimtab.Float("x", -10, 10), trimtab.Bool("flag")],

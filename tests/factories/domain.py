@@ -1,4 +1,4 @@
-"""Principals, specs and designers for tests of the domain."""
+"""Principals, specs and algorithms for tests of the domain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from service.algorithms.base import Batch, Cost, Designer
+from service.algorithms.base import Algorithm, Batch, Cost
 from service.core.errors import JsonValue, TrimtabError
 from service.core.space import Scalar
 from service.core.trial import Trial
@@ -83,8 +83,8 @@ def refused(code: str, call: Callable[[], object]) -> TrimtabError:
     return caught.value
 
 
-class ScriptedDesigner(Designer):
-    """A costly designer that tests can look into, hold up and break."""
+class ScriptedAlgorithm(Algorithm):
+    """A costly algorithm that tests can look into, hold up and break."""
 
     cost: ClassVar[Cost] = Cost.COSTLY
     uses_history: ClassVar[bool] = True

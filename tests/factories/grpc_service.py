@@ -195,7 +195,7 @@ def plain(params: Any) -> dict[str, Any]:
     return {name: getattr(item, item.WhichOneof("kind")) for name, item in params.items()}
 
 
-def spec(designer: str = "random", **changes: Any) -> tuning_pb2.StudySpec:
+def spec(algorithm: str = "random", **changes: Any) -> tuning_pb2.StudySpec:
     """A study of one float `x` in [0, 1] and one integer `n` in 1..8 that minimises `loss`."""
     fields: dict[str, Any] = {
         "space": [
@@ -203,17 +203,17 @@ def spec(designer: str = "random", **changes: Any) -> tuning_pb2.StudySpec:
             tuning_pb2.Parameter(name="n", integer=tuning_pb2.Parameter.IntRange(min=1, max=8)),
         ],
         "objectives": [tuning_pb2.Objective(metric="loss", goal=tuning_pb2.Objective.GOAL_MINIMIZE)],
-        "algorithm": tuning_pb2.Algorithm(name=designer),
+        "algorithm": tuning_pb2.Algorithm(name=algorithm),
         "noisy": True,
     }
     return tuning_pb2.StudySpec(**(fields | changes))
 
 
-def create(tuning: tuning_pb2_grpc.TuningServiceStub, designer: str = "random", **changes: Any) -> str:
+def create(tuning: tuning_pb2_grpc.TuningServiceStub, algorithm: str = "random", **changes: Any) -> str:
     """A new study; its name."""
     name = unique()
     tuning.CreateStudy(
-        tuning_pb2.CreateStudyRequest(name=name, spec=spec(designer, **changes), request_id=unique("request")),
+        tuning_pb2.CreateStudyRequest(name=name, spec=spec(algorithm, **changes), request_id=unique("request")),
         timeout=PATIENCE,
     )
     return name

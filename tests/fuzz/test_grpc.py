@@ -302,7 +302,7 @@ def test_no_message_finds_the_service_without_an_answer(prey: Prey, method: Meth
     assert prey.mishaps() == ""
 
 
-def test_no_study_that_was_taken_finds_its_designer_without_an_answer(prey: Prey) -> None:
+def test_no_study_that_was_taken_finds_its_algorithm_without_an_answer(prey: Prey) -> None:
     """What a specification means is seen when it is asked for a trial."""
     prey.renew()
     tuning = tuning_pb2_grpc.TuningServiceStub(prey.channel)

@@ -177,7 +177,7 @@ def test_nothing_is_recommended_before_anything_was_measured(client: trimtab.Cli
     assert study.algorithm == "random"
 
 
-def test_a_costly_designer_is_asked_at_the_end_once_more(client: trimtab.Client, name: str) -> None:
+def test_a_costly_algorithm_is_asked_at_the_end_once_more(client: trimtab.Client, name: str) -> None:
     study = create(client, name, algorithm="gp", max_trials=8, final_check=trimtab.FinalCheck(max_trials=8))
     study.optimize(lambda params: 5 + (float(params["x"]) - 0.2) ** 2, progress=False)
     assert study.refresh().state == "COMPLETED"

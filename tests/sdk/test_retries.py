@@ -185,12 +185,12 @@ def test_an_ask_waits_for_its_operation_and_no_longer(far_side: FarSide, study: 
 
 def test_a_failed_operation_ends_the_ask_with_its_reason(far_side: FarSide, study: Study) -> None:
     failed = pb.Operation(
-        id="op-1", state=pb.OPERATION_STATE_FAILED, error_code="designer_failed", error_message="singular matrix"
+        id="op-1", state=pb.OPERATION_STATE_FAILED, error_code="algorithm_failed", error_message="singular matrix"
     )
     far_side.answers(PENDING, failed)
     with pytest.raises(trimtab.errors.OperationFailed, match="singular matrix") as caught:
         study.ask()
-    assert caught.value.code == "designer_failed"
+    assert caught.value.code == "algorithm_failed"
     assert caught.value.data == {"operation": "op-1"}
 
 

@@ -14,8 +14,8 @@ Configuration = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `min` to `max`, both included. Of values the grid (`step` or `factor`) is the designers' business: a
-    study may use another. The default is on it."""
+    """Numbers from `min` to `max`, both included. Of values the grid (`step` or `factor`) is the algorithms' business:
+    a study may use another. The default is on it."""
 
     kind: Literal["float", "int"]
     min: float

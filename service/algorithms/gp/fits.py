@@ -1,8 +1,8 @@
 """Processes fitted to runs: the scale of the outcomes, hyper-parameters, disturbed runs and bounds, and their memory.
 
 Fits depend on the history alone, not on when they were made: from scratch with the first runs up to certain counts,
-each 15 % above the one before, and from there with all runs. So a designer that was fed at once, one that was fed piece
-by piece and one that took over a state have the same processes.
+each 15 % above the one before, and from there with all runs. So an algorithm that was fed at once, one that was fed
+piece by piece and one that took over a state have the same processes.
 """
 
 from __future__ import annotations

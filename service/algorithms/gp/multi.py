@@ -49,7 +49,7 @@ class Settings:
 
     @classmethod
     def of(cls, problem: Problem, options: Mapping[str, JsonValue]) -> Settings:
-        """From the designer's options. Raises InvalidInput (field `algorithm.options.reference_point`)."""
+        """From the algorithm's options. Raises InvalidInput (field `algorithm.options.reference_point`)."""
         chosen, given = options["multi_objective"], options["reference_point"]
         hypervolume = len(problem.objectives) <= _MOST_OBJECTIVES if chosen is None else chosen == "hypervolume"
         reference = None if given is None else problem.signs() * reference_point(problem, str(given))

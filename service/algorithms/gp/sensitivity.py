@@ -34,7 +34,7 @@ _BEYOND = 0.5
 
 def sensitivities(process: Process, encoding: Encoding, *, seed: int) -> dict[str, Sensitivity]:
     """By parameter, in the unit of the values that were measured. Empty where the process is flat."""
-    # Imported here: scipy.stats takes a second to import, and designers do without it as far as they can.
+    # Imported here: scipy.stats takes a second to import, and algorithms do without it as far as they can.
     from scipy.stats import qmc
 
     random = np.random.default_rng([seed % 2**64, len(process.runs)])

@@ -29,7 +29,7 @@ class MethodList(View):
 
     @extend_schema(operation_id="listMethods", responses=MethodsSerializer)
     def get(self, request: Request) -> Response:
-        """Designers, policies and rules, with their options."""
+        """Algorithms, policies and rules, with their options."""
         return Response(MethodsSerializer(catalogue()).data)
 
 

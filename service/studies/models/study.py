@@ -47,7 +47,7 @@ class Study(TenantOwned):
     state_reason = models.TextField(blank=True)
     revision = models.BigIntegerField(default=0)
     next_number = models.PositiveIntegerField(default=1)
-    # Position in the designer's own sequence.
+    # Position in the algorithm's own sequence.
     cursor = models.BigIntegerField(default=0)
     requested_count = models.PositiveIntegerField(default=0)
     active_count = models.PositiveIntegerField(default=0)

@@ -37,14 +37,14 @@ def completed(number: int, value: float, configuration: Configuration | None = N
 
 def started(seed: int = 0, **options: object) -> Annealing:
     """Its current configuration is `place(1)`, of value 10; the scale is 20."""
-    designer = create(seed, "", **options)
-    designer.update([completed(number, value) for number, value in enumerate(START, start=1)])
-    return designer
+    algorithm = create(seed, "", **options)
+    algorithm.update([completed(number, value) for number, value in enumerate(START, start=1)])
+    return algorithm
 
 
-def current(designer: Annealing) -> Configuration:
+def current(algorithm: Annealing) -> Configuration:
     """The configuration whose neighbours are suggested: the centre of many suggestions."""
-    found = [designer.suggest(1, cursor=0, pending=[running] * count).configurations[0] for count in range(1, 60)]
+    found = [algorithm.suggest(1, cursor=0, pending=[running] * count).configurations[0] for count in range(1, 60)]
     rows = [(int(one["n"]), int(one["m"])) for one in found]
     return max(
         ({"n": n, "m": m} for n in range(10) for m in range(10)),
@@ -56,23 +56,23 @@ running = Trial(90, {"n": 9, "m": 9}, TrialState.ACTIVE, {})
 
 
 def test_starts_from_the_best_of_the_start_and_goes_to_its_neighbours() -> None:
-    designer = started()
-    assert current(designer) == place(1)
-    for one in designer.suggest(4, cursor=0).configurations:
+    algorithm = started()
+    assert current(algorithm) == place(1)
+    for one in algorithm.suggest(4, cursor=0).configurations:
         assert abs(int(one["n"]) - 4) <= 1
         assert abs(int(one["m"]) - 0) <= 1
 
 
 def test_what_is_better_is_accepted() -> None:
-    designer = started(temperature=0.0)
-    designer.update([completed(8, 9.9)])
-    assert current(designer) == place(8)
+    algorithm = started(temperature=0.0)
+    algorithm.update([completed(8, 9.9)])
+    assert current(algorithm) == place(8)
 
 
 def test_what_is_worse_is_refused_at_no_temperature() -> None:
-    designer = started(temperature=0.0)
-    designer.update([completed(8, 10.1)])
-    assert current(designer) == place(1)
+    algorithm = started(temperature=0.0)
+    algorithm.update([completed(8, 10.1)])
+    assert current(algorithm) == place(1)
 
 
 @pytest.mark.parametrize(("worse", "temperature"), [(10.0, 1.0), (20.0, 1.0), (20.0, 0.5), (5.0, 0.25)])
@@ -80,10 +80,10 @@ def test_what_is_worse_is_accepted_with_the_probability_of_the_text(worse: float
     # exp(-(new - old) / (scale T)): a minus, and the larger the difference the smaller.
     accepted = 0
     for seed in range(400):
-        designer = started(seed, temperature=temperature)
-        designer.update([completed(8, 10.0 + worse)])
+        algorithm = started(seed, temperature=temperature)
+        algorithm.update([completed(8, 10.0 + worse)])
         # The one is at n = 4, the other at 7.
-        accepted += int(designer.suggest(1, cursor=0).configurations[0]["n"]) >= 6
+        accepted += int(algorithm.suggest(1, cursor=0).configurations[0]["n"]) >= 6
     assert accepted / 400 == pytest.approx(math.exp(-worse / 20.0 / temperature), abs=0.08)
 
 
@@ -99,48 +99,48 @@ def test_what_is_worse_is_accepted_with_the_probability_of_the_text(worse: float
     ],
 )
 def test_cooling_schedules(options: dict[str, object], expected: list[float]) -> None:
-    designer = started(0, temperature=2.0, **options)
-    found = [designer.temperature()]
+    algorithm = started(0, temperature=2.0, **options)
+    found = [algorithm.temperature()]
     for number in (6, 7, 8):
-        designer.update([completed(number, 30.0)])
-        found.append(designer.temperature())
+        algorithm.update([completed(number, 30.0)])
+        found.append(algorithm.temperature())
     assert found == pytest.approx(expected)
 
 
 def test_a_step_is_a_trial_of_another_configuration_that_did_not_fail() -> None:
-    designer = started(temperature=1.0, decay=0.5)
-    designer.update([Trial(6, place(6), TrialState.FAILED, {}, revision=6)])
-    designer.update([completed(7, 10.0, place(1))])
-    assert designer.temperature() == 1.0
-    designer.update([Trial(8, place(8), TrialState.INFEASIBLE, {}, revision=8)])
-    designer.update([Trial(9, place(9), TrialState.PRUNED, {"seconds": 0.1}, revision=9)])
-    assert designer.temperature() == 0.25
-    assert current(designer) == place(1)
+    algorithm = started(temperature=1.0, decay=0.5)
+    algorithm.update([Trial(6, place(6), TrialState.FAILED, {}, revision=6)])
+    algorithm.update([completed(7, 10.0, place(1))])
+    assert algorithm.temperature() == 1.0
+    algorithm.update([Trial(8, place(8), TrialState.INFEASIBLE, {}, revision=8)])
+    algorithm.update([Trial(9, place(9), TrialState.PRUNED, {"seconds": 0.1}, revision=9)])
+    assert algorithm.temperature() == 0.25
+    assert current(algorithm) == place(1)
 
 
 def test_the_current_value_is_the_median_of_its_measurements() -> None:
-    designer = started(temperature=0.0)
-    designer.update([completed(8, 15.0)])
-    assert current(designer) == place(1)
+    algorithm = started(temperature=0.0)
+    algorithm.update([completed(8, 15.0)])
+    assert current(algorithm) == place(1)
     # The 10 was luck.
-    designer.update([completed(number, 25.0, place(1)) for number in (10, 11)])
-    designer.update([completed(12, 15.0, place(8))])
-    assert current(designer) == place(8)
+    algorithm.update([completed(number, 25.0, place(1)) for number in (10, 11)])
+    algorithm.update([completed(12, 15.0, place(8))])
+    assert current(algorithm) == place(8)
 
 
 def test_what_breaks_an_outcome_constraint_is_no_way_to_go() -> None:
-    designer = create(temperature=1000.0, constraint="memory <= 10")
-    designer.update([completed(n, value, memory=20.0 if n == 1 else 5.0) for n, value in enumerate(START, start=1)])
-    assert current(designer) == place(2)
-    designer.update([completed(8, 1.0, memory=20.0)])
-    assert current(designer) == place(2)
+    algorithm = create(temperature=1000.0, constraint="memory <= 10")
+    algorithm.update([completed(n, value, memory=20.0 if n == 1 else 5.0) for n, value in enumerate(START, start=1)])
+    assert current(algorithm) == place(2)
+    algorithm.update([completed(8, 1.0, memory=20.0)])
+    assert current(algorithm) == place(2)
 
 
-def temperatures(designer: Annealing, steps: int) -> list[float]:
+def temperatures(algorithm: Annealing, steps: int) -> list[float]:
     found = []
     for number in range(6, 6 + steps):
-        designer.update([completed(number, 45.0, place(number % 24))])
-        found.append(designer.temperature())
+        algorithm.update([completed(number, 45.0, place(number % 24))])
+        found.append(algorithm.temperature())
     return found
 
 
@@ -150,16 +150,16 @@ def test_no_restart_unless_asked_for() -> None:
 
 
 def test_threshold_restarts_keep_to_their_budget() -> None:
-    designer = started(temperature=0.01, decay=0.5, restart="threshold", restart_below=0.2, restarts=2)
-    relative = [round(one / 0.01, 4) for one in temperatures(designer, 10)]
+    algorithm = started(temperature=0.01, decay=0.5, restart="threshold", restart_below=0.2, restarts=2)
+    relative = [round(one / 0.01, 4) for one in temperatures(algorithm, 10)]
     # Below a fifth after three steps; twice.
     assert relative == [0.5, 0.25, 1.0, 0.5, 0.25, 1.0, 0.5, 0.25, 0.125, 0.0625]
 
 
 def test_random_restarts_keep_to_their_chance_and_budget() -> None:
     def restarts(seed: int, most: int) -> int:
-        designer = started(seed, temperature=0.01, decay=0.9, restart="random", restart_chance=0.25, restarts=most)
-        return sum(one == 0.01 for one in temperatures(designer, 40))
+        algorithm = started(seed, temperature=0.01, decay=0.9, restart="random", restart_chance=0.25, restarts=most)
+        return sum(one == 0.01 for one in temperatures(algorithm, 40))
 
     assert all(restarts(seed, 2) <= 2 for seed in range(10))
     free = [restarts(seed, 1000) for seed in range(20)]
@@ -168,28 +168,28 @@ def test_random_restarts_keep_to_their_chance_and_budget() -> None:
 
 
 def test_running_trials_are_neighbours_and_judged_when_they_end() -> None:
-    designer = started(temperature=0.0)
-    first, second = designer.suggest(2, cursor=0).configurations
+    algorithm = started(temperature=0.0)
+    first, second = algorithm.suggest(2, cursor=0).configurations
     assert repr(first) != repr(second)
     # The second was asked for from the old current configuration and is worse than the new one.
-    designer.update([completed(6, 5.0, first)])
-    designer.update([completed(7, 7.0, second)])
-    assert current(designer) == first
+    algorithm.update([completed(6, 5.0, first)])
+    algorithm.update([completed(7, 7.0, second)])
+    assert current(algorithm) == first
 
 
 def test_a_start_without_a_measurement_ends_with_the_first() -> None:
-    designer = create()
-    designer.update([Trial(n, place(n), TrialState.INFEASIBLE, {}, revision=n) for n in range(1, 8)])
-    assert len(designer.suggest(3, cursor=0).configurations) == 3
-    designer.update([completed(8, 50.0)])
-    assert current(designer) == place(8)
+    algorithm = create()
+    algorithm.update([Trial(n, place(n), TrialState.INFEASIBLE, {}, revision=n) for n in range(1, 8)])
+    assert len(algorithm.suggest(3, cursor=0).configurations) == 3
+    algorithm.update([completed(8, 50.0)])
+    assert current(algorithm) == place(8)
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e300])
 def test_a_start_without_a_spread(value: float) -> None:
-    designer = create()
-    designer.update([completed(number, value) for number in range(1, 10)])
-    assert len(designer.suggest(3, cursor=0).configurations) == 3
+    algorithm = create()
+    algorithm.update([completed(number, value) for number in range(1, 10)])
+    assert len(algorithm.suggest(3, cursor=0).configurations) == 3
 
 
 @pytest.mark.parametrize(

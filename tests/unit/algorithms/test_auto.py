@@ -7,7 +7,7 @@ import pytest
 
 from service.algorithms import registry
 from service.algorithms.base import Cost
-from service.algorithms.gp.designer import GpDesigner
+from service.algorithms.gp.algorithm import GpAlgorithm
 from service.core.errors import InvalidInput
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, Condition, FloatParameter, IntParameter, Parameter, Space
@@ -66,14 +66,14 @@ def test_generation_is_as_large_as_what_runs_at_once() -> None:
     assert registry.resolve("auto", problem_of(LARGE), budget=5000, parallelism=4).options["population"] is None
 
 
-def test_another_designer_stands_for_itself() -> None:
+def test_another_algorithm_stands_for_itself() -> None:
     chosen = registry.resolve("lhs", problem_of(LARGE), {"block": 8}, budget=9000)
     assert (chosen.name, chosen.options, chosen.reason) == ("lhs", {"block": 8}, "")
 
 
 def test_auto_is_the_default_and_makes_what_it_chose() -> None:
     assert registry.DEFAULT == "auto"
-    assert isinstance(registry.create("auto", problem_of(LARGE), seed=0, options={}), GpDesigner)
+    assert isinstance(registry.create("auto", problem_of(LARGE), seed=0, options={}), GpAlgorithm)
     for problem in (problem_of(TINY, noisy=False), problem_of(LARGE)):
         for budget in (10, 5000):
             chosen = registry.describe(registry.resolve("auto", problem, budget=budget).name)
@@ -82,7 +82,7 @@ def test_auto_is_the_default_and_makes_what_it_chose() -> None:
             assert entry.uses_history >= chosen.uses_history
 
 
-def test_choosing_imports_no_designer() -> None:
+def test_choosing_imports_no_algorithm() -> None:
     code = """
 import sys
 from service.algorithms import registry

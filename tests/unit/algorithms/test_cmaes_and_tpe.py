@@ -1,4 +1,4 @@
-"""The two designers that are other libraries' algorithms."""
+"""The two algorithms that are other libraries' algorithms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.algorithms.cmaes import Cmaes
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
@@ -48,22 +48,22 @@ def seconds(one: Configuration) -> float:
 @pytest.mark.parametrize("origin", ["default", "added", "enqueued", "earlier"])
 def test_what_cmaes_has_not_drawn_moves_no_distribution(origin: str) -> None:
     problem = problem_of([FloatParameter("x", 0, 1)])
-    designer = registry.create("cmaes", problem, seed=0, options=registry.validate("cmaes", {}, problem))
+    algorithm = registry.create("cmaes", problem, seed=0, options=registry.validate("cmaes", {}, problem))
     trials = [
         Trial(number, {"x": number / 10}, TrialState.COMPLETED, {"seconds": 1.0 + number}, number, origin=origin)
         for number in range(1, 7)
     ]
-    designer.update(trials)
-    assert isinstance(designer, Cmaes)
-    assert (len(designer._evolution.started), len(designer._evolution.members)) == (6, 0)
+    algorithm.update(trials)
+    assert isinstance(algorithm, Cmaes)
+    assert (len(algorithm._evolution.started), len(algorithm._evolution.members)) == (6, 0)
 
 
-def run(designer: Designer, count: int, batch: int = 1, noise: float = 0.0) -> list[Configuration]:
+def run(algorithm: Algorithm, count: int, batch: int = 1, noise: float = 0.0) -> list[Configuration]:
     found: list[Configuration] = []
     random = np.random.default_rng(0)
     cursor = 0
     while len(found) < count:
-        answer = designer.suggest(batch, cursor=cursor)
+        answer = algorithm.suggest(batch, cursor=cursor)
         cursor = answer.cursor
         trials: list[Trial] = []
         for one in answer.configurations:
@@ -71,7 +71,7 @@ def run(designer: Designer, count: int, batch: int = 1, noise: float = 0.0) -> l
             value = seconds(one) + noise * float(random.normal())
             trials.append(Trial(number, one, TrialState.COMPLETED, {"seconds": value}, number))
         found += answer.configurations
-        designer.update(trials)
+        algorithm.update(trials)
     return found
 
 
@@ -114,29 +114,29 @@ def test_follows_from_the_history_however_it_was_passed(name: str, noisy: bool) 
 @both
 def test_equality_that_draws_never_meet_is_kept(name: str) -> None:
     problem = problem_of([IntParameter(key, 0, 20) for key in "abc"], "a + b + c == 20")
-    designer = registry.create(name, problem, seed=0, options={})
+    algorithm = registry.create(name, problem, seed=0, options={})
     best = 0
     cursor = 0
     for number in range(40):
-        batch = designer.suggest(1, cursor=cursor)
+        batch = algorithm.suggest(1, cursor=cursor)
         cursor = batch.cursor
         (one,) = batch.configurations
         problem.space.validate(one)
         value = abs(int(one["a"]) - 14) + abs(int(one["b"]) - 3)
         best = value if number == 0 else min(best, value)
-        designer.update([Trial(number, one, TrialState.COMPLETED, {"seconds": float(value)}, number)])
+        algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": float(value)}, number)])
     assert best <= 4
 
 
 @both
 def test_small_noiseless_space_ends(name: str) -> None:
     problem = problem_of([IntParameter("n", 1, 6), CategoricalParameter("a", ("p", "q", "r"))])
-    designer = registry.create(name, problem, seed=0, options={})
+    algorithm = registry.create(name, problem, seed=0, options={})
     found: list[Configuration] = []
-    while not (batch := designer.suggest(2, cursor=0)).exhausted:
+    while not (batch := algorithm.suggest(2, cursor=0)).exhausted:
         found += batch.configurations
         first = len(found) - 1
-        designer.update(
+        algorithm.update(
             [
                 Trial(first + place, one, TrialState.COMPLETED, {"seconds": float(one["n"])}, first + place)
                 for place, one in enumerate(batch.configurations)
@@ -148,7 +148,7 @@ def test_small_noiseless_space_ends(name: str) -> None:
 @both
 def test_bounds_and_failures_teach_no_good(name: str) -> None:
     problem = problem_of([FloatParameter("x", 0, 1), FloatParameter("y", 0, 1)])
-    designer = registry.create(name, problem, seed=0, options={})
+    algorithm = registry.create(name, problem, seed=0, options={})
     random = registry.create("random", problem, seed=5, options={}).suggest(80, cursor=0).configurations
     # What is pruned or infeasible shows small values, or none; only the right third works.
     trials = [
@@ -159,15 +159,15 @@ def test_bounds_and_failures_teach_no_good(name: str) -> None:
         else Trial(number, one, TrialState.INFEASIBLE, {}, number)
         for number, one in enumerate(random)
     ]
-    designer.update([replace(trial, origin="added") for trial in trials])
-    batch = designer.suggest(10, cursor=0).configurations
+    algorithm.update([replace(trial, origin="added") for trial in trials])
+    batch = algorithm.suggest(10, cursor=0).configurations
     assert np.median([float(one["x"]) for one in batch]) > 0.67
 
 
 def test_replicates_do_not_move_a_generation_on() -> None:
     problem = problem_of([*PARAMETERS[:3], *PARAMETERS[3:]], noisy=True)
-    designer, other = (registry.create("cmaes", problem, seed=0, options={}) for _ in range(2))
-    found = run(designer, 25)
+    algorithm, other = (registry.create("cmaes", problem, seed=0, options={}) for _ in range(2))
+    found = run(algorithm, 25)
     trials = [
         Trial(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, number)
         for number, one in enumerate(found, start=1)
@@ -179,21 +179,21 @@ def test_replicates_do_not_move_a_generation_on() -> None:
         )
         for place in range(50)
     ]
-    designer.update(again)
-    assert designer.suggest(3, cursor=0) == other.suggest(3, cursor=0)
+    algorithm.update(again)
+    assert algorithm.suggest(3, cursor=0) == other.suggest(3, cursor=0)
 
 
 def test_conditional_parameters_are_drawn_by_tpe_where_they_are_active() -> None:
     left = FloatParameter("left", 0, 1, condition=Condition("branch", ("l",)))
     right = FloatParameter("right", 0, 1, condition=Condition("branch", ("r",)))
     problem = problem_of([left, right, CategoricalParameter("branch", ("l", "r"))])
-    designer = registry.create("tpe", problem, seed=0, options={})
+    algorithm = registry.create("tpe", problem, seed=0, options={})
     latest: list[Configuration] = []
     for number in range(50):
-        (one,) = designer.suggest(1, cursor=0).configurations
+        (one,) = algorithm.suggest(1, cursor=0).configurations
         problem.space.validate(one)
         value = abs(float(one["right"]) - 0.7) if one["branch"] == "r" else 1 + float(one["left"])
-        designer.update([Trial(number, one, TrialState.COMPLETED, {"seconds": value}, number)])
+        algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": value}, number)])
         latest = [*latest[-9:], one]
     assert np.median([abs(float(one.get("right", 9)) - 0.7) for one in latest]) < 0.1
 
@@ -204,13 +204,13 @@ def test_tpe_keeps_outcome_constraints_and_takes_several_objectives() -> None:
         [Objective("seconds", "minimize"), Objective("rate", "maximize")],
         outcome_constraints=["memory <= 0.5"],
     )
-    designer = registry.create("tpe", problem, seed=0, options={})
+    algorithm = registry.create("tpe", problem, seed=0, options={})
     latest: list[Configuration] = []
     for number in range(60):
-        (one,) = designer.suggest(1, cursor=0).configurations
+        (one,) = algorithm.suggest(1, cursor=0).configurations
         x, y = float(one["x"]), float(one["y"])
         metrics = {"seconds": x + y, "rate": x - y, "memory": x}
-        designer.update([Trial(number, one, TrialState.COMPLETED, metrics, number)])
+        algorithm.update([Trial(number, one, TrialState.COMPLETED, metrics, number)])
         latest = [*latest[-19:], one]
     # A small y serves both; where x is large the constraint is broken, though the rate is higher.
     assert np.median([float(one["y"]) for one in latest]) < 0.25
@@ -221,9 +221,9 @@ def test_tpe_is_silent(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFi
     problem = problem_of([BoolParameter("b"), FloatParameter("x", 0, 1, condition=Condition("b", (True,)))])
     with caplog.at_level(logging.INFO), warnings.catch_warnings():
         warnings.simplefilter("error")
-        designer = registry.create("tpe", problem, seed=0, options={"initial": 2})
+        algorithm = registry.create("tpe", problem, seed=0, options={"initial": 2})
         for number in range(6):
-            (one,) = designer.suggest(1, cursor=0).configurations
-            designer.update([Trial(number, one, TrialState.COMPLETED, {"seconds": float(number)}, number)])
+            (one,) = algorithm.suggest(1, cursor=0).configurations
+            algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": float(number)}, number)])
     assert caplog.records == []
     assert capfd.readouterr() == ("", "")

@@ -113,18 +113,18 @@ def test_constraints_and_conditions_are_honoured(name: str) -> None:
 @pytest.mark.parametrize("name", DESIGNS)
 def test_goes_on_when_its_points_are_used_up(name: str) -> None:
     problem = problem_of([IntParameter("n", 1, 6), IntParameter("m", 1, 6)], "n + m <= 9")
-    designer = registry.create(name, problem, seed=0, options={"size": 8})
+    algorithm = registry.create(name, problem, seed=0, options={"size": 8})
     whole = problem.space.enumerate(100)
     assert whole is not None
     found: list[Configuration] = []
     for count in (5, 1, 7, 100):
-        batch = designer.suggest(count, cursor=0)
+        batch = algorithm.suggest(count, cursor=0)
         assert batch.exhausted == (count == 100)
         new = [
             Trial(len(found) + place, one, TrialState.COMPLETED, {"seconds": 1.0}, place)
             for place, one in enumerate(batch.configurations, start=1)
         ]
-        designer.update(new)
+        algorithm.update(new)
         found += batch.configurations
     assert sorted(map(repr, found)) == sorted(map(repr, whole))
 
@@ -132,11 +132,11 @@ def test_goes_on_when_its_points_are_used_up(name: str) -> None:
 @pytest.mark.parametrize("name", ["maximin", "d-optimal", "i-optimal"])
 def test_additions_keep_away_from_what_was_measured(name: str) -> None:
     problem = problem_of([FloatParameter("x", 0, 1)])
-    designer = registry.create(name, problem, seed=0, options={"size": 2})
+    algorithm = registry.create(name, problem, seed=0, options={"size": 2})
     known: list[Configuration] = [{"x": value} for value in np.linspace(0, 0.7, 15).tolist()]
-    measured = [*known, *designer.suggest(2, cursor=0).configurations]
-    designer.update([Trial(n, one, TrialState.COMPLETED, {"seconds": 1.0}, n) for n, one in enumerate(measured)])
-    (addition,) = designer.suggest(1, cursor=0).configurations
+    measured = [*known, *algorithm.suggest(2, cursor=0).configurations]
+    algorithm.update([Trial(n, one, TrialState.COMPLETED, {"seconds": 1.0}, n) for n, one in enumerate(measured)])
+    (addition,) = algorithm.suggest(1, cursor=0).configurations
     assert float(addition["x"]) > 0.7
     assert min(abs(float(addition["x"]) - float(one["x"])) for one in measured) > 0.02
 
@@ -151,8 +151,8 @@ def test_factorial_has_all_combinations_of_the_centres_of_intervals() -> None:
 
 
 def test_factorial_is_finer_where_constraints_leave_little() -> None:
-    designer = registry.create("factorial", problem_of([*GRID], "n0 <= 2", "n1 <= 2"), seed=0, options={"size": 30})
-    found = designer.suggest(30, cursor=0).configurations
+    algorithm = registry.create("factorial", problem_of([*GRID], "n0 <= 2", "n1 <= 2"), seed=0, options={"size": 30})
+    found = algorithm.suggest(30, cursor=0).configurations
     assert len({one["n2"] for one in found}) >= 3
 
 

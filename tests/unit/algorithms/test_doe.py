@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import kstest, qmc
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.core.encoding import Encoding, FloatArray
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
@@ -24,17 +24,17 @@ from service.core.trial import Trial
 CUBE = [FloatParameter(f"x{index}", 0, 1) for index in range(4)]
 
 
-def designer(name: str, parameters: list[Parameter], *constraints: str, seed: int = 0, **options: object) -> Designer:
+def algorithm(name: str, parameters: list[Parameter], *constraints: str, seed: int = 0, **options: object) -> Algorithm:
     problem = Problem.build(Space.build(parameters, constraints), [Objective("seconds", "minimize")])
     return registry.create(name, problem, seed=seed, options=options)
 
 
-def points(made: Designer, count: int, cursor: int = 0) -> FloatArray:
+def points(made: Algorithm, count: int, cursor: int = 0) -> FloatArray:
     return Encoding(made.problem.space).encode(made.suggest(count, cursor=cursor).configurations)
 
 
 def test_random_is_uniform_and_independent() -> None:
-    drawn = points(designer("random", [*CUBE]), 2000)
+    drawn = points(algorithm("random", [*CUBE]), 2000)
     for column in range(4):
         assert kstest(drawn[:, column], "uniform").pvalue > 1e-4
     correlations = np.asarray(np.corrcoef(drawn.T)) - np.eye(4)
@@ -44,18 +44,18 @@ def test_random_is_uniform_and_independent() -> None:
 
 
 def test_random_positions_do_not_overlap() -> None:
-    drawn = points(designer("random", [FloatParameter(f"x{index}", 0, 1) for index in range(9)]), 500)
+    drawn = points(algorithm("random", [FloatParameter(f"x{index}", 0, 1) for index in range(9)]), 500)
     assert len(np.unique(drawn)) == drawn.size
 
 
 def test_sobol_and_lhs_fill_the_space_more_evenly_than_random() -> None:
-    discrepancies = {name: qmc.discrepancy(points(designer(name, [*CUBE]), 32)) for name in ("random", "sobol", "lhs")}
+    discrepancies = {name: qmc.discrepancy(points(algorithm(name, [*CUBE]), 32)) for name in ("random", "sobol", "lhs")}
     assert discrepancies["sobol"] < 0.5 * discrepancies["random"]
     assert discrepancies["lhs"] < 0.7 * discrepancies["random"]
 
 
 def test_sobol_is_the_sequence_of_scipy() -> None:
-    drawn = points(designer("sobol", [*CUBE], seed=5), 16)
+    drawn = points(algorithm("sobol", [*CUBE], seed=5), 16)
     assert np.allclose(drawn, qmc.Sobol(4, rng=np.random.default_rng([5])).random(16), rtol=0, atol=1e-12)
     # Scrambling keeps the net: each half, quarter, ... of each axis holds its share.
     for column in range(4):
@@ -63,7 +63,7 @@ def test_sobol_is_the_sequence_of_scipy() -> None:
 
 
 def test_lhs_covers_every_range_in_each_block() -> None:
-    made = designer("lhs", [*CUBE], block=8)
+    made = algorithm("lhs", [*CUBE], block=8)
     for block in range(3):
         drawn = points(made, 8, cursor=8 * block)
         for column in range(4):
@@ -73,7 +73,7 @@ def test_lhs_covers_every_range_in_each_block() -> None:
 
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
 def test_every_level_has_its_share(name: str) -> None:
-    drawn = designer(name, [IntParameter("n", 1, 4), CategoricalParameter("a", ("x", "y"))]).suggest(512, cursor=0)
+    drawn = algorithm(name, [IntParameter("n", 1, 4), CategoricalParameter("a", ("x", "y"))]).suggest(512, cursor=0)
     for value in range(1, 5):
         assert sum(one["n"] == value for one in drawn.configurations) == pytest.approx(128, abs=40)
 
@@ -81,7 +81,7 @@ def test_every_level_has_its_share(name: str) -> None:
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
 def test_rare_feasible_points_of_a_finite_space_are_found(name: str) -> None:
     # Fifteen of 32,768.
-    made = designer(name, [IntParameter(key, 1, 32) for key in "abc"], "a * b * c == 16")
+    made = algorithm(name, [IntParameter(key, 1, 32) for key in "abc"], "a * b * c == 16")
     found = made.suggest(8, cursor=0)
     assert all(one["a"] * one["b"] * one["c"] == 16 for one in found.configurations)  # type: ignore[operator]
     assert len({repr(one) for one in found.configurations}) > 1
@@ -95,13 +95,13 @@ def test_rare_feasible_points_of_a_finite_space_are_found(name: str) -> None:
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
 def test_equality_over_a_continuum_is_said_to_be_unsatisfiable(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"x0 \+ x1 == 1") as caught:
-        designer(name, [*CUBE], "x0 + x1 == 1").suggest(1, cursor=0)
+        algorithm(name, [*CUBE], "x0 + x1 == 1").suggest(1, cursor=0)
     assert caught.value.code == "no_feasible_configuration"
 
 
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
 def test_ask_at_a_late_cursor_costs_what_an_early_one_does(name: str) -> None:
-    made = designer(name, [*CUBE])
+    made = algorithm(name, [*CUBE])
 
     def median_of(cursor: int) -> float:
         times = []
@@ -116,12 +116,12 @@ def test_ask_at_a_late_cursor_costs_what_an_early_one_does(name: str) -> None:
     assert median_of(10**6) < 20 * early + 1e-3
 
 
-def listed(made: Designer, count: int, cursor: int = 0, **fixed: object) -> list[dict[str, object]]:
+def listed(made: Algorithm, count: int, cursor: int = 0, **fixed: object) -> list[dict[str, object]]:
     return [dict(one) for one in made.suggest(count, cursor=cursor, fixed=fixed).configurations]  # type: ignore[arg-type]
 
 
 def test_grid_goes_through_in_order() -> None:
-    made = designer("grid", [IntParameter("n", 1, 2), BoolParameter("b")])
+    made = algorithm("grid", [IntParameter("n", 1, 2), BoolParameter("b")])
     assert listed(made, 9) == [{"n": n, "b": b} for n in (1, 2) for b in (False, True)]
     assert listed(made, 2, cursor=1) == [{"n": 1, "b": True}, {"n": 2, "b": False}]
     assert not made.suggest(4, cursor=0).exhausted
@@ -129,7 +129,7 @@ def test_grid_goes_through_in_order() -> None:
 
 
 def test_grid_has_levels_for_a_continuum() -> None:
-    made = designer("grid", [FloatParameter("x", 1e-3, 10, log=True), FloatParameter("y", 0, 1)], levels=5)
+    made = algorithm("grid", [FloatParameter("x", 1e-3, 10, log=True), FloatParameter("y", 0, 1)], levels=5)
     assert [one["x"] for one in listed(made, 25)][::5] == [0.001, 0.01, 0.1, 1.0, 10.0]
     assert [one["y"] for one in listed(made, 5)] == [0.0, 0.25, 0.5, 0.75, 1.0]
     # A fixed value need not be one of the levels.
@@ -137,7 +137,7 @@ def test_grid_has_levels_for_a_continuum() -> None:
 
 
 def test_grid_passes_over_what_was_measured_already() -> None:
-    made = designer("grid", [IntParameter("n", 1, 4)])
+    made = algorithm("grid", [IntParameter("n", 1, 4)])
     made.update([Trial(1, {"n": 2}, TrialState.FAILED, {})])
     batch = made.suggest(9, cursor=0, pending=[Trial(2, {"n": 3}, TrialState.ACTIVE, {})])
     assert [one["n"] for one in batch.configurations] == [1, 4]
@@ -145,7 +145,7 @@ def test_grid_passes_over_what_was_measured_already() -> None:
 
 
 def test_grid_with_changing_fixed_values_misses_and_repeats_nothing() -> None:
-    made = designer("grid", [IntParameter("nodes", 1, 2), IntParameter("n", 1, 3)])
+    made = algorithm("grid", [IntParameter("nodes", 1, 2), IntParameter("n", 1, 3)])
     trials: list[Trial] = []
     cursor = 0
     for nodes in (2, 1, 2, None, 1, None, 2):
@@ -162,7 +162,7 @@ def test_grid_with_changing_fixed_values_misses_and_repeats_nothing() -> None:
 
 
 def test_grid_of_a_huge_space_is_not_made() -> None:
-    made = designer("grid", [BoolParameter(f"b{index}") for index in range(40)], "b0 == True")
+    made = algorithm("grid", [BoolParameter(f"b{index}") for index in range(40)], "b0 == True")
     started = time.thread_time()
     batch = made.suggest(3, cursor=0)
     assert batch.cursor == 2**39 + 3

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, Configuration, FloatParameter, IntParameter, OrdinalParameter, Space
@@ -40,7 +40,7 @@ def time_of(configuration: Mapping[str, object]) -> float:
     return seconds * (0.9 if configuration["huge"] and tile > 40 else 1.0)
 
 
-def create(name: str, problem: Problem, seed: int = 0, **options: object) -> Designer:
+def create(name: str, problem: Problem, seed: int = 0, **options: object) -> Algorithm:
     return registry.create(name, problem, seed=seed, options=options)
 
 
@@ -50,7 +50,7 @@ def finished(number: int, configuration: Configuration, value: float | None = No
 
 
 def drive(
-    designer: Designer, trials: int, measure: Callable[[Configuration], float] = time_of, width: int = 1
+    algorithm: Algorithm, trials: int, measure: Callable[[Configuration], float] = time_of, width: int = 1
 ) -> list[Configuration]:
     """Measure so many suggestions, `width` of them at a time."""
     found: list[Configuration] = []
@@ -58,7 +58,7 @@ def drive(
     cursor = number = 0
     while len(found) < trials:
         while len(running) < width:
-            batch = designer.suggest(1, cursor=cursor, pending=running)
+            batch = algorithm.suggest(1, cursor=cursor, pending=running)
             cursor = batch.cursor
             if not batch.configurations:
                 break
@@ -70,7 +70,7 @@ def drive(
         trial = running.pop(len(found) % len(running))
         value = measure(trial.configuration)
         found.append(trial.configuration)
-        designer.update(
+        algorithm.update(
             [Trial(trial.number, trial.configuration, TrialState.COMPLETED, {"seconds": value}, revision=len(found))]
         )
     return found
@@ -106,14 +106,14 @@ def test_begins_with_the_design_it_is_told(name: str) -> None:
 def test_the_start_counts_what_came_from_elsewhere(name: str) -> None:
     problem = Problem.build(GRID, [SECONDS])
     alone = create(name, problem).suggest(10, cursor=0).configurations
-    designer = create(name, problem)
+    algorithm = create(name, problem)
     drawn = create("random", problem, seed=9).suggest(9, cursor=0).configurations
     # Replicates and failures are no part of it.
-    designer.update([finished(1, drawn[0]), finished(2, drawn[0]), finished(3, drawn[0])])
-    designer.update([finished(number, one) for number, one in enumerate(drawn[1:6], start=4)])
-    designer.update([Trial(9, drawn[6], TrialState.FAILED, {}, revision=9)])
+    algorithm.update([finished(1, drawn[0]), finished(2, drawn[0]), finished(3, drawn[0])])
+    algorithm.update([finished(number, one) for number, one in enumerate(drawn[1:6], start=4)])
+    algorithm.update([Trial(9, drawn[6], TrialState.FAILED, {}, revision=9)])
     pending = [Trial(10, drawn[7], TrialState.ACTIVE, {}), Trial(11, drawn[8], TrialState.REQUESTED, {})]
-    found = designer.suggest(4, cursor=0, pending=pending).configurations
+    found = algorithm.suggest(4, cursor=0, pending=pending).configurations
     assert [one in alone for one in found] == [True, True, False, False]
 
 
@@ -124,11 +124,11 @@ def test_fed_in_pieces_or_late_is_the_same_as_fed_at_once(name: str) -> None:
     pending = [Trial(61, GRID.enumerate(10_000)[5], TrialState.ACTIVE, {})]  # type: ignore[index]
 
     def answer(*parts: Sequence[Trial]) -> str:
-        designer = create(name, problem, seed=5)
+        algorithm = create(name, problem, seed=5)
         for part in parts:
-            designer.update(part)
-            designer.suggest(2, cursor=0)
-        return repr(designer.suggest(5, cursor=0, pending=pending))
+            algorithm.update(part)
+            algorithm.suggest(2, cursor=0)
+        return repr(algorithm.suggest(5, cursor=0, pending=pending))
 
     in_order = sorted(trials, key=lambda trial: trial.revision)
     whole = answer(trials)
@@ -146,9 +146,9 @@ import sys
 from tests.unit.algorithms.test_heuristic import GRID, SECONDS, create, some_history
 from service.core.problem import Problem
 problem = Problem.build(GRID, [SECONDS])
-designer = create(sys.argv[1], problem, seed=5)
-designer.update(some_history(problem, 60))
-print(designer.suggest(5, cursor=0))
+algorithm = create(sys.argv[1], problem, seed=5)
+algorithm.update(some_history(problem, 60))
+print(algorithm.suggest(5, cursor=0))
 """
     printed = {
         subprocess.run(
@@ -161,9 +161,9 @@ print(designer.suggest(5, cursor=0))
         for hashing in ("0", "1")
     }
     problem = Problem.build(GRID, [SECONDS])
-    designer = create(name, problem, seed=5)
-    designer.update(some_history(problem, 60))
-    assert printed == {f"{designer.suggest(5, cursor=0)}\n"}
+    algorithm = create(name, problem, seed=5)
+    algorithm.update(some_history(problem, 60))
+    assert printed == {f"{algorithm.suggest(5, cursor=0)}\n"}
 
 
 @each
@@ -188,25 +188,25 @@ def test_with_noise_it_goes_on_when_all_is_measured(name: str) -> None:
 @each
 def test_infeasible_configurations_are_never_suggested_again(name: str) -> None:
     space = Space.build([IntParameter("a", 1, 4), BoolParameter("c")])
-    designer = create(name, Problem.build(space, [SECONDS]))
+    algorithm = create(name, Problem.build(space, [SECONDS]))
     everything = space.enumerate(10)
     assert everything is not None
     bad = [one for one in everything if one["c"]]
-    designer.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(bad, start=1)])
-    assert all(not one["c"] for one in designer.suggest(30, cursor=0).configurations)
+    algorithm.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(bad, start=1)])
+    assert all(not one["c"] for one in algorithm.suggest(30, cursor=0).configurations)
     good = [one for one in everything if not one["c"]]
-    designer.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(good, start=5)])
-    assert designer.suggest(1, cursor=0).exhausted
+    algorithm.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(good, start=5)])
+    assert algorithm.suggest(1, cursor=0).exhausted
 
 
 @each
 def test_a_failed_configuration_has_one_more_chance(name: str) -> None:
     space = Space.build([IntParameter("a", 1, 3)])
-    designer = create(name, Problem.build(space, [SECONDS], noisy=False))
-    designer.update([Trial(1, {"a": 2}, TrialState.FAILED, {}, 1), finished(2, {"a": 1}, 1.0)])
-    assert sorted(str(one["a"]) for one in designer.suggest(3, cursor=0).configurations) == ["2", "3"]
-    designer.update([Trial(3, {"a": 2}, TrialState.FAILED, {}, 3)])
-    assert designer.suggest(3, cursor=0).configurations == ({"a": 3},)
+    algorithm = create(name, Problem.build(space, [SECONDS], noisy=False))
+    algorithm.update([Trial(1, {"a": 2}, TrialState.FAILED, {}, 1), finished(2, {"a": 1}, 1.0)])
+    assert sorted(str(one["a"]) for one in algorithm.suggest(3, cursor=0).configurations) == ["2", "3"]
+    algorithm.update([Trial(3, {"a": 2}, TrialState.FAILED, {}, 3)])
+    assert algorithm.suggest(3, cursor=0).configurations == ({"a": 3},)
 
 
 @each
@@ -248,8 +248,8 @@ def test_maximising_is_minimising_the_opposite(name: str) -> None:
 @each
 def test_the_metric_s_unit_makes_no_difference(name: str) -> None:
     def found(factor: float, offset: float) -> str:
-        designer = create(name, Problem.build(GRID, [SECONDS]), seed=2)
-        return repr(drive(designer, 80, lambda one: round(time_of(one), 3) * factor + offset))
+        algorithm = create(name, Problem.build(GRID, [SECONDS]), seed=2)
+        return repr(drive(algorithm, 80, lambda one: round(time_of(one), 3) * factor + offset))
 
     # Powers of two, so that nothing is rounded.
     assert found(1.0, 0.0) == found(2.0**40, 0.0) == found(2.0**-30, 0.0)
@@ -261,16 +261,16 @@ def test_a_pruned_trial_is_as_bad_as_its_bound_and_the_median(name: str) -> None
     problem = Problem.build(GRID, [SECONDS])
     everything = GRID.enumerate(10_000)
     assert everything is not None
-    designer = create(name, problem, initial=2)
+    algorithm = create(name, problem, initial=2)
     kept = [one for one in everything if one["order"] == "ikj" and not one["huge"]][::8][:30]
     cut = [one for one in everything if one["order"] == "kij" and one["huge"]][::8][:30]
-    designer.update([finished(n, one) for n, one in enumerate(kept, start=1)])
-    designer.update(
+    algorithm.update([finished(n, one) for n, one in enumerate(kept, start=1)])
+    algorithm.update(
         [Trial(n, one, TrialState.PRUNED, {"seconds": 0.01}, revision=n) for n, one in enumerate(cut, start=31)]
     )
-    found = [designer.suggest(1, cursor=0).configurations[0]]
-    designer.update([Trial(n, found[0], TrialState.FAILED, {}, n) for n in (100, 101)])
-    found += designer.suggest(20, cursor=0).configurations
+    found = [algorithm.suggest(1, cursor=0).configurations[0]]
+    algorithm.update([Trial(n, found[0], TrialState.FAILED, {}, n) for n in (100, 101)])
+    found += algorithm.suggest(20, cursor=0).configurations
     assert sum(one["order"] == "kij" and one["huge"] is True for one in found) < 6
 
 
@@ -280,10 +280,10 @@ def test_only_the_start_imports_more_than_numpy(name: str) -> None:
 import sys
 from tests.unit.algorithms.test_heuristic import GRID, SECONDS, create, finished
 from service.core.problem import Problem
-designer = create(sys.argv[1], Problem.build(GRID, [SECONDS]))
+algorithm = create(sys.argv[1], Problem.build(GRID, [SECONDS]))
 configurations = GRID.enumerate(10_000)
-designer.update([finished(number, one) for number, one in enumerate(configurations[::40], start=1)])
-assert len(designer.suggest(3, cursor=0).configurations) == 3
+algorithm.update([finished(number, one) for number, one in enumerate(configurations[::40], start=1)])
+assert len(algorithm.suggest(3, cursor=0).configurations) == 3
 print(sorted({"scipy", "torch", "django", "optuna"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", script, name], check=True, capture_output=True, text=True)

@@ -81,7 +81,7 @@ def create(seed: int = 0, space: Space = FLAGS, **options: object) -> Nsga2:
     return made
 
 
-def drive(designer: Nsga2, trials: int, width: int = 1) -> FloatArray:
+def drive(algorithm: Nsga2, trials: int, width: int = 1) -> FloatArray:
     """[trials, 2]: the objectives of what was measured."""
     found: list[list[float]] = []
     running: list[Trial] = []
@@ -89,13 +89,13 @@ def drive(designer: Nsga2, trials: int, width: int = 1) -> FloatArray:
     while len(found) < trials:
         while len(running) < width:
             number += 1
-            (suggested,) = designer.suggest(1, cursor=0, pending=running).configurations
+            (suggested,) = algorithm.suggest(1, cursor=0, pending=running).configurations
             running.append(Trial(number, suggested, TrialState.ACTIVE, {}))
         trial = running.pop(len(found) % len(running))
         metrics = compiled(trial.configuration)
         found.append([metrics["seconds"], metrics["bytes"]])
         done = Trial(trial.number, trial.configuration, TrialState.COMPLETED, metrics, revision=len(found))
-        designer.update([done])
+        algorithm.update([done])
     return np.array(found)
 
 
@@ -121,8 +121,8 @@ def test_dominates_more_than_random_search(options: dict[str, object], width: in
     searched = [volume(drive(create(seed, FLAGS, **options), 300, width)) for seed in seeds]
     drawn = []
     for seed in seeds:
-        designer = registry.create("random", Problem.build(FLAGS, [TIME, SIZE]), seed=seed, options={})
-        metrics = [compiled(one) for one in designer.suggest(300, cursor=0).configurations]
+        algorithm = registry.create("random", Problem.build(FLAGS, [TIME, SIZE]), seed=seed, options={})
+        metrics = [compiled(one) for one in algorithm.suggest(300, cursor=0).configurations]
         drawn.append(volume(np.array([[one["seconds"], one["bytes"]] for one in metrics])))
     assert statistics.median(searched) > 1.2 * statistics.median(drawn)
     assert min(searched) > max(drawn)
@@ -140,65 +140,65 @@ def trial(number: int, value: int, seconds: float, size: float, revision: int | 
     return Trial(number, at(value), TrialState.COMPLETED, metrics, revision=number if revision is None else revision)
 
 
-def parents(designer: Nsga2, island: int, islands: int, count: int = 120) -> set[int]:
+def parents(algorithm: Nsga2, island: int, islands: int, count: int = 120) -> set[int]:
     """Values of an island's children that are no mutants: those of the parents, which have the same everywhere."""
     found: dict[int, int] = {}
     # Trials of this island: what is pending has the number before.
     number = 1000 * islands + island - 1
     for seed in range(count):
         pending = [Trial(number, {**at(0), "n0": seed + 1}, TrialState.ACTIVE, {})] * (seed + 1)
-        (child,) = designer.suggest(1, cursor=0, pending=pending).configurations
+        (child,) = algorithm.suggest(1, cursor=0, pending=pending).configurations
         for value in map(int, child.values()):
             found[value] = found.get(value, 0) + 1
     return {value for value, times in found.items() if times > 8}
 
 
 def test_the_next_parents_are_the_best_fronts_and_the_least_crowded() -> None:
-    designer = create(space=WIDE, initial=1, population=4)
+    algorithm = create(space=WIDE, initial=1, population=4)
     # First generation: all. Second: a front of five, of which the most crowded leaves.
-    designer.update([trial(n, 100 * n, 50.0 + n, 50.0 + n) for n in range(1, 5)])
-    assert parents(designer, 0, 1) == {100, 200, 300, 400}
+    algorithm.update([trial(n, 100 * n, 50.0 + n, 50.0 + n) for n in range(1, 5)])
+    assert parents(algorithm, 0, 1) == {100, 200, 300, 400}
     front = [(0.0, 40.0), (10.0, 20.0), (11.0, 19.0), (40.0, 0.0)]
-    designer.update([trial(n, 100 * n, *values) for n, values in enumerate(front, start=5)])
-    assert parents(designer, 0, 1) == {500, 600, 700, 800}
+    algorithm.update([trial(n, 100 * n, *values) for n, values in enumerate(front, start=5)])
+    assert parents(algorithm, 0, 1) == {500, 600, 700, 800}
     others = [(60.0, 60.0), (10.5, 19.5), (61.0, 61.0), (62.0, 62.0)]
-    designer.update([trial(n, 100 * n, *values) for n, values in enumerate(others, start=9)])
-    assert parents(designer, 0, 1) == {500, 600, 700, 800}
+    algorithm.update([trial(n, 100 * n, *values) for n, values in enumerate(others, start=9)])
+    assert parents(algorithm, 0, 1) == {500, 600, 700, 800}
 
 
 def test_parents_do_not_change_within_a_generation() -> None:
-    designer = create(space=WIDE, initial=1, population=4)
-    designer.update([trial(n, 100 * n, 50.0, 50.0 + n) for n in range(1, 5)])
-    designer.update([trial(n, 100 * n, 1.0, 1.0) for n in range(5, 8)])
-    assert parents(designer, 0, 1) == {100, 200, 300, 400}
+    algorithm = create(space=WIDE, initial=1, population=4)
+    algorithm.update([trial(n, 100 * n, 50.0, 50.0 + n) for n in range(1, 5)])
+    algorithm.update([trial(n, 100 * n, 1.0, 1.0) for n in range(5, 8)])
+    assert parents(algorithm, 0, 1) == {100, 200, 300, 400}
 
 
 def test_trials_are_dealt_out_to_islands_by_their_number() -> None:
-    designer = create(space=WIDE, initial=1, population=3, islands=2, migration=1000)
-    designer.update([trial(n, 100 * n, 50.0 - n, 50.0 + n) for n in range(1, 7)])
-    assert parents(designer, 0, 2) == {200, 400, 600}
-    assert parents(designer, 1, 2) == {100, 300, 500}
+    algorithm = create(space=WIDE, initial=1, population=3, islands=2, migration=1000)
+    algorithm.update([trial(n, 100 * n, 50.0 - n, 50.0 + n) for n in range(1, 7)])
+    assert parents(algorithm, 0, 2) == {200, 400, 600}
+    assert parents(algorithm, 1, 2) == {100, 300, 500}
 
 
 def test_another_measurement_of_a_member_makes_no_new_one() -> None:
-    designer = create(space=WIDE, initial=1, population=3, islands=2, migration=1000)
-    designer.update([trial(n, 100 * n, 50.0 - n, 50.0 + n) for n in range(1, 7)])
-    designer.update([trial(n, 600, 44.0, 56.0) for n in range(7, 20)])
-    assert parents(designer, 0, 2) == {200, 400, 600}
-    assert parents(designer, 1, 2) == {100, 300, 500}
+    algorithm = create(space=WIDE, initial=1, population=3, islands=2, migration=1000)
+    algorithm.update([trial(n, 100 * n, 50.0 - n, 50.0 + n) for n in range(1, 7)])
+    algorithm.update([trial(n, 600, 44.0, 56.0) for n in range(7, 20)])
+    assert parents(algorithm, 0, 2) == {200, 400, 600}
+    assert parents(algorithm, 1, 2) == {100, 300, 500}
 
 
 def test_first_fronts_migrate_after_so_many_generations() -> None:
-    designer = create(space=WIDE, initial=1, population=3, islands=2, migration=2)
+    algorithm = create(space=WIDE, initial=1, population=3, islands=2, migration=2)
     # Island 0 has a front of 200 alone, island 1 one of 100 alone; all others are dominated.
     values = {1: (1.0, 9.0), 2: (9.0, 1.0)}
-    designer.update([trial(n, 100 * n, *values.get(n, (50.0 + n, 50.0 + n))) for n in range(1, 13)])
-    before = [parents(designer, island, 2) for island in (0, 1)]
+    algorithm.update([trial(n, 100 * n, *values.get(n, (50.0 + n, 50.0 + n))) for n in range(1, 13)])
+    before = [parents(algorithm, island, 2) for island in (0, 1)]
     assert 100 not in before[0]
     assert 200 not in before[1]
     # The receiver sorts the migrants with its next generation.
-    designer.update([trial(n, 100 * n, 90.0 + n, 90.0 + n) for n in range(13, 19)])
-    after = [parents(designer, island, 2) for island in (0, 1)]
+    algorithm.update([trial(n, 100 * n, 90.0 + n, 90.0 + n) for n in range(13, 19)])
+    after = [parents(algorithm, island, 2) for island in (0, 1)]
     assert (100 in after[0]) != (200 in after[1])
     assert 200 in after[0]
     assert 100 in after[1]
@@ -206,10 +206,10 @@ def test_first_fronts_migrate_after_so_many_generations() -> None:
 
 def test_three_quarters_of_the_children_mutate_and_each_in_few_genes() -> None:
     space = Space.build([CategoricalParameter(f"c{index}", tuple(range(50))) for index in range(40)])
-    designer = create(space=space, initial=1, population=4, mutation=0.05)
+    algorithm = create(space=space, initial=1, population=4, mutation=0.05)
     drawn = np.random.default_rng(0)
     rows = drawn.integers(0, 50, (4, 40))
-    designer.update(
+    algorithm.update(
         [
             Trial(
                 number,
@@ -221,7 +221,7 @@ def test_three_quarters_of_the_children_mutate_and_each_in_few_genes() -> None:
             for number, row in enumerate(rows, start=1)
         ]
     )
-    children = designer.suggest(400, cursor=0).configurations
+    children = algorithm.suggest(400, cursor=0).configurations
     changed = np.array(
         [sum(value not in rows[:, int(name[1:])] for name, value in child.items()) for child in children]
     )
@@ -231,18 +231,18 @@ def test_three_quarters_of_the_children_mutate_and_each_in_few_genes() -> None:
 
 
 def test_no_mutant_without_a_changed_gene() -> None:
-    designer = create(space=FLAGS, initial=1, population=4, mutation=0.0)
+    algorithm = create(space=FLAGS, initial=1, population=4, mutation=0.0)
     parent: Configuration = {**dict.fromkeys(FLAGS.names(), False), "level": "O1", "inline": 5}
-    designer.update([Trial(1, parent, TrialState.COMPLETED, compiled(parent), revision=1)])
-    found = designer.suggest(12, cursor=0).configurations
+    algorithm.update([Trial(1, parent, TrialState.COMPLETED, compiled(parent), revision=1)])
+    found = algorithm.suggest(12, cursor=0).configurations
     assert all(sum(one[name] != parent[name] for name in parent) == 1 for one in found)
 
 
 def test_what_breaks_an_outcome_constraint_comes_last() -> None:
     problem = Problem.build(WIDE, [TIME, SIZE], outcome_constraints=["memory <= 10"])
-    designer = registry.create("nsga2", problem, seed=0, options={"initial": 1, "population": 4})
-    assert isinstance(designer, Nsga2)
-    designer.update(
+    algorithm = registry.create("nsga2", problem, seed=0, options={"initial": 1, "population": 4})
+    assert isinstance(algorithm, Nsga2)
+    algorithm.update(
         [
             Trial(
                 number,
@@ -254,16 +254,16 @@ def test_what_breaks_an_outcome_constraint_comes_last() -> None:
             for number in range(1, 9)
         ]
     )
-    assert parents(designer, 0, 1) == {100, 600, 700, 800}
+    assert parents(algorithm, 0, 1) == {100, 600, 700, 800}
 
 
 def test_one_objective_will_do() -> None:
     problem = Problem.build(FLAGS, [TIME], noisy=False)
-    designer = registry.create("nsga2", problem, seed=0, options={"population": 8})
+    algorithm = registry.create("nsga2", problem, seed=0, options={"population": 8})
     best = []
     for number in range(1, 121):
-        (one,) = designer.suggest(1, cursor=0).configurations
+        (one,) = algorithm.suggest(1, cursor=0).configurations
         value = compiled(one)["seconds"]
         best.append(value)
-        designer.update([Trial(number, one, TrialState.COMPLETED, {"seconds": value}, revision=number)])
+        algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": value}, revision=number)])
     assert min(best[60:]) < min(best[:10])

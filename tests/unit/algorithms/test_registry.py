@@ -24,7 +24,7 @@ def test_names_and_costs() -> None:
     assert all(registry.describe(name).cost == Cost.CHEAP for name in cheap)
 
 
-def test_unknown_designer_is_refused_with_those_there_are() -> None:
+def test_unknown_algorithm_is_refused_with_those_there_are() -> None:
     for ask in (
         lambda: registry.describe("gpp"),
         lambda: registry.validate("gpp", {}, PROBLEM),
@@ -85,7 +85,7 @@ def test_option_casts(option: Option, good: list[object], bad: list[object], all
             option.cast(value, "o")
 
 
-def test_designer_that_cannot_have_so_many_objectives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_algorithm_that_cannot_have_so_many_objectives(monkeypatch: pytest.MonkeyPatch) -> None:
     single = Entry("single", ".", Cost.CHEAP, False, "service.algorithms.doe:Random", most_objectives=1)
     monkeypatch.setattr(registry, "_ENTRIES", {"single": single, "sobol": registry.describe("sobol")})
     with pytest.raises(InvalidInput, match="for 2 objectives: sobol"):
@@ -99,7 +99,7 @@ def test_every_default_is_allowed() -> None:
             assert option.doc
 
 
-def test_core_and_cheap_designers_import_nothing_heavy() -> None:
+def test_core_and_cheap_algorithms_import_nothing_heavy() -> None:
     code = """
 import sys
 import service.core.encoding, service.core.estimates

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.algorithms.shuffled import shuffled
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, FloatParameter, IntParameter, Space
@@ -17,15 +17,15 @@ SPACE = Space.build([IntParameter("n", 1, 10), IntParameter("m", 1, 6), BoolPara
 PROBLEM = Problem.build(SPACE, [Objective("seconds", "minimize")])
 
 
-def create(problem: Problem = PROBLEM, seed: int = 0, **options: object) -> Designer:
+def create(problem: Problem = PROBLEM, seed: int = 0, **options: object) -> Algorithm:
     return registry.create("shuffled-grid", problem, seed=seed, options=options)
 
 
-def take_all(designer: Designer, at_once: int) -> list[str]:
+def take_all(algorithm: Algorithm, at_once: int) -> list[str]:
     found: list[str] = []
     cursor, exhausted = 0, False
     while not exhausted:
-        batch = designer.suggest(at_once, cursor=cursor)
+        batch = algorithm.suggest(at_once, cursor=cursor)
         found += [SPACE.key(one) for one in batch.configurations]
         cursor, exhausted = batch.cursor, batch.exhausted
     return found

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.algorithms.smbo import expected_improvement, fitted, probability_of_improvement
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
@@ -24,15 +24,15 @@ def seconds(one: Configuration) -> float:
     return 10 + (n - 13) ** 2 / 10 + (m - 4) ** 2 / 5 + 3 * math.sin(n / 2) + (2 if one["a"] == "p" else 0)
 
 
-def run(designer: Designer, count: int) -> list[float]:
+def run(algorithm: Algorithm, count: int) -> list[float]:
     values: list[float] = []
     cursor = 0
     while len(values) < count:
-        batch = designer.suggest(1, cursor=cursor)
+        batch = algorithm.suggest(1, cursor=cursor)
         cursor = batch.cursor
         (one,) = batch.configurations
         values.append(seconds(one))
-        designer.update([Trial(len(values), one, TrialState.COMPLETED, {"seconds": values[-1]}, len(values))])
+        algorithm.update([Trial(len(values), one, TrialState.COMPLETED, {"seconds": values[-1]}, len(values))])
     return values
 
 
@@ -83,17 +83,17 @@ def trial(number: int, one: Configuration, state: TrialState, value: float | Non
 
 def test_predicts_in_the_unit_of_the_objective_times_its_sign() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "maximize")])
-    designer = registry.create("smbo", problem, seed=0, options={})
+    algorithm = registry.create("smbo", problem, seed=0, options={})
     configurations = registry.create("random", problem, seed=1, options={}).suggest(40, cursor=0).configurations
-    assert designer.predict(configurations) is None
+    assert algorithm.predict(configurations) is None
     random = np.random.default_rng(0)
-    designer.update(
+    algorithm.update(
         [
             trial(number, one, TrialState.COMPLETED, 1000 + 10 * seconds(one) + float(random.normal()))
             for number, one in enumerate(configurations)
         ]
     )
-    prediction = designer.predict(configurations)
+    prediction = algorithm.predict(configurations)
     assert prediction is not None
     truth = -np.array([1000 + 10 * seconds(one) for one in configurations])
     assert prediction.mean == pytest.approx(truth, abs=0.25 * float(np.std(truth)))
@@ -102,10 +102,10 @@ def test_predicts_in_the_unit_of_the_objective_times_its_sign() -> None:
 
 
 def test_what_is_learned_from_each_state() -> None:
-    designer = registry.create("smbo", PROBLEM, seed=0, options={})
+    algorithm = registry.create("smbo", PROBLEM, seed=0, options={})
     base: Configuration = {"n": 0, "m": 0, "a": "p"}
-    designer.update([trial(n, {**base, "n": n}, TrialState.COMPLETED, 10.0 + n) for n in range(11)])
-    designer.update(
+    algorithm.update([trial(n, {**base, "n": n}, TrialState.COMPLETED, 10.0 + n) for n in range(11)])
+    algorithm.update(
         [
             trial(20, {**base, "m": 20}, TrialState.FAILED, None),
             trial(21, {**base, "m": 15}, TrialState.INFEASIBLE, None),
@@ -116,18 +116,18 @@ def test_what_is_learned_from_each_state() -> None:
         ]
     )
     learned: list[Configuration] = [base, {**base, "m": 15}, {**base, "m": 10}, {**base, "m": 5}]
-    prediction = designer.predict(learned)
+    prediction = algorithm.predict(learned)
     assert prediction is not None
     assert prediction.mean == pytest.approx([11.0, 20.0, 15.0, 18.0], abs=0.2)
-    untold = designer.predict([{**base, "m": 20}])
+    untold = algorithm.predict([{**base, "m": 20}])
     assert untold is not None
     assert untold.deviation[0] > 10 * prediction.deviation.max()
 
 
 def test_parallel_suggestions_differ_and_pending_ones_are_believed() -> None:
-    designer = registry.create("smbo", PROBLEM, seed=0, options={})
-    run(designer, 12)
-    batch = designer.suggest(4, cursor=0).configurations
+    algorithm = registry.create("smbo", PROBLEM, seed=0, options={})
+    run(algorithm, 12)
+    batch = algorithm.suggest(4, cursor=0).configurations
     assert len({repr(one) for one in batch}) == 4
     pending = [Trial(90 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(batch[:2])]
-    assert designer.suggest(2, cursor=0, pending=pending).configurations == batch[2:]
+    assert algorithm.suggest(2, cursor=0, pending=pending).configurations == batch[2:]

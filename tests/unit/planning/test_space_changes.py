@@ -33,7 +33,7 @@ from service.workers import compute
 from tests.factories.domain import (
     PATIENCE,
     SECONDS,
-    ScriptedDesigner,
+    ScriptedAlgorithm,
     ask,
     make_execution,
     make_spec,
@@ -191,7 +191,7 @@ def test_a_space_in_which_nothing_can_be_suggested_is_refused(principal: Princip
     spec = make_spec(space={"parameters": parameters, "constraints": ["x * n > 4"]}, execution=make_execution())
     name = create_study(principal, study_name(), spec).name
     before = get(principal, name)
-    refused("designer_failed", lambda: changed(principal, name, n={"max": 3}))
+    refused("algorithm_failed", lambda: changed(principal, name, n={"max": 3}))
     after = get(principal, name)
     assert (after.space_version, after.state, after.revision) == (1, "ACTIVE", before.revision)
     # Nothing of what was undone is remembered.
@@ -219,15 +219,15 @@ def test_the_hours_of_trials_outside_were_spent_all_the_same(principal: Principa
 
 
 class Scripted:
-    """`gp` is a designer that the test directs."""
+    """`gp` is an algorithm that the test directs."""
 
     @pytest.fixture(autouse=True)
     def directed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        ScriptedDesigner.reset()
+        ScriptedAlgorithm.reset()
         monkeypatch.setattr(
             registry,
             "create",
-            lambda name, problem, *, seed, options: ScriptedDesigner(problem, seed=seed, options=options),
+            lambda name, problem, *, seed, options: ScriptedAlgorithm(problem, seed=seed, options=options),
         )
 
 
@@ -240,17 +240,17 @@ class TestCostly(Scripted):
             tell(principal, name, trial, 1.0)
         compute.compute(ask_trials(principal, name).operation.id)
         assert access.rows(DesignerState, principal).get().state == {"seen": 3}
-        ScriptedDesigner.reset()
+        ScriptedAlgorithm.reset()
         # x was 1/2, 1/3, 1/4 and 1/5, which runs.
         changed(principal, name, x={"max": 0.3})
         assert not access.rows(DesignerState, principal).exists()
         compute.compute(ask_trials(principal, name).operation.id)
-        assert (ScriptedDesigner.loaded, ScriptedDesigner.fed, ScriptedDesigner.pending[-1]) == ([], [3], [4])
+        assert (ScriptedAlgorithm.loaded, ScriptedAlgorithm.fed, ScriptedAlgorithm.pending[-1]) == ([], [3], [4])
 
     def test_what_was_being_computed_is_computed_anew(self, principal: Principal, sent: list[Any]) -> None:
         name = create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
         asked = ask_trials(principal, name)
-        ScriptedDesigner.gate.clear()
+        ScriptedAlgorithm.gate.clear()
 
         def work() -> None:
             try:
@@ -260,10 +260,10 @@ class TestCostly(Scripted):
 
         thread = threading.Thread(target=work)
         thread.start()
-        assert ScriptedDesigner.entered.wait(PATIENCE)
+        assert ScriptedAlgorithm.entered.wait(PATIENCE)
         changed(principal, name, x={"max": 0.9})
         sent.clear()
-        ScriptedDesigner.gate.set()
+        ScriptedAlgorithm.gate.set()
         thread.join(PATIENCE)
         operation = access.rows(Operation, principal).get()
         assert (operation.state, operation.trial_numbers, sent) == ("PENDING", [], [asked.operation.id])

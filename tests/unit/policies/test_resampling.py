@@ -122,7 +122,7 @@ def test_adaptive_goes_on_where_something_new_may_be_better() -> None:
     assert again(policy, promising) is None
 
 
-def test_what_was_left_is_taken_up_again_only_when_the_designer_comes_back_to_it() -> None:
+def test_what_was_left_is_taken_up_again_only_when_the_algorithm_comes_back_to_it() -> None:
     """The interval that is asked for gets narrower with every trial: what was enough once stays enough."""
     policy = make("thesis", filter=False)
     measure(policy, 0.5, 10.0, 12.0)  # 3.9 of a mean of 11, where nearly all of it is allowed

@@ -57,10 +57,10 @@ def same(first: Run, second: Run) -> bool:
 # --- one search
 
 
-@pytest.mark.parametrize("designer", ["random", "ga", "sa"])
-def test_the_same_arguments_give_the_same_search(designer: str) -> None:
+@pytest.mark.parametrize("algorithm", ["random", "ga", "sa"])
+def test_the_same_arguments_give_the_same_search(algorithm: str) -> None:
     subject = simulators.create("sbb-noisy")
-    first, second, other = (replay(subject, Contestant(designer, "none"), seed, TERMS) for seed in (3, 3, 4))
+    first, second, other = (replay(subject, Contestant(algorithm, "none"), seed, TERMS) for seed in (3, 3, 4))
     assert same(first, second)
     assert first.rows != other.rows
     assert len(first.rows) == 12
@@ -139,9 +139,9 @@ def test_contestants_are_all_pairs_and_peers_once(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("designers", "policies", "options", "field", "allowed"),
+    ("algorithms", "policies", "options", "field", "allowed"),
     [
-        (["annealing2"], ["none"], {}, "designers", "random"),
+        (["annealing2"], ["none"], {}, "algorithms", "random"),
         (["random"], ["often"], {}, "resampling", "static"),
         (["random"], ["none"], {"ga": {"mutation": 0.1}}, "option", "none, random"),
         (["ga"], ["none"], {"ga": {"mutations": 0.1}}, "algorithm.options.mutations", "mutation"),
@@ -149,11 +149,11 @@ def test_contestants_are_all_pairs_and_peers_once(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_what_cannot_take_part_is_named(
-    designers: list[str], policies: list[str], options: dict[str, dict[str, JsonValue]], field: str, allowed: str
+    algorithms: list[str], policies: list[str], options: dict[str, dict[str, JsonValue]], field: str, allowed: str
 ) -> None:
     terms = Terms(budget=12, start=4, options=options)
     with pytest.raises(InvalidInput) as caught:
-        contestants(simulators.create("sbb-noisy"), designers, policies, terms)
+        contestants(simulators.create("sbb-noisy"), algorithms, policies, terms)
     assert caught.value.data["field"] == field
     assert allowed in str(caught.value.data["allowed"])
 
@@ -213,14 +213,14 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments: list[object] = [
         table(tmp_path), "--parameters", "a,b", "--metric", "seconds", "--default", "a=1,b=1",
-        "--designers", "random,ga", "--resampling", "none,static", "--seeds", "0-1", "--budget", 12, "--start", 4,
+        "--algorithms", "random,ga", "--resampling", "none,static", "--seeds", "0-1", "--budget", 12, "--start", 4,
         "--jobs", 2, "--out", out,
     ]  # fmt: skip
     result = invoke(*arguments)
     assert result.exit_code == 0, result.output
     assert "AvgDistOpt" in result.output
     summary = rows(out / "summary.csv")
-    assert [(row["designer"], row["resampling"], row["runs"]) for row in summary] == [
+    assert [(row["algorithm"], row["resampling"], row["runs"]) for row in summary] == [
         ("random", "none", "2"),
         ("random", "static", "2"),
         ("ga", "none", "2"),
@@ -233,7 +233,7 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
         assert row["Duration_mean"] == ""
     curves = rows(out / "trajectories.csv")
     assert len(curves) == 4 * 2 * 12
-    best = [float(row["median"]) for row in curves if (row["designer"], row["curve"]) == ("ga", "best")]
+    best = [float(row["median"]) for row in curves if (row["algorithm"], row["curve"]) == ("ga", "best")]
     assert best[:12] == sorted(best[:12], reverse=True)
     for name in ("best", "recommended", "ends"):
         assert "</svg>" in (out / f"{name}.svg").read_text()
@@ -247,7 +247,7 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
 
 def test_two_objectives_from_the_command_line(tmp_path: Path) -> None:
     result = invoke(
-        "sbb-threads", "--designers", "random", "--seeds", "0,3", "--budget", 8, "--start", 4, "--out", tmp_path / "o"
+        "sbb-threads", "--algorithms", "random", "--seeds", "0,3", "--budget", 8, "--start", 4, "--out", tmp_path / "o"
     )
     assert result.exit_code == 0, result.output
     [summary] = rows(tmp_path / "o" / "summary.csv")
@@ -260,7 +260,7 @@ def test_two_objectives_from_the_command_line(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["sbb-9"], "subject is 'sbb-9'; allowed: a file that ends in .csv"),
-        (["sbb-1", "--designers", "magic"], "designers is 'magic'; allowed: one of"),
+        (["sbb-1", "--algorithms", "magic"], "algorithms is 'magic'; allowed: one of"),
         (["sbb-1", "--resampling", "often"], "resampling is 'often'; allowed: one of default"),
         (["sbb-1", "--seeds", "9-0"], "seeds is '9-0'"),
         (["sbb-1", "--seeds", "x"], "seeds is 'x'; allowed: numbers and ranges"),
@@ -270,7 +270,7 @@ def test_two_objectives_from_the_command_line(tmp_path: Path) -> None:
         (["sbb-1", "--noise", "loud"], "noise is 'loud'; allowed: one of none"),
         (["sbb-1", "--metric", "seconds"], "metric is"),
         (["sbb-1", "--option", "random"], "option is 'random'; allowed: NAME.KEY=VALUE"),
-        (["sbb-1", "--designers", "random", "--option", "random.x=1"], "algorithm.options.x is 1"),
+        (["sbb-1", "--algorithms", "random", "--option", "random.x=1"], "algorithm.options.x is 1"),
         (["sbb-1", "--stopping", "soon"], "stopping is 'soon'; allowed: JSON"),
         (["sbb-1", "--stopping", '{"rule": "soon"}'], "soon"),
         (["none.csv", "--parameters", "a", "--metric", "b"], "none.csv"),
@@ -300,7 +300,7 @@ def test_simulators_are_listed() -> None:
 def long_replay(out: Path) -> "subprocess.Popen[str]":
     """A replay in a process of its own that has finished some of its runs."""
     command = [
-        sys.executable, "-m", "service.main", "replay", "sbb-noisy", "--designers", "ga", "--resampling", "none",
+        sys.executable, "-m", "service.main", "replay", "sbb-noisy", "--algorithms", "ga", "--resampling", "none",
         "--seeds", "0-400", "--budget", "150", "--jobs", "2", "--out", str(out),
     ]  # fmt: skip
     environment = {**os.environ, "COLUMNS": "120"}

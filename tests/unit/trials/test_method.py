@@ -28,11 +28,11 @@ from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.tell import Reported, complete_trial, fail_trial, finish, report_measurement
 from service.workers import compute, sweep
-from tests.factories.domain import ScriptedDesigner, make_execution, make_spec, study_name
+from tests.factories.domain import ScriptedAlgorithm, make_execution, make_spec, study_name
 
 
-class Predicting(ScriptedDesigner):
-    """A costly designer that believes in small values of x, whatever was measured."""
+class Predicting(ScriptedAlgorithm):
+    """A costly algorithm that believes in small values of x, whatever was measured."""
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         mean = np.array([float(one["x"]) for one in configurations])
@@ -50,7 +50,7 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def predicting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`gp` is a designer that the test directs."""
+    """`gp` is an algorithm that the test directs."""
     Predicting.reset()
     create = registry.create
     monkeypatch.setattr(
@@ -103,7 +103,7 @@ def seconds_of(trial: Trial) -> float:
     return 8.0 if trial.params["x"] > 0.5 else 10.0
 
 
-def test_a_cheap_designer_without_policies_reads_no_history(
+def test_a_cheap_algorithm_without_policies_reads_no_history(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(tuners, "borrow")
@@ -417,7 +417,7 @@ def test_a_better_result_that_no_worker_has_looked_at_is_recommended(principal: 
 
 
 @pytest.mark.usefixtures("predicting")
-def test_the_check_of_a_costly_designer_begins_with_its_posterior(principal: Principal) -> None:
+def test_the_check_of_a_costly_algorithm_begins_with_its_posterior(principal: Principal) -> None:
     spec = with_default(
         algorithm={"name": "gp"}, budget={"max_trials": 3}, final_check={"max_trials": 8}, resampling={"name": "none"}
     )
@@ -435,7 +435,7 @@ def test_the_check_of_a_costly_designer_begins_with_its_posterior(principal: Pri
 
 
 @pytest.mark.usefixtures("predicting")
-def test_a_check_goes_on_though_the_designer_fails(principal: Principal) -> None:
+def test_a_check_goes_on_though_the_algorithm_fails(principal: Principal) -> None:
     spec = with_default(algorithm={"name": "gp"}, budget={"max_trials": 2}, final_check={}, resampling={"name": "none"})
     name = create(principal, spec)
     for trial in ask(principal, name, 2):

@@ -222,7 +222,7 @@ def test_worker_time(principal: Principal, limit: Limit, meter: Meter) -> None:
     limit(worker_seconds_per_day=0)
     error = refused("quota_exceeded", "worker_seconds_per_day", lambda: ask_trials(principal, costly))
     assert 0 < int(str(error.data["retry_after_seconds"])) <= 24 * 3600
-    # Cheap designers need no worker; a study on agents waits.
+    # Cheap algorithms need no worker; a study on agents waits.
     assert ask_trials(principal, new_study(principal)).trials
     on_agents = new_study(principal, algorithm={"name": "gp"}, execution=make_execution())
     found = access.rows(Operation, principal).filter(for_agents=True)

@@ -111,7 +111,7 @@ def test_slices_are_the_posteriors_where_there_is_one() -> None:
 
     def predict(configurations: Sequence[Configuration]) -> Prediction:
         asked.append(len(configurations))
-        # Times the sign: of what is maximised, a designer sees the negative.
+        # Times the sign: of what is maximised, an algorithm sees the negative.
         mean = np.array([-100.0 * float(one["x"]) for one in configurations])
         return Prediction(mean, np.full(len(mean), 0.25), 0.1)
 

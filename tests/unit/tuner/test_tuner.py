@@ -1,4 +1,4 @@
-"""The method as a whole, with real designers and policies."""
+"""The method as a whole, with real algorithms and policies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from service.algorithms import registry
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.core.errors import InvalidInput, JsonValue
 from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
@@ -29,8 +29,8 @@ PROBLEM = Problem.build(
 )
 
 
-class Predicting(Designer):
-    """A costly designer with a posterior that knows best."""
+class Predicting(Algorithm):
+    """A costly algorithm with a posterior that knows best."""
 
     cost = Cost.COSTLY
     uses_history = True
@@ -75,11 +75,11 @@ def replay(tuner: Tuner, count: int) -> list[tuple[Configuration, str]]:
     return given
 
 
-def test_without_policies_it_is_the_designer() -> None:
+def test_without_policies_it_is_the_algorithm() -> None:
     tuner = Tuner(PROBLEM, Method(algorithm="random", seed=3))
     assert (tuner.cost, tuner.uses_history) == (Cost.CHEAP, False)
-    designer = registry.create("random", PROBLEM, seed=3, options={})
-    answer, batch = tuner.suggest(5, cursor=7), designer.suggest(5, cursor=7)
+    algorithm = registry.create("random", PROBLEM, seed=3, options={})
+    answer, batch = tuner.suggest(5, cursor=7), algorithm.suggest(5, cursor=7)
     assert tuple(item.configuration for item in answer.items) == batch.configurations
     assert (answer.cursor, answer.exhausted) == (batch.cursor, batch.exhausted)
     assert {item.origin for item in answer.items} == {"suggested"}
@@ -239,7 +239,7 @@ def test_several_checks_at_a_time_are_split_between_the_two() -> None:
     assert len(tuner.check(best, 4, pending)) == 2
 
 
-def test_the_state_is_the_designers() -> None:
+def test_the_state_is_the_algorithms() -> None:
     tuner = Tuner(PROBLEM, Method(algorithm="random"))
     tuner.load({"of": "an earlier process"})
     assert tuner.dump() == {"of": "an earlier process"}

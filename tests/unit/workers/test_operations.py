@@ -24,18 +24,18 @@ from service.trials.ask import ask as ask_trials
 from service.trials.models import DesignerState
 from service.trials.tell import complete_trial
 from service.workers import compute, sweep
-from tests.factories.domain import PATIENCE, ScriptedDesigner, make_execution, make_spec, study_name
+from tests.factories.domain import PATIENCE, ScriptedAlgorithm, make_execution, make_spec, study_name
 from tests.factories.service import wait_for
 
 
 @pytest.fixture(autouse=True)
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """`gp` is a designer that the test directs; what would be enqueued is written down, for no broker is needed."""
-    ScriptedDesigner.reset()
+    """`gp` is an algorithm that the test directs; what would be enqueued is written down, for no broker is needed."""
+    ScriptedAlgorithm.reset()
     monkeypatch.setattr(
         registry,
         "create",
-        lambda name, problem, *, seed, options: ScriptedDesigner(problem, seed=seed, options=options),
+        lambda name, problem, *, seed, options: ScriptedAlgorithm(problem, seed=seed, options=options),
     )
     monkeypatch.setattr(tuners, "_learners", type(tuners._learners)())
     sent: list[str] = []
@@ -50,9 +50,9 @@ def study(principal: Principal) -> str:
 
 @contextmanager
 def running(detail: OperationDetail) -> Iterator[None]:
-    """The operation is being computed by another worker, which waits inside its designer until the end."""
-    ScriptedDesigner.gate.clear()
-    ScriptedDesigner.entered.clear()
+    """The operation is being computed by another worker, which waits inside its algorithm until the end."""
+    ScriptedAlgorithm.gate.clear()
+    ScriptedAlgorithm.entered.clear()
 
     def work() -> None:
         try:
@@ -62,9 +62,9 @@ def running(detail: OperationDetail) -> Iterator[None]:
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert ScriptedDesigner.entered.wait(PATIENCE)
+    assert ScriptedAlgorithm.entered.wait(PATIENCE)
     yield
-    ScriptedDesigner.gate.set()
+    ScriptedAlgorithm.gate.set()
     thread.join(PATIENCE)
     assert not thread.is_alive()
 
@@ -108,7 +108,7 @@ def test_the_default_needs_no_worker(principal: Principal, enqueued: list[str]) 
     assert (first.operation.state, first.trials[0].origin, enqueued) == ("SUCCEEDED", "default", [])
 
 
-def test_a_designer_is_fed_each_finished_trial_once(principal: Principal, study: str) -> None:
+def test_an_algorithm_is_fed_each_finished_trial_once(principal: Principal, study: str) -> None:
     for round_ in range(3):
         asked = ask_trials(principal, study, count=2)
         compute.compute(asked.operation.id)
@@ -117,11 +117,11 @@ def test_a_designer_is_fed_each_finished_trial_once(principal: Principal, study:
         if round_ == 1:
             # Another process: nothing is remembered, the state is read and the history fed anew.
             tuners._learners.clear()
-            fed, ScriptedDesigner.fed[:] = list(ScriptedDesigner.fed), []
+            fed, ScriptedAlgorithm.fed[:] = list(ScriptedAlgorithm.fed), []
             assert fed == [1]
-    assert ScriptedDesigner.fed == [1, 3]
-    assert ScriptedDesigner.pending == [[], [2], [2, 4]]
-    assert ScriptedDesigner.loaded == [{"seen": 1}]
+    assert ScriptedAlgorithm.fed == [1, 3]
+    assert ScriptedAlgorithm.pending == [[], [2], [2, 4]]
+    assert ScriptedAlgorithm.loaded == [{"seen": 1}]
     assert access.rows(DesignerState, principal).get(study__name=study).state == {"seen": 2}
 
 
@@ -138,21 +138,21 @@ def test_operations_of_a_study_are_computed_in_order_and_see_each_other(
     assert enqueued == [str(second.operation.id)]
     compute.compute(second.operation.id)
     compute.compute(third.operation.id)
-    assert ScriptedDesigner.pending == [[], [1], [1, 2]]
+    assert ScriptedAlgorithm.pending == [[], [1], [1, 2]]
 
 
-def test_a_designer_that_fails_ends_its_operation_with_the_reason(
+def test_an_algorithm_that_fails_ends_its_operation_with_the_reason(
     principal: Principal, study: str, enqueued: list[str]
 ) -> None:
-    ScriptedDesigner.error = ValueError("matrix is not positive definite")
+    ScriptedAlgorithm.error = ValueError("matrix is not positive definite")
     asked, next_ = ask_trials(principal, study), ask_trials(principal, study)
     enqueued.clear()
     compute.compute(asked.operation.id)
     failed = row(asked)
-    assert (failed.state, failed.error_code) == ("FAILED", "designer_failed")
+    assert (failed.state, failed.error_code) == ("FAILED", "algorithm_failed")
     assert failed.error_message == "ValueError: matrix is not positive definite"
     assert enqueued == [str(next_.operation.id)]
-    ScriptedDesigner.error = None
+    ScriptedAlgorithm.error = None
     compute.compute(next_.operation.id)
     assert row(next_).state == "SUCCEEDED"
     assert selectors.get_study(principal, study).state == "ACTIVE"
@@ -178,8 +178,8 @@ def test_a_database_that_is_away_for_a_moment_is_no_failure(
     assert (row(asked).state, row(asked).attempt) == ("SUCCEEDED", 1)
 
 
-def test_an_exhausted_designer_gives_fewer_and_says_so(principal: Principal, study: str) -> None:
-    ScriptedDesigner.most = 3
+def test_an_exhausted_algorithm_gives_fewer_and_says_so(principal: Principal, study: str) -> None:
+    ScriptedAlgorithm.most = 3
     asked = ask_trials(principal, study, count=5)
     compute.compute(asked.operation.id)
     answer = selectors.get_operation(principal, asked.operation.id)
@@ -292,8 +292,8 @@ def test_a_lost_message_is_sent_again_and_less_often_each_time(
     assert len(enqueued) == 1, "it has waited 12 s so far and is sent again after another 12 s"
 
 
-def test_a_study_on_agents_pauses_when_its_designer_fails(principal: Principal, enqueued: list[str]) -> None:
-    ScriptedDesigner.error = ValueError("broken")
+def test_a_study_on_agents_pauses_when_its_algorithm_fails(principal: Principal, enqueued: list[str]) -> None:
+    ScriptedAlgorithm.error = ValueError("broken")
     spec = make_spec(algorithm={"name": "gp"}, execution=make_execution())
     name = create_study(principal, study_name(), spec).name
     (operation,) = access.rows(Operation, principal)
@@ -304,7 +304,7 @@ def test_a_study_on_agents_pauses_when_its_designer_fails(principal: Principal, 
     assert "broken" in paused.state_reason
     sweep.sweep()
     assert len(enqueued) == 1
-    ScriptedDesigner.error = None
+    ScriptedAlgorithm.error = None
     update_state(principal, name, "ACTIVE")
     (again,) = access.rows(Operation, principal).filter(state="PENDING")
     compute.compute(again.id)

@@ -13,7 +13,7 @@ from service.api.v1.serializers.trials import InvocationSerializer
 
 
 class OptionSerializer(serializers.Serializer[Any]):
-    """A setting of a designer, a policy or a rule."""
+    """A setting of an algorithm, a policy or a rule."""
 
     name = serializers.CharField()
     type = serializers.ChoiceField(["int", "float", "bool", "text"])
@@ -25,7 +25,7 @@ class OptionSerializer(serializers.Serializer[Any]):
 
 
 class MethodSerializer(serializers.Serializer[Any]):
-    """A designer, a policy or a rule."""
+    """An algorithm, a policy or a rule."""
 
     name = serializers.CharField()
     doc = serializers.CharField()

@@ -47,7 +47,7 @@ class ObjectiveSerializer(serializers.Serializer[Any]):
 
 
 class AlgorithmSerializer(serializers.Serializer[Any]):
-    """A designer and its options."""
+    """An algorithm and its options."""
 
     name = serializers.CharField()
     options = ObjectField(required=False)

@@ -73,7 +73,7 @@ class RecommendationSerializer(serializers.Serializer[Any]):
 
 
 class AlgorithmChoiceSerializer(serializers.Serializer[Any]):
-    """The designer that an algorithm such as `auto` has chosen."""
+    """The algorithm that a choosing algorithm such as `auto` has chosen."""
 
     name = serializers.CharField()
     reason = serializers.CharField()
@@ -148,7 +148,7 @@ class StudySerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(AlgorithmChoiceSerializer(allow_null=True))
     def get_algorithm_choice(self, study: Study) -> dict[str, Any] | None:
-        """Null where the spec names the designer itself."""
+        """Null where the spec names the algorithm itself."""
         choice = spec_of(study).choice
         return None if choice is None else AlgorithmChoiceSerializer(choice).data
 

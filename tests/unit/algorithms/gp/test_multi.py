@@ -31,15 +31,15 @@ def measure(one: Configuration) -> dict[str, float]:
 
 
 def run(problem: Problem, trials: int, name: str = "gp", seed: int = 0, **options: Any) -> list[Trial]:
-    designer = registry.create(name, problem, seed=seed, options=options)
+    algorithm = registry.create(name, problem, seed=seed, options=options)
     history: list[Trial] = []
     cursor = 0
     for number in range(1, trials + 1):
-        batch = designer.suggest(1, cursor=cursor)
+        batch = algorithm.suggest(1, cursor=cursor)
         cursor = batch.cursor
         (one,) = batch.configurations
         history.append(Trial(number, one, TrialState.COMPLETED, measure(one), number))
-        designer.update(history[-1:])
+        algorithm.update(history[-1:])
     return history
 
 
@@ -59,7 +59,7 @@ def test_the_volume_grows_faster_than_by_random_draws_and_weightings() -> None:
         ("scalarise", "gp", {"multi_objective": "scalarise"}),
         ("random", "random", {}),
     ]
-    volumes = {name: volume(run(TWO, 25, designer, **options)) for name, designer, options in cases}
+    volumes = {name: volume(run(TWO, 25, algorithm, **options)) for name, algorithm, options in cases}
     everything = volume(
         [
             Trial(0, {"x": x, "y": 0.2, "z": 0.7}, TrialState.COMPLETED, measure({"x": x, "y": 0.2, "z": 0.7}))
@@ -136,14 +136,14 @@ def test_five_objectives_are_weighted_and_trials_in_every_state_are_survived() -
         Space.build([IntParameter("x", 0, 9), IntParameter("y", 0, 9)]),
         [Objective(f"f{index}", "minimize") for index in range(5)],
     )
-    designer = registry.create("gp", problem, seed=0, options={"initial": 4})
+    algorithm = registry.create("gp", problem, seed=0, options={"initial": 4})
     history = []
     for number in range(12):
         x, y = number % 4 * 3, number // 4 * 4
         metrics = {f"f{index}": math.hypot(x - index, y - 2 * index) for index in range(5)}
         state = [TrialState.COMPLETED, TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE][number % 7 % 4]
         history.append(Trial(number, {"x": x, "y": y}, state, metrics, number))
-    designer.update(history)
+    algorithm.update(history)
     running = [Trial(20, {"x": 5, "y": 5}, TrialState.ACTIVE, {})]
-    assert len(designer.suggest(2, cursor=0, pending=running).configurations) == 2
-    assert designer.predict([{"x": 1, "y": 1}]) is None
+    assert len(algorithm.suggest(2, cursor=0, pending=running).configurations) == 2
+    assert algorithm.predict([{"x": 1, "y": 1}]) is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.algorithms.gp.sensitivity import drawn
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
@@ -34,21 +34,21 @@ SPACE = Space.build(
 ONE = Problem.build(SPACE, [Objective("seconds", "minimize")])
 
 
-def fed(problem: Problem, function: Callable[[Configuration], float], count: int, noise: float = 0.0) -> Designer:
-    designer = registry.create("gp", problem, seed=0, options=registry.validate("gp", {}, problem))
+def fed(problem: Problem, function: Callable[[Configuration], float], count: int, noise: float = 0.0) -> Algorithm:
+    algorithm = registry.create("gp", problem, seed=0, options=registry.validate("gp", {}, problem))
     disturb = np.random.default_rng(1)
     configurations = registry.create("random", problem, seed=3, options={}).suggest(count, cursor=0).configurations
-    designer.update(
+    algorithm.update(
         [
             Trial(number, one, TrialState.COMPLETED, {"seconds": function(one) + noise * disturb.normal()}, number)
             for number, one in enumerate(configurations, start=1)
         ]
     )
-    return designer
+    return algorithm
 
 
-def told(designer: Designer) -> dict[str, Sensitivity]:
-    return dict(designer.sensitivities()["seconds"])
+def told(algorithm: Algorithm) -> dict[str, Sensitivity]:
+    return dict(algorithm.sensitivities()["seconds"])
 
 
 def additive(one: Configuration) -> float:
@@ -91,10 +91,10 @@ def test_few_and_noisy_measurements_leave_more_open() -> None:
 
 
 def test_functions_are_drawn_from_the_posterior() -> None:
-    designer = fed(ONE, lambda one: together(one) + len(str(one["mode"])), 25, noise=0.5)
-    (process,) = designer._known().objectives  # type: ignore[attr-defined]
+    algorithm = fed(ONE, lambda one: together(one) + len(str(one["mode"])), 25, noise=0.5)
+    (process,) = algorithm._known().objectives  # type: ignore[attr-defined]
     others = registry.create("random", ONE, seed=9, options={}).suggest(60, cursor=0).configurations
-    rows = designer._encoding.encode(others)  # type: ignore[attr-defined]
+    rows = algorithm._encoding.encode(others)  # type: ignore[attr-defined]
     functions = drawn(process, rows, 4000, np.random.default_rng(0))
     mean, deviation = process.posterior(rows[:0]).predict(rows)
     scale = np.sqrt(process.posterior(rows[:0]).scale)

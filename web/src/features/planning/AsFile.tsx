@@ -14,7 +14,7 @@ export default function AsFile({ study: { name, spec, space_version: version } }
     <Card title={t`Study file`} actions={<CopyButton label={t`Copy`} text={text} />}>
       <div className={styles.stack}>
         <p className={styles.soft}>
-          {t`Objectives, parameters, designer, policies and budget, with all that was chosen for them. The command line makes the same study of it: ${"trimtab tune FILE"}.`}{" "}
+          {t`Objectives, parameters, algorithm, policies and budget, with all that was chosen for them. The command line makes the same study of it: ${"trimtab tune FILE"}.`}{" "}
           {version > 1 ? t`The ranges are those of now: they were changed ${plural(version - 1, { one: "once", other: "# times" })}.` : ""}
         </p>
         <Code>{text}</Code>

@@ -28,7 +28,7 @@ export function MethodStep({ draft, methods, plan }: Props) {
     <Card title={t`Method`}>
       <div className={styles.stack}>
         <Policy
-          label={t`Designer: who suggests configurations`}
+          label={t`Algorithm: who suggests configurations`}
           field="algorithm"
           value={file.algorithm}
           methods={methods.algorithms}

@@ -18,7 +18,7 @@ interface Props {
   onChange: (value: unknown) => void;
 }
 
-/** A designer or a policy by name, with its options. */
+/** An algorithm or a policy by name, with its options. */
 export function Policy({ label, field, value, methods, none, several, onChange }: Props) {
   const name = nameOf(value);
   const options = optionsOf(value);

@@ -55,7 +55,7 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                   </dd>
                 </div>
                 <div>
-                  <dt>{t`Designer`}</dt>
+                  <dt>{t`Algorithm`}</dt>
                   <dd>
                     {plan.spec.algorithm?.name}
                     {plan.algorithm_choice === null ? "" : `: ${plan.algorithm_choice.name}`}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from service.algorithms import registry
-from service.algorithms.base import Designer
+from service.algorithms.base import Algorithm
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import (
@@ -46,7 +46,7 @@ def problem(
     return Problem.build(Space.build(parameters, constraints), objectives, noisy=noisy)
 
 
-def designer(what: Problem, seed: int = 0, **options: Any) -> Designer:
+def algorithm(what: Problem, seed: int = 0, **options: Any) -> Algorithm:
     return registry.create("gp", what, seed=seed, options=options)
 
 
@@ -56,7 +56,7 @@ def trial(number: int, configuration: Configuration, *values: float, state: Tria
 
 def run(what: Problem, function: Function, trials: int, seed: int = 0, **options: Any) -> list[Trial]:
     """Ask and tell, one at a time. None for a configuration that does not work."""
-    gp = designer(what, seed, **options)
+    gp = algorithm(what, seed, **options)
     cursor, history = 0, []
     for number in range(1, trials + 1):
         batch = gp.suggest(1, cursor=cursor)
@@ -108,33 +108,33 @@ def test_branin_is_solved_where_random_is_far_away() -> None:
 def test_the_same_history_gives_the_same_suggestions_however_it_came() -> None:
     what, history = problem(SQUARE), measured(23)
     pending = [Trial(90, {"x": 0.5, "y": 0.5}, TrialState.ACTIVE, {})]
-    at_once = designer(what)
+    at_once = algorithm(what)
     at_once.update(history)
     expected = at_once.suggest(3, cursor=0, pending=pending)
     assert at_once.suggest(3, cursor=0, pending=pending) == expected, "an ask changes nothing"
 
-    piecemeal = designer(what)
+    piecemeal = algorithm(what)
     for first in range(0, 23, 4):
         piecemeal.update(history[first : first + 4])
         piecemeal.suggest(1, cursor=0)
     assert piecemeal.suggest(3, cursor=0, pending=pending) == expected
 
-    shuffled = designer(what)
+    shuffled = algorithm(what)
     shuffled.update([history[place] for place in np.random.default_rng(0).permutation(23)])
     assert shuffled.suggest(3, cursor=0, pending=pending) == expected
 
-    other = designer(what, seed=1)
+    other = algorithm(what, seed=1)
     other.update(history)
     assert other.suggest(3, cursor=0, pending=pending) != expected
 
 
 def test_a_stored_state_spares_the_fit_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     what, history = problem(SQUARE), measured(23)
-    first = designer(what)
+    first = algorithm(what)
     first.update(history)
     expected = first.suggest(2, cursor=0)
     state = json.loads(json.dumps(first.dump()))
-    second = designer(what)
+    second = algorithm(what)
     second.load(state)
     second.update(history)
 
@@ -159,7 +159,7 @@ def test_a_stored_state_spares_the_fit_and_changes_nothing(monkeypatch: pytest.M
     ],
 )
 def test_a_state_of_no_use_is_ignored(state: Any) -> None:
-    gp = designer(problem(SQUARE))
+    gp = algorithm(problem(SQUARE))
     gp.load(state)
     gp.update(measured(12))
     assert len(gp.suggest(1, cursor=0).configurations) == 1
@@ -168,7 +168,7 @@ def test_a_state_of_no_use_is_ignored(state: Any) -> None:
 def test_it_begins_with_a_space_filling_design_of_the_size_asked_for() -> None:
     what = problem(SQUARE)
     sobol = registry.create("sobol", what, seed=5, options={}).suggest(8, cursor=0)
-    gp = designer(what, seed=5, initial=8)
+    gp = algorithm(what, seed=5, initial=8)
     assert gp.suggest(8, cursor=0) == sobol
     history = [trial(place, one, bowl(one)) for place, one in enumerate(sobol.configurations, 1)]
     gp.update(history)
@@ -187,7 +187,7 @@ def test_a_noiseless_grid_is_gone_through_without_a_duplicate() -> None:
 
 def test_a_batch_larger_than_what_is_left_says_so() -> None:
     what = problem([IntParameter("x", 0, 4)], noisy=False)
-    batch = designer(what).suggest(9, cursor=0)
+    batch = algorithm(what).suggest(9, cursor=0)
     assert batch.exhausted
     assert sorted(one["x"] for one in batch.configurations) == [0, 1, 2, 3, 4]
 
@@ -203,7 +203,7 @@ def test_a_noisy_study_measures_again_when_all_is_measured() -> None:
 
 def test_infeasible_configurations_are_not_suggested_again_even_where_nothing_else_is_left() -> None:
     what = problem([IntParameter("x", 0, 3)])
-    gp = designer(what)
+    gp = algorithm(what)
     gp.update([trial(place, {"x": place}, state=INFEASIBLE) for place in range(4)])
     batch = gp.suggest(2, cursor=0)
     assert batch.exhausted
@@ -240,7 +240,7 @@ def test_a_study_in_which_hardly_anything_works() -> None:
 
 def test_a_machines_fault_condemns_no_configuration() -> None:
     what = problem([IntParameter("x", 0, 30)], noisy=False)
-    gp = designer(what)
+    gp = algorithm(what)
     history = [trial(place, {"x": x}, abs(x - 10.0)) for place, x in enumerate(range(0, 31, 3))]
     gp.update(history)
     (first,) = gp.suggest(1, cursor=0).configurations
@@ -251,7 +251,7 @@ def test_a_machines_fault_condemns_no_configuration() -> None:
 
 
 def test_what_was_pruned_is_not_taken_for_good() -> None:
-    gp = designer(problem(SQUARE))
+    gp = algorithm(problem(SQUARE))
     # Stopped early, at a value that looks excellent.
     pruned = [trial(50 + place, {"x": 0.9 + 0.02 * place, "y": 0.1}, 0.0, state=PRUNED) for place in range(4)]
     gp.update(
@@ -262,7 +262,7 @@ def test_what_was_pruned_is_not_taken_for_good() -> None:
 
 
 def test_a_batch_is_spread_and_keeps_away_from_running_trials() -> None:
-    gp = designer(problem(SQUARE))
+    gp = algorithm(problem(SQUARE))
     gp.update(measured(15))
     batch = gp.suggest(6, cursor=0).configurations
     points = [(number(one, "x"), number(one, "y")) for one in batch]
@@ -320,11 +320,11 @@ def test_conditional_categorical_and_ordinal_parameters() -> None:
 
 def test_fixed_values_are_kept() -> None:
     what = problem(CONDITIONAL)
-    gp = designer(what)
+    gp = algorithm(what)
     gp.update(run(what, conditional, 15))
     asked: list[Configuration] = [{"depth": 0.25}, {"algorithm": "sort", "fair": True}, {"block": 2}]
     for fixed in asked:
-        for cursor_zero in (gp, designer(what)):
+        for cursor_zero in (gp, algorithm(what)):
             for one in cursor_zero.suggest(3, cursor=0, fixed=fixed).configurations:
                 assert what.space.validate(one) == one
                 assert {name: one[name] for name in fixed} == fixed
@@ -346,7 +346,7 @@ def test_fixed_values_are_kept() -> None:
 @pytest.mark.parametrize("noisy", [True, False])
 def test_odd_values_are_survived(values: list[float], noisy: bool) -> None:
     what = problem(SQUARE, noisy=noisy)
-    gp = designer(what, initial=1)
+    gp = algorithm(what, initial=1)
     points = [one.configuration for one in measured(len(values))]
     gp.update([trial(place, point, value) for place, (point, value) in enumerate(zip(points, values, strict=True))])
     batch = gp.suggest(2, cursor=0)
@@ -357,7 +357,7 @@ def test_odd_values_are_survived(values: list[float], noisy: bool) -> None:
 
 @pytest.mark.parametrize("noisy", [True, False])
 def test_contradicting_duplicates_are_survived(noisy: bool) -> None:
-    gp = designer(problem(SQUARE, noisy=noisy))
+    gp = algorithm(problem(SQUARE, noisy=noisy))
     gp.update([trial(place, {"x": 0.5, "y": 0.5}, float(place % 5)) for place in range(20)])
     assert len(gp.suggest(2, cursor=0).configurations) == 2
 
@@ -370,7 +370,7 @@ def test_a_metric_that_is_to_be_maximised() -> None:
 
 def test_two_objectives() -> None:
     what = Problem.build(Space.build(SQUARE), [Objective("f0", "minimize"), Objective("f1", "maximize")])
-    gp = designer(what)
+    gp = algorithm(what)
     history: list[Trial] = []
     cursor = 0
     for step in range(8):
@@ -390,7 +390,7 @@ def test_two_objectives() -> None:
 
 
 def test_many_trials_are_thinned() -> None:
-    gp = designer(problem(SQUARE))
+    gp = algorithm(problem(SQUARE))
     gp.update(measured(700))
     (one,) = gp.suggest(1, cursor=0).configurations
     assert branin(one) < 5.0
@@ -415,7 +415,7 @@ def test_every_pair_of_kinds_can_be_a_space() -> None:
     for first, second in product(kinds, kinds):
         parameters = [first] if first is second else [first, second]
         what = problem(parameters, noisy=False)
-        gp = designer(what, initial=2)
+        gp = algorithm(what, initial=2)
         history = run(what, lambda one: float(len(str(one))), 6, initial=2)
         gp.update(history)
         found = gp.suggest(1, cursor=0)
@@ -437,7 +437,7 @@ def test_torch_is_not_imported_for_one_objective() -> None:
 def test_predictions_are_in_the_metrics_unit_times_its_sign() -> None:
     for goal, sign in (("minimize", 1.0), ("maximize", -1.0)):
         what = Problem.build(Space.build(SQUARE), [Objective("f0", goal)])  # type: ignore[arg-type]
-        gp = designer(what)
+        gp = algorithm(what)
         assert gp.predict([{"x": 0.5, "y": 0.5}]) is None, "nothing was measured"
         random = np.random.default_rng(0)
         points = [one.configuration for one in measured(40)]
@@ -457,7 +457,7 @@ def test_predictions_are_in_the_metrics_unit_times_its_sign() -> None:
 
 def test_replicates_of_a_configuration_are_one_point_and_teach_the_noise() -> None:
     what = problem(SQUARE)
-    gp = designer(what)
+    gp = algorithm(what)
     random = np.random.default_rng(0)
     points = [one.configuration for one in measured(8)]
     history = [trial(n, points[n % 8], 10.0 + bowl(points[n % 8]) + 0.3 * random.normal()) for n in range(240)]
@@ -470,7 +470,7 @@ def test_replicates_of_a_configuration_are_one_point_and_teach_the_noise() -> No
 
 
 def test_one_disturbed_run_does_not_condemn_a_configuration() -> None:
-    gp = designer(problem(SQUARE))
+    gp = algorithm(problem(SQUARE))
     random = np.random.default_rng(1)
     history = [
         trial(n, one.configuration, (10.0 + 5.0 * bowl(one.configuration)) * math.exp(0.03 * random.normal()))
@@ -487,7 +487,7 @@ def test_an_outcome_constraint_is_learned() -> None:
     what = Problem.build(
         Space.build(SQUARE), [Objective("f0", "minimize")], outcome_constraints=["memory <= 0.5", "memory >= -1"]
     )
-    gp = designer(what)
+    gp = algorithm(what)
     cursor, history = 0, []
     for n in range(1, 31):
         batch = gp.suggest(1, cursor=cursor)
@@ -504,7 +504,7 @@ def test_an_outcome_constraint_is_learned() -> None:
 
 def test_where_nothing_is_acceptable_yet_it_is_sought() -> None:
     what = Problem.build(Space.build(SQUARE), [Objective("f0", "minimize")], outcome_constraints=["memory <= 0.1"])
-    gp = designer(what)
+    gp = algorithm(what)
     cursor, history = 0, []
     for n in range(1, 31):
         batch = gp.suggest(1, cursor=cursor)
@@ -518,7 +518,7 @@ def test_where_nothing_is_acceptable_yet_it_is_sought() -> None:
 
 
 def test_pruned_trials_alone_tell_only_that_they_work() -> None:
-    gp = designer(problem(SQUARE), initial=2)
+    gp = algorithm(problem(SQUARE), initial=2)
     gp.update([trial(n, one.configuration, state=PRUNED) for n, one in enumerate(measured(4))])
     assert gp.predict([{"x": 0.5, "y": 0.5}]) is None
     assert len(gp.suggest(2, cursor=0).configurations) == 2

@@ -1,4 +1,4 @@
-"""What `service.algorithms.base.Designer` promises, asked of every designer in the registry."""
+"""What `service.algorithms.base.Algorithm` promises, asked of every algorithm in the registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.algorithms import registry
-from service.algorithms.base import Batch, Cost, Designer
+from service.algorithms.base import Algorithm, Batch, Cost
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
@@ -61,12 +61,12 @@ SMALL = Problem.build(
     noisy=False,
 )
 
-every_designer = pytest.mark.parametrize("name", registry.names())
+every_algorithm = pytest.mark.parametrize("name", registry.names())
 learning = [name for name in registry.names() if registry.describe(name).uses_history]
 stateless = [name for name in registry.names() if not registry.describe(name).uses_history]
 
 
-def create(name: str, problem: Problem, seed: int = 0) -> Designer:
+def create(name: str, problem: Problem, seed: int = 0) -> Algorithm:
     return registry.create(name, problem, seed=seed, options={})
 
 
@@ -112,13 +112,13 @@ def check(problem: Problem, batch: Batch, fixed: Mapping[str, Scalar] | None = N
             assert repr(configuration[name]) == repr(value)
 
 
-@every_designer
+@every_algorithm
 def test_is_what_the_registry_says(name: str) -> None:
-    entry, designer = registry.describe(name), create(name, MIXED)
-    assert (designer.cost, designer.uses_history) == (entry.cost, entry.uses_history)
+    entry, algorithm = registry.describe(name), create(name, MIXED)
+    assert (algorithm.cost, algorithm.uses_history) == (entry.cost, entry.uses_history)
 
 
-@every_designer
+@every_algorithm
 def test_suggests_as_many_as_asked_from_nothing(name: str) -> None:
     batch = create(name, MIXED).suggest(5, cursor=0)
     check(MIXED, batch)
@@ -126,21 +126,21 @@ def test_suggests_as_many_as_asked_from_nothing(name: str) -> None:
     assert not batch.exhausted
 
 
-@every_designer
+@every_algorithm
 def test_suggests_from_a_history_of_every_outcome(name: str) -> None:
-    designer = create(name, MIXED)
-    designer.update(history(MIXED, 12))
-    batch = designer.suggest(3, cursor=12, pending=active(history_configurations(2), first=20))
+    algorithm = create(name, MIXED)
+    algorithm.update(history(MIXED, 12))
+    batch = algorithm.suggest(3, cursor=12, pending=active(history_configurations(2), first=20))
     check(MIXED, batch)
     assert len(batch.configurations) == 3
 
 
-@every_designer
+@every_algorithm
 def test_takes_replicates_and_trials_of_any_origin(name: str) -> None:
-    designer = create(name, MIXED)
+    algorithm = create(name, MIXED)
     configurations = history_configurations(4)
     origins = ("default", "suggested", "replicate", "check", "added", "replicate")
-    designer.update(
+    algorithm.update(
         [
             Trial(
                 number,
@@ -157,7 +157,7 @@ def test_takes_replicates_and_trials_of_any_origin(name: str) -> None:
     # Among them replicates that wait to be stored, and so have no number yet.
     running = [Trial(number, configurations[3], TrialState.ACTIVE, {}, origin="check") for number in (25, 26)]
     waiting = [Trial(0, configurations[0], TrialState.REQUESTED, {}, origin="replicate")] * 2
-    check(MIXED, batch := designer.suggest(3, cursor=9, pending=[*running, *waiting]))
+    check(MIXED, batch := algorithm.suggest(3, cursor=9, pending=[*running, *waiting]))
     assert len(batch.configurations) == 3
 
 
@@ -165,37 +165,37 @@ def history_configurations(count: int) -> tuple[Configuration, ...]:
     return create("random", MIXED, seed=5).suggest(count, cursor=0).configurations
 
 
-@every_designer
+@every_algorithm
 def test_learns_from_failures_alone(name: str) -> None:
-    designer = create(name, MIXED)
+    algorithm = create(name, MIXED)
     configurations = history_configurations(12)
-    designer.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(configurations[:6], start=1)])
-    designer.update([Trial(n, one, TrialState.FAILED, {}, n) for n, one in enumerate(configurations[6:], start=7)])
-    check(MIXED, batch := designer.suggest(2, cursor=0))
+    algorithm.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(configurations[:6], start=1)])
+    algorithm.update([Trial(n, one, TrialState.FAILED, {}, n) for n, one in enumerate(configurations[6:], start=7)])
+    check(MIXED, batch := algorithm.suggest(2, cursor=0))
     assert len(batch.configurations) == 2
 
 
-@every_designer
+@every_algorithm
 def test_suggest_changes_nothing(name: str) -> None:
-    designer = create(name, MIXED)
-    designer.update(history(MIXED, 8))
-    first = designer.suggest(2, cursor=3)
-    # What the caller does with an answer is no business of the designer's.
-    again = designer.suggest(2, cursor=3)
+    algorithm = create(name, MIXED)
+    algorithm.update(history(MIXED, 8))
+    first = algorithm.suggest(2, cursor=3)
+    # What the caller does with an answer is no business of the algorithm's.
+    again = algorithm.suggest(2, cursor=3)
     for configuration in again.configurations:
         configuration.clear()
-    assert repr(designer.suggest(2, cursor=3)) == repr(first)
+    assert repr(algorithm.suggest(2, cursor=3)) == repr(first)
 
 
-@every_designer
+@every_algorithm
 def test_same_seed_and_calls_give_the_same_suggestions(name: str) -> None:
     def run() -> list[str]:
-        designer = create(name, MIXED, seed=7)
+        algorithm = create(name, MIXED, seed=7)
         answers, cursor = [], 0
         trials = history(MIXED, 8)
         for part in (trials[:5], trials[5:]):
-            designer.update(part)
-            batch = designer.suggest(2, cursor=cursor, pending=active(history_configurations(1), first=30))
+            algorithm.update(part)
+            batch = algorithm.suggest(2, cursor=cursor, pending=active(history_configurations(1), first=30))
             cursor = batch.cursor
             answers.append(repr(batch))
         return answers
@@ -209,10 +209,10 @@ def test_another_seed_gives_other_suggestions(name: str) -> None:
     assert len(answers) == 3
 
 
-@every_designer
+@every_algorithm
 def test_fixed_values_are_honoured(name: str) -> None:
-    designer = create(name, MIXED)
-    designer.update(history(MIXED, 8))
+    algorithm = create(name, MIXED)
+    algorithm.update(history(MIXED, 8))
     # A child's value makes its parents active; a parent's value keeps its children out.
     parts: list[dict[str, Scalar]] = [
         {"factor": 3},
@@ -221,12 +221,12 @@ def test_fixed_values_are_honoured(name: str) -> None:
         {"unroll": False, "block": 64},
     ]
     for fixed in parts:
-        batch = designer.suggest(2, cursor=0, fixed=fixed)
+        batch = algorithm.suggest(2, cursor=0, fixed=fixed)
         check(MIXED, batch, fixed)
         assert len(batch.configurations) == 2
 
 
-@every_designer
+@every_algorithm
 @pytest.mark.parametrize(
     ("fixed", "field"),
     [
@@ -241,7 +241,7 @@ def test_impossible_fixed_values_are_refused(name: str, fixed: Mapping[str, Scal
     assert caught.value.data["field"] == field
 
 
-@every_designer
+@every_algorithm
 @pytest.mark.parametrize(
     "space",
     [
@@ -258,7 +258,7 @@ def test_space_without_a_feasible_point_is_an_error(name: str, space: Space) -> 
     assert caught.value.data["field"] == "constraints"
 
 
-@every_designer
+@every_algorithm
 def test_fixed_values_that_break_a_constraint_are_an_error(name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         create(name, MIXED).suggest(1, cursor=0, fixed={"threads": 16, "block": 4})
@@ -266,14 +266,14 @@ def test_fixed_values_that_break_a_constraint_are_an_error(name: str) -> None:
     assert caught.value.data["field"] == "fixed"
 
 
-@every_designer
+@every_algorithm
 def test_space_of_one_configuration(name: str) -> None:
     problem = Problem.build(Space.build([IntParameter("n", 3, 3), CategoricalParameter("a", ("x",))]), [SECONDS])
     batch = create(name, problem).suggest(1, cursor=0)
     assert batch.configurations == ({"n": 3, "a": "x"},)
 
 
-@every_designer
+@every_algorithm
 def test_space_of_one_continuous_parameter(name: str) -> None:
     problem = Problem.build(Space.build([FloatParameter("x", -1e9, 1e9)]), [SECONDS])
     batch = create(name, problem).suggest(3, cursor=0)
@@ -281,19 +281,19 @@ def test_space_of_one_continuous_parameter(name: str) -> None:
     assert len({repr(one) for one in batch.configurations}) == 3
 
 
-@every_designer
+@every_algorithm
 def test_huge_space_is_no_burden(name: str) -> None:
     flags = [BoolParameter(f"flag{index}") for index in range(40)]
     problem = Problem.build(
         Space.build([*flags, IntParameter("n", -(2**63), 2**63 - 1)], ["flag0 + flag1 <= 1"]), [SECONDS]
     )
-    designer = create(name, problem)
-    check(problem, batch := designer.suggest(2, cursor=0))
-    designer.update(completed(batch.configurations))
-    check(problem, designer.suggest(1, cursor=batch.cursor))
+    algorithm = create(name, problem)
+    check(problem, batch := algorithm.suggest(2, cursor=0))
+    algorithm.update(completed(batch.configurations))
+    check(problem, algorithm.suggest(1, cursor=batch.cursor))
 
 
-@every_designer
+@every_algorithm
 def test_several_objectives(name: str) -> None:
     entry = registry.describe(name)
     problem = Problem.build(SMALL.space, [SECONDS, Objective("rate", "maximize")])
@@ -302,23 +302,23 @@ def test_several_objectives(name: str) -> None:
             create(name, problem)
         assert caught.value.data["field"] == "algorithm.name"
         return
-    designer = create(name, problem)
+    algorithm = create(name, problem)
     trials = [
         Trial(one.number, one.configuration, one.state, {**one.metrics, "rate": float(one.number)}, one.revision)
         for one in completed(create("random", problem).suggest(6, cursor=0).configurations)
     ]
-    designer.update(trials)
-    check(problem, batch := designer.suggest(2, cursor=0))
+    algorithm.update(trials)
+    check(problem, batch := algorithm.suggest(2, cursor=0))
     assert len(batch.configurations) == 2
 
 
-@every_designer
+@every_algorithm
 def test_state_is_json_and_helps_another_process(name: str) -> None:
     trials = history(MIXED, 12)
-    designer = create(name, MIXED)
-    designer.update(trials)
-    designer.suggest(1, cursor=0)
-    stored = json.loads(json.dumps(designer.dump(), allow_nan=False))
+    algorithm = create(name, MIXED)
+    algorithm.update(trials)
+    algorithm.suggest(1, cursor=0)
+    stored = json.loads(json.dumps(algorithm.dump(), allow_nan=False))
     other = create(name, MIXED)
     other.load(stored)
     other.update(trials)
@@ -326,32 +326,32 @@ def test_state_is_json_and_helps_another_process(name: str) -> None:
     assert len(batch.configurations) == 2
 
 
-@every_designer
+@every_algorithm
 @pytest.mark.parametrize("state", [None, {}, [], "nonsense", {"version": -1, "models": 3}])
 def test_state_of_no_use_is_ignored(name: str, state: object) -> None:
-    designer = create(name, SMALL)
-    designer.load(state)  # type: ignore[arg-type]
-    check(SMALL, designer.suggest(1, cursor=0))
+    algorithm = create(name, SMALL)
+    algorithm.load(state)  # type: ignore[arg-type]
+    check(SMALL, algorithm.suggest(1, cursor=0))
 
 
 @pytest.mark.parametrize("name", learning)
 def test_noiseless_study_goes_through_a_finite_space_once(name: str) -> None:
     everything = SMALL.space.enumerate(100)
     assert everything is not None
-    designer = create(name, SMALL)
+    algorithm = create(name, SMALL)
     found: list[Configuration] = [everything[2]]  # one that the user brought along
-    designer.update(completed(found))
+    algorithm.update(completed(found))
     cursor = 0
     for count in (2, 1, 2, 9):
-        batch = designer.suggest(count, cursor=cursor, pending=())
+        batch = algorithm.suggest(count, cursor=cursor, pending=())
         check(SMALL, batch)
         assert len(batch.configurations) == min(count, len(everything) - len(found))
         assert batch.exhausted == (len(batch.configurations) < count)
-        designer.update(completed(batch.configurations, first=len(found) + 1))
+        algorithm.update(completed(batch.configurations, first=len(found) + 1))
         found += batch.configurations
         cursor = batch.cursor
     assert sorted(map(repr, found)) == sorted(map(repr, everything))
-    nothing_left = designer.suggest(1, cursor=cursor)
+    nothing_left = algorithm.suggest(1, cursor=cursor)
     assert (nothing_left.configurations, nothing_left.exhausted) == ((), True)
 
 
@@ -359,26 +359,26 @@ def test_noiseless_study_goes_through_a_finite_space_once(name: str) -> None:
 def test_pending_trials_are_not_suggested_again(name: str) -> None:
     everything = SMALL.space.enumerate(100)
     assert everything is not None
-    designer = create(name, SMALL)
+    algorithm = create(name, SMALL)
     pending: list[Trial] = []
     cursor = 0
     while len(pending) < len(everything):
-        batch = designer.suggest(1, cursor=cursor, pending=pending)
+        batch = algorithm.suggest(1, cursor=cursor, pending=pending)
         cursor = batch.cursor
         pending += active(batch.configurations, first=len(pending) + 1)
     assert sorted(repr(trial.configuration) for trial in pending) == sorted(map(repr, everything))
-    assert designer.suggest(1, cursor=cursor, pending=pending).exhausted
+    assert algorithm.suggest(1, cursor=cursor, pending=pending).exhausted
 
 
 @pytest.mark.parametrize("name", learning)
 def test_part_of_a_space_is_exhausted_by_itself(name: str) -> None:
-    designer = create(name, SMALL)
-    part = designer.suggest(10, cursor=0, fixed={"pages": 1})
+    algorithm = create(name, SMALL)
+    part = algorithm.suggest(10, cursor=0, fixed={"pages": 1})
     assert part.exhausted
     assert sorted(repr(one) for one in part.configurations) == sorted(
         repr({"n": n, "huge": True, "pages": 1}) for n in (1, 2, 3)
     )
-    rest = designer.suggest(10, cursor=part.cursor, pending=active(part.configurations))
+    rest = algorithm.suggest(10, cursor=part.cursor, pending=active(part.configurations))
     assert rest.exhausted
     everything = SMALL.space.enumerate(100)
     assert everything is not None
@@ -392,10 +392,10 @@ def test_sequence_depends_on_seed_and_cursor_alone(name: str) -> None:
     parts: list[Configuration] = []
     cursor = 0
     for count in (1, 2, 60, 87):
-        # A designer of its own each time, as after a restart, and one that has been elsewhere before.
-        designer = create(name, MIXED, seed=3)
-        designer.suggest(2, cursor=1000)
-        batch = designer.suggest(count, cursor=cursor)
+        # An algorithm of its own each time, as after a restart, and one that has been elsewhere before.
+        algorithm = create(name, MIXED, seed=3)
+        algorithm.suggest(2, cursor=1000)
+        batch = algorithm.suggest(count, cursor=cursor)
         parts += batch.configurations
         cursor = batch.cursor
     assert repr(parts) == repr(list(whole.configurations))
@@ -432,15 +432,15 @@ def carried_over(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
     return [replace(trial, configuration=one) for trial, one in inside if one is not None]
 
 
-@every_designer
+@every_algorithm
 def test_goes_on_in_a_space_of_other_ranges(name: str) -> None:
-    designer = create(name, MIXED)
+    algorithm = create(name, MIXED)
     trials = completed(create("random", MIXED, seed=99).suggest(60, cursor=0).configurations)
-    designer.update(trials[:20])
-    cursor = designer.suggest(2, cursor=0).cursor
+    algorithm.update(trials[:20])
+    cursor = algorithm.suggest(2, cursor=0).cursor
     other = create(name, OTHER, seed=1)
     # Nobody loads what was learned of the old space; if somebody did, it would be of no use and do no harm.
-    other.load(designer.dump())
+    other.load(algorithm.dump())
     told = carried_over(OTHER, trials)
     assert 3 < len(told) < 30
     other.update(told)
@@ -472,7 +472,7 @@ def nothing_outside(name: str, data: st.DataObject) -> None:
     before = Problem.build(space, [SECONDS])
     after = Problem.build(with_ranges(space, data.draw(changed_ranges(space))), [SECONDS])
     trials = completed(create("random", before).suggest(12, cursor=0).configurations)
-    designer = create(name, after)
-    designer.update(carried_over(after, trials[:9]))
+    algorithm = create(name, after)
+    algorithm.update(carried_over(after, trials[:9]))
     pending = carried_over(after, active([trial.configuration for trial in trials[9:]], first=10))
-    check(after, designer.suggest(3, cursor=0, pending=pending))
+    check(after, algorithm.suggest(3, cursor=0, pending=pending))

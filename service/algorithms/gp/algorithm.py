@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from service.algorithms.base import NOTHING_FIXED, Batch, Cost, Designer
+from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.doe import Sobol
 from service.algorithms.gp import multi
 from service.algorithms.gp.acquisition import (
@@ -85,7 +85,7 @@ class _Models:
         return rows[np.argsort(ranks.min(0), kind="stable")]
 
 
-class GpDesigner(Designer):
+class GpAlgorithm(Algorithm):
     """See the module. Options: `initial`, `threads`; for several objectives `multi_objective`, `reference_point`."""
 
     cost = Cost.COSTLY
