@@ -29,6 +29,7 @@ lint: setup ## Check style, types, import rules, known vulnerabilities, and the 
 	$(BIN)/ruff format --check
 	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo
 	$(BIN)/lint-imports
+	$(BIN)/python deploy/checkout/check_words.py
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto
 	@deploy/checkout/audit.sh
 	@if [ -d web/node_modules ]; then cd web && npm run --silent typecheck && npm run --silent lint; \

@@ -1,0 +1,204 @@
+"""Find words that docs/style.md forbids, and lines of Markdown that are too long.
+
+The check reads Markdown, docstrings, comments and texts for users in the files that git tracks. It prints one line for
+each finding and exits with status 1 if there is one.
+
+    python deploy/checkout/check_words.py [PATH ...]     # without a path: every tracked file
+"""
+
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = 120
+ROW = 300  # a row of a table cannot be broken
+
+# Folders whose words have not been rewritten yet. Only ever remove lines from here.
+NOT_YET: tuple[str, ...] = (
+    "Makefile",
+    "README.md",
+    "agents/README.md",
+    "agents/docs/",
+    "agents/trimtab_agent/",
+    "agents/workloads/",
+    "demo/README.md",
+    "demo/gain.py",
+    "demo/parts.py",
+    "demo/rerun.py",
+    "deploy/HOSTING.md",
+    "deploy/README.md",
+    "deploy/checkout/",
+    "deploy/compose.yaml",
+    "deploy/keycloak/",
+    "migrations/README.md",
+    "migrations/tenancy/",
+    "proto/README.md",
+    "proto/generate.py",
+    "proto/trimtab/",
+    "pyproject.toml",
+    "sdk/README.md",
+    "sdk/trimtab/",
+    "service/ARCHITECTURE.md",
+    "service/README.md",
+    "service/algorithms/",
+    "service/api/",
+    "service/config/",
+    "service/core/",
+    "service/embedded/",
+    "service/fleet/",
+    "service/identity/",
+    "service/operating.py",
+    "service/planning/",
+    "service/policies/",
+    "service/replay/",
+    "service/results/",
+    "service/rpc/",
+    "service/studies/",
+    "service/tenancy/",
+    "service/trials/",
+    "service/tuner/",
+    "service/workers/",
+    "tests/README.md",
+    "tests/agent/",
+    "tests/api/",
+    "tests/benchmarks/",
+    "tests/contract/",
+    "tests/e2e/",
+    "tests/factories/",
+    "tests/fuzz/",
+    "tests/rpc/",
+    "tests/sdk/",
+    "tests/unit/",
+    "web/README.md",
+    "web/src/",
+    "web/vite.config.ts",
+)
+
+# Texts that show the forbidden words, or where a word has its technical meaning.
+EXCEPTIONS: tuple[tuple[str, str], ...] = ()
+
+FORBIDDEN = {
+    r"door(?:s|-?bells?)?": "interface, endpoint, or notification",
+    r"rooms|room's|(?:this|the|a|upper|lower|each|every) room(?! (?:for|to|that|is|in|left)\b)": "package or module",
+    r"(?:the |a |door-)bells?": "event or notification",
+    r"rings? (?:for|when|again|at|anyway|the)|rang|is rung": "notify",
+    r"(?:tell|tells|told|telling) of|asked and told": "report, say, state",
+    r"anew": "again",
+    r"(?<!far )(?<!further )apart(?! from)": "separately or alone",
+    r"besides?": "also; next to",
+    r"of before|those of": "name the thing again",
+    r"as they were|as it was before": "unchanged",
+    r"in vain": "without success",
+    r"mend(?:s|ed|ing)?": "repair, fix, correct",
+}
+WORDS = re.compile("|".join(rf"(?P<w{n}>\b(?:{pattern})\b)" for n, pattern in enumerate(FORBIDDEN)), re.IGNORECASE)
+ADVICE = list(FORBIDDEN.values())
+OPENING = re.compile(r'"""(What|Who|Whose|Whom|Whether|Whatever|Whoever|Of|Those)\b[^?"]*$', re.MULTILINE)
+OPENING_LINE = re.compile(r'"""(What|Who|Whose|Whom|Whether|Whatever|Whoever|Of|Those)\b[^?]*?"""')
+
+SLASHES = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
+HASHES = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
+DASHES = re.compile(r"--[^\n]*")
+# texts for users in TypeScript: strings, templates and text between tags
+TEXTS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`|(?<=>)[^<>{}=;]+(?=[<{])", re.DOTALL)
+# code in Markdown: fenced, in a line, indented, and the addresses of links
+CODE = re.compile(r"^( {0,3})(```|~~~)[\s\S]*?^\1\2|`[^`\n]+`|^(?: {4}|\t)(?!\s*[-*\d]).*$|\]\([^)\s]*\)", re.MULTILINE)
+SUFFIXES = {".py", ".md", ".ts", ".tsx", ".c", ".h", ".proto", ".lua", ".sh", ".yaml", ".yml", ".toml"}
+
+
+def blank(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text with each match replaced by spaces; line breaks stay."""
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def only(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text with everything but the matches replaced by spaces; line breaks stay."""
+    kept = [" " if letter != "\n" else letter for letter in text]
+    for match in pattern.finditer(text):
+        kept[match.start() : match.end()] = match[0]
+    return "".join(kept)
+
+
+def python_prose(path: Path) -> str:
+    """Return comments and strings of several words, each on its own line of the file."""
+    lines: dict[int, list[str]] = {}
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            kind = tokenize.tok_name[token.type]
+            if kind == "COMMENT" or (kind in {"STRING", "FSTRING_MIDDLE"} and token.string.count(" ") > 1):
+                for number, line in enumerate(token.string.splitlines(), token.start[0]):
+                    lines.setdefault(number, []).append(line)
+    return "\n".join(" ".join(lines.get(number, ())) for number in range(1, max(lines, default=0) + 1))
+
+
+def prose(path: Path, text: str) -> str:
+    """Return what people read in a file. The rest of each line is blank."""
+    match path.suffix:
+        case ".md":
+            return blank(CODE, text)
+        case ".py":
+            return python_prose(path)
+        case ".ts" | ".tsx":
+            return only(SLASHES, text) + "\n" if path.name.endswith(".d.ts") else only(SLASHES_OR_TEXTS, text)
+        case ".c" | ".h" | ".proto":
+            return only(SLASHES, text)
+        case ".lua":
+            return only(DASHES, text)
+        case _:
+            return only(HASHES, text)
+
+
+SLASHES_OR_TEXTS = re.compile(f"{SLASHES.pattern}|{TEXTS.pattern}", re.DOTALL)
+
+
+def findings(path: Path, name: str) -> Iterator[tuple[int, str]]:
+    """Yield line numbers and what is wrong there."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix == ".md":
+        for number, line in enumerate(text.splitlines(), 1):
+            most = ROW if line.startswith("|") else LINE
+            if len(line) > most and not re.fullmatch(r"\S*\s*\S*\]\(\S+\)\S*|\S*https?://\S+", line.strip()):
+                yield number, f"the line has {len(line)} characters; the most are {most}"
+    if path.suffix == ".py":
+        for pattern in (OPENING, OPENING_LINE):
+            for match in pattern.finditer(text):
+                yield (
+                    text.count("\n", 0, match.start()) + 1,
+                    f'the docstring begins with "{match[1]}"',
+                )
+    # tokenizing is slow, and most files have none of the words
+    if WORDS.search(text):
+        allowed = [phrase for folder, phrase in EXCEPTIONS if name.startswith(folder)]
+        for number, line in enumerate(prose(path, text).splitlines(), 1):
+            for phrase in allowed:
+                line = line.replace(phrase, "")
+            for match in WORDS.finditer(line):
+                advice = ADVICE[int((match.lastgroup or "w0")[1:])]
+                yield number, f'"{match[0]}": write {advice}'
+
+
+def main() -> int:
+    """Check the named files or all that git tracks; return the exit status."""
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", *sys.argv[1:]], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    found = 0
+    for name in tracked.stdout.split("\0"):
+        path = ROOT / name
+        if name.startswith(NOT_YET) or name == "deploy/checkout/check_words.py" or not path.is_file():
+            continue
+        if path.suffix in SUFFIXES or path.name in {"Makefile", "Dockerfile"}:
+            for number, message in findings(path, name):
+                print(f"{name}:{number}: {message}")
+                found += 1
+    if found:
+        print(f"{found} findings. docs/style.md says which words to use.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

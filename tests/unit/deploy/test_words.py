@@ -1,0 +1,57 @@
+"""The check of words that `make lint` runs: what it finds and what it leaves alone."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SPEC = importlib.util.spec_from_file_location("check_words", ROOT / "deploy/checkout/check_words.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+check = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(check)
+
+
+def found(folder: Path, name: str, text: str) -> list[int]:
+    path = folder / name
+    path.write_text(text)
+    return [number for number, _ in check.findings(path, name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "The job begins anew.\n"),
+        ("a.md", "word " * 25 + "\n"),
+        ("a.py", "x = 1  # Nobody is told of it\n"),
+        ("a.py", '"""What a trial says."""\n'),
+        ("a.py", '"""A door to the rows."""\n'),
+        ("a.py", 'raise ValueError("the parameter was given in vain")\n'),
+        ("a.ts", "// The list comes beside it.\n"),
+        ("a.tsx", "const a = <p>Each trial apart</p>;\n"),
+        ("a.tsx", "const a = t`Those of everybody`;\n"),
+        ("a.c", "int a; /* as they were */\n"),
+        ("a.sh", "true # mends it\n"),
+    ],
+)
+def test_forbidden_words_are_found(tmp_path: Path, name: str, text: str) -> None:
+    assert found(tmp_path, name, text) == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "Nothing apart from this. There is no room for it: make room.\n"),
+        ("a.md", "Write `anew` never.\n"),
+        ("a.md", "```\nrun anew\n```\n"),
+        ("a.md", "| " + "word " * 30 + "|\n"),
+        ("a.md", "[link](https://example.org/" + "a" * 120 + ")\n"),
+        ("a.py", "anew = beside(door)  # a ring of processes, two seconds far apart\n"),
+        ("a.py", '"""What is a trial?"""\n'),
+        ("a.ts", "const door = beside;\n"),
+        ("a.c", "char room[4]; /* the room that blocks take */\n"),
+    ],
+)
+def test_other_words_are_left_alone(tmp_path: Path, name: str, text: str) -> None:
+    assert found(tmp_path, name, text) == []
