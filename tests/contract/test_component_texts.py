@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from service.fleet import component_files
@@ -83,6 +83,7 @@ conditions = st.one_of(
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example([({"type": "float", "min": 0, "max": 1, "default": 0, "step": 1e-300}, None)])
 @given(st.lists(st.tuples(st.one_of(ranges, choices), conditions), min_size=1, max_size=2))
 def test_a_space_that_the_loader_accepts_is_one(given_: Sequence[tuple[dict[str, object], object]]) -> None:
     text = "name: c\napplications: {main: {command: [run]}}\nparameters:\n"

@@ -60,6 +60,8 @@ FILE_KEYS = (
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
 PARAMETER_KEYS = ("type", "description", "default", "condition", "omit_default", "group", *DELIVERY_KEYS)
+# The service refuses a finer grid: floats could not tell its values apart.
+FINEST_STEP = 1e-12
 RANGE_KEYS = ("min", "max", "log", "step", "factor")
 GENERATOR_KEYS = ("command", "timeout", "depends")
 CONDITION_KEYS = ("parent", "values")
@@ -330,6 +332,9 @@ class Definition:
             table.fault("min", f"{low!r} is not above 0, as log and factor need")
         if step is not None and step > high - low:
             table.fault("step", f"{step!r} is greater than max - min, {high - low!r}")
+        finest = FINEST_STEP * max(abs(low), abs(high))
+        if kind == "float" and step is not None and step < finest:
+            table.fault("step", f"{step!r} is less than {finest!r}, which is {FINEST_STEP!r} times the larger bound")
         for key, bound in (("min", low), ("max", high), ("step", step)):
             if bound is not None:
                 self._check_size(kind, bound, key, table)
