@@ -1,5 +1,5 @@
 """The local runner's own: CPUs, control groups, memory. What it has in common with every runner is tested in
-tests/contract/test_runners.py."""
+tests/contract/runners/."""
 
 import asyncio
 import json

@@ -22,7 +22,7 @@ from service.trials.ask import ask as ask_trials
 from service.trials.tell import add_trial, complete_trial, fail_trial, stop_trial
 from service.workers import sweep
 from tests.factories.domain import make_execution, make_spec, study_name
-from tests.unit.fleet.test_leases import AGENT, expire, register
+from tests.factories.fleet import AGENT, expire, register
 
 STEPS = st.lists(
     st.tuples(

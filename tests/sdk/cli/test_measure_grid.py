@@ -12,8 +12,8 @@ import pytest
 import trimtab
 from service.replay.table import Selection, load
 from tests.factories.service import EmbeddedService
+from tests.sdk.cli.shell import COMMAND, Shell
 from tests.sdk.hand import agent
-from tests.sdk.test_cli import COMMAND, Shell
 from trimtab.cli.measure_grid import replay_command, write
 from trimtab.spec import StudySpec
 from trimtab.trial import Trial, TrialState

@@ -2,43 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
 from tests.agent.far_side import FarSide, Outcome
+from tests.agent.slurm_runner.jobs import ended, job, jobs_of, until
 from tests.agent.test_daemon_faults import settled_once
-from tests.agent.test_slurm import ended, gated_agent, job, jobs_of, until
 from tests.factories.slurm import Slurm
 from trimtab_agent.runners import slurm_spread, slurm_states, slurm_submission
 from trimtab_agent.runners.base import JobResult, JobSpec, JobState
 from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.slurm import SlurmRunner
 from trimtab_agent.runners.slurm_spread import expand
-
-
-@pytest.fixture
-def runner(slurm: Slurm) -> Iterator[SlurmRunner]:
-    made = SlurmRunner()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Where gated trials note their runs and look for their gates."""
-    (tmp_path / "runs").touch()
-    return tmp_path
-
-
-@pytest.fixture
-def agent(place: Path, far_side: FarSide, slurm: Slurm) -> Iterator[AgentProcess]:
-    """An agent that has not been started yet."""
-    made = gated_agent(place, far_side)
-    yield made
-    made.clear_away()
 
 
 def gated(place: Path, name: str, gate: str = "gate", **fields: object) -> tuple[Path, JobSpec]:

@@ -11,7 +11,7 @@ import pytest
 
 import trimtab
 from tests.agent.conftest import AgentProcess, processes_of, wait_until
-from tests.agent.test_slurm import job, until
+from tests.agent.slurm_runner.jobs import job, until
 from tests.agent.test_with_service import finished
 from tests.factories.ray import CPUS, RayHead, RayNode
 from tests.factories.service import EmbeddedService, require_program

@@ -1,0 +1,112 @@
+"""Addresses and options of the agent's commands for Ray."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import run_agent_command
+from tests.agent.ray_runner.board import Far
+from tests.agent.slurm_runner.jobs import GATED, job, until
+from tests.factories.ports import free_port
+from trimtab_agent import trying
+from trimtab_agent.errors import ConfigError, SchedulerAwayError
+from trimtab_agent.main import main
+from trimtab_agent.runners.batch import CANCEL
+from trimtab_agent.runners.ray import RayRunner
+from trimtab_agent.runners.ray_client import choose_address
+from trimtab_agent.runners.slurm_client import PROGRAMS
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, "http://127.0.0.1:8265"),
+        ("http://head:8265/", "http://head:8265"),
+        ("https://[::1]/ray/", "https://[::1]/ray"),
+        ("ray://head:10001", "http://head:8265"),
+        ("ray://[::1]", "http://[::1]:8265"),
+        ("head:6379", "http://head:8265"),
+        ("head", "try --ray-address=http://head:8265"),
+        ("auto", "'auto' is not http://HOST:8265"),
+        ("ray://head/path", "is not http://HOST:8265"),
+        ("ftp://head", "is not http://HOST:8265"),
+        ("http://", "is not http://HOST:8265"),
+    ],
+)
+def test_addresses(given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.delenv("RAY_API_SERVER_ADDRESS", raising=False)
+    if expected.startswith("http"):
+        assert choose_address(given) == expected
+        monkeypatch.setenv("RAY_ADDRESS", given or expected)
+        assert choose_address(None) == expected
+    else:
+        with pytest.raises(ConfigError, match=expected):
+            choose_address(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ray-option=--cpus=1"], "scheduler option '--cpus=1' is none of Ray's; allowed: --num-cpus=N"),
+        (["--ray-option=--num-cpus=all"], "--num-cpus='all'; allowed: a number from 0 on"),
+        (["--ray-option=--memory=1.5"], "--memory='1.5'; allowed: a whole number of bytes"),
+        (["--ray-option=--resources=[1]"], "allowed: a JSON object whose values are each a number from 0 on"),
+        (['--ray-option=--label-selector={"a": 1}'], "allowed: a JSON object whose values are each a text"),
+        (["--ray-address=ray:head"], "--ray-address 'ray:head' is not http://HOST:8265"),
+        (["--trial-cores=1"], "--trial-cores has a meaning only with --runner local; ray's: --ray-option"),
+        (["--slurm-option=--mem=1"], "--slurm-option '--mem=1' has a meaning only with --runner slurm"),
+        (["--runner", "local", "--ray-option=--num-cpus=1"], "has a meaning only with --runner ray"),
+        (["--runner", "local", "--ray-address=http://head"], "has a meaning only with --runner ray"),
+    ],
+)
+def test_wrong_options(tmp_path: Path, options: list[str], words: str) -> None:
+    (tmp_path / "c.yaml").write_text(GATED)
+    done = run_agent_command(["try", "gated", "--components", str(tmp_path), "--runner", "ray", *options])
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("runner", ["ray", "slurm"])
+def test_a_try_gives_a_scheduler_up_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], runner: str
+) -> None:
+    monkeypatch.setattr(trying, "PATIENCE", 0.5)
+    (tmp_path / "c.yaml").write_text(GATED)
+    where = ["--components", str(tmp_path), "--state-dir", str(tmp_path / "state"), "--runner", runner]
+    if runner == "ray":
+        where += [f"--ray-address=http://127.0.0.1:{free_port()}"]
+        words = [where[-1].partition("=")[2], "Connection refused", "check that Ray's head runs", "--ray-address"]
+    else:
+        for program in PROGRAMS:
+            (tmp_path / program).write_text(
+                "#!/bin/sh\necho 'Unable to contact slurm controller (connect failure)' >&2; exit 1"
+            )
+            (tmp_path / program).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        words = ["Unable to contact slurm controller", "check that slurmctld runs", "SLURM_CONF"]
+    with pytest.raises(SystemExit) as end:
+        main(["try", "gated", *where])
+    assert end.value.code == 1
+    told = capsys.readouterr().err
+    for word in ("given up after", *words):
+        assert word in told
+    assert list((tmp_path / "state" / "tries").iterdir()) == []
+
+
+async def test_a_try_ends_what_a_head_that_is_lost_has_begun(
+    far: "Far", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trying, "PATIENCE", 0.5)
+    folder, spec = job(tmp_path, "one", "true")
+    runner = RayRunner(far.address)
+    trial = asyncio.create_task(trying._run(folder, spec, runner))
+    await until(lambda: bool(far.board.jobs))
+    far.server.shutdown()
+    far.server.server_close()
+    with pytest.raises(SchedulerAwayError, match=far.address):
+        await trial
+    # what a supervisor looks for
+    assert (folder / CANCEL).exists()

@@ -1,0 +1,141 @@
+"""Jobs that a real Slurm requeues, cancels, loses or whose node it drains."""
+
+import asyncio
+import json
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.agent.slurm_runner.jobs import ended, job, jobs_of, until
+from tests.factories.slurm import Slurm
+from trimtab_agent.runners import slurm as slurm_runner
+from trimtab_agent.runners.base import JobState
+from trimtab_agent.runners.base import Outcome as Ended
+from trimtab_agent.runners.slurm import SlurmRunner
+
+
+async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    """In a work folder as it was at first, with one result."""
+    script = f"cat given; mkdir new && echo run >> {place}/runs && until [ -e {place}/gate ]; do sleep 0.05; done"
+    stream = [{"source": "stdout", "pattern": "m=(?P<m>.)"}]
+    folder, spec = job(place, "a", "sh", "-c", f"{script}; echo m=1", stream=stream, run=10_001)
+    (folder / "work" / "given").write_text("as it was\n")
+    shown = runner.script(folder, spec)
+    await runner.submit(folder, spec)
+    assert runner.script(folder, spec) == shown == (folder / "job.sh").read_text()
+    waiting = asyncio.create_task(runner.wait(folder))
+    await until(lambda: (place / "runs").exists() and (place / "runs").read_text() == "run\n")
+    assert slurm.run("sh", "-c", f"scontrol requeue {(folder / 'job').read_text()} 2>&1") == ""
+    await until(lambda: (place / "runs").read_text() == "run\nrun\n", 120)
+    assert not waiting.done()
+    assert json.loads((folder / "owner").read_text())[1] == 1
+    (place / "gate").touch()
+    result = await asyncio.wait_for(waiting, 60)
+    assert result.outcome is Ended.COMPLETED, result.reason
+    assert (folder / "log").read_text().count("as it was") == 1
+    # What it measured is told as another run's.
+    assert [json.loads(line)["run"] for line in (folder / "measurements").read_text().splitlines()] == [10_002]
+
+
+async def test_a_job_whose_folder_is_gone_ends(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    folder, spec = job(place, "a", "sh", "-c", f"touch {place}/begun; sleep 60")
+    await runner.submit(folder, spec)
+    await until((place / "begun").exists)
+    folder.rename(folder.with_name("gone"))
+    await until(lambda: jobs_of(slurm, folder) == ["FAILED"])
+
+
+async def test_job_requeued_and_held(
+    runner: SlurmRunner, place: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_runner, "HOPELESS_TIME", 1.0)
+    folder, spec = job(place, "a", "sleep", "60")
+    await runner.submit(folder, spec)
+    await runner.started(folder)
+    slurm.run("scontrol", "requeuehold", (folder / "job").read_text())
+    result = await ended(runner, folder)
+    assert result.outcome is Ended.FAILED
+    assert result.reason.startswith("the job can never start: the job was requeued and is held")
+    await until(lambda: jobs_of(slurm, folder) == ["CANCELLED"])
+
+
+async def test_node_drained_while_the_job_runs(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    folder, spec = job(place, "a", "sh", "-c", f"until [ -e {place}/gate ]; do sleep 0.05; done")
+    await runner.submit(folder, spec)
+    node = await asyncio.wait_for(runner.started(folder), 60)
+    slurm.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    (place / "gate").touch()
+    result = await ended(runner, folder)
+    assert (result.outcome, result.node) == (Ended.COMPLETED, node)
+
+
+async def test_node_down_while_the_job_runs(place: Path, slurm: Slurm) -> None:
+    runner = SlurmRunner(["--no-requeue"])
+    folder, spec = job(place, "a", "sleep", "60")
+    await runner.submit(folder, spec)
+    node = await asyncio.wait_for(runner.started(folder), 60)
+    waiting = asyncio.create_task(runner.wait(folder))
+    slurm.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+    result = await asyncio.wait_for(waiting, 60)
+    runner.close()
+    assert (result.outcome, result.reason) == (Ended.FAILED, "a node of the job failed")
+
+
+async def test_job_cancelled_by_somebody_else(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+    folder, spec = job(place, "a", "sleep", "60")
+    await runner.submit(folder, spec)
+    await runner.started(folder)
+    slurm.run("scancel", (folder / "job").read_text())
+    result = await ended(runner, folder)
+    assert (result.outcome, result.reason) == (Ended.FAILED, "the job was cancelled in Slurm, not by the service")
+    # the agent may run it again
+    assert await runner.status(folder) is JobState.ABSENT
+
+
+@pytest.mark.parametrize("pending", [False, True])
+async def test_cancelled_job_is_gone_within_two_seconds(
+    runner: SlurmRunner, place: Path, slurm: Slurm, pending: bool
+) -> None:
+    options = ["--begin=now+1hour"] if pending else []
+    script = f"touch {place}/begun; trap '' TERM; setsid sleep 60 & sleep 60"
+
+    def is_there(folder: Path) -> bool:
+        return jobs_of(slurm, folder) == ["PENDING"] if pending else (place / "begun").exists()
+
+    def is_cancelled(folder: Path) -> bool:
+        return jobs_of(slurm, folder) == ["CANCELLED"]
+
+    # once, or where the machine was busy with something else up to three times
+    for name in "abc":
+        (place / "begun").unlink(missing_ok=True)
+        folder, spec = job(place, name, "sh", "-c", script, scheduler_options=options)
+        await runner.submit(folder, spec)
+        await until(partial(is_there, folder))
+        assert await runner.status(folder) is (JobState.QUEUED if pending else JobState.RUNNING)
+        started = time.monotonic()
+        await runner.cancel(folder)
+        result = await ended(runner, folder)
+        took = time.monotonic() - started
+        assert result.outcome is Ended.CANCELLED
+        assert (result.elapsed > 0) is not pending
+        await until(partial(is_cancelled, folder))
+        if took < 2:
+            break
+    assert took < 2
+
+
+async def test_a_job_that_is_gone_from_slurm(runner: SlurmRunner, place: Path) -> None:
+    """No squeue, no sacct knows it: what an agent finds that was away for days."""
+    folder, spec = job(place, "a", "true")
+    await runner.submit(folder, spec)
+    await ended(runner, folder)
+    lost = place / "jobs" / "lost"
+    shutil.copytree(folder, lost)
+    (lost / "result.json").unlink()
+    (lost / "job").write_text("999999")
+    assert await runner.status(lost) is JobState.ABSENT
+    result = await ended(runner, lost)
+    assert (result.outcome, result.reason) == (Ended.FAILED, "the job is gone from Slurm without a result")

@@ -1,0 +1,62 @@
+"""The runners whose contract (trimtab_agent/runners/base.py) is tested. A new runner joins by an entry in RUNNERS."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.contract.runners.jobs import left_behind
+from trimtab_agent.runners.base import Runner
+from trimtab_agent.runners.local import LocalRunner
+from trimtab_agent.runners.ray import RayRunner
+from trimtab_agent.runners.slurm import SlurmRunner
+
+RUNNERS = ["local", "slurm", "ray"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test on every runner.
+
+    The supervisor does the same work in every batch job, and a job on Ray takes seconds. A test of such work has the
+    marker `without_ray`. tests/agent/ray_runner/test_simulated.py shows that Ray's jobs are watched together.
+    """
+    if "make_runner" in metafunc.fixturenames:
+        without_ray = metafunc.definition.get_closest_marker("without_ray")
+        metafunc.parametrize("make_runner", RUNNERS[:2] if without_ray else RUNNERS, indirect=True)
+
+
+@pytest.fixture
+def make_runner(request: pytest.FixtureRequest) -> Callable[[], Runner]:
+    if request.param == "ray":
+        return partial(RayRunner, request.getfixturevalue("ray_session").dashboard)
+    if request.param == "slurm":
+        request.getfixturevalue("slurm")
+        return SlurmRunner
+    return LocalRunner
+
+
+@pytest.fixture
+def nodes(make_runner: Callable[[], Runner], request: pytest.FixtureRequest) -> list[str]:
+    """Where a job may run."""
+    if make_runner is SlurmRunner:
+        found: list[str] = request.getfixturevalue("slurm").nodes
+        return found
+    return [os.uname().nodename]
+
+
+@pytest.fixture
+def runner(make_runner: Callable[[], Runner]) -> Iterator[Runner]:
+    made = make_runner()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The job's folder. At the end no process of the job may be left."""
+    made = tmp_path / "job"
+    (made / "work").mkdir(parents=True)
+    yield made
+    assert left_behind(made) == []

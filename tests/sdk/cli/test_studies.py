@@ -1,0 +1,174 @@
+"""`trimtab study`, against a real service."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import trimtab
+from tests.sdk.cli.shell import STUDY, Shell
+from tests.sdk.conftest import make_study
+from trimtab.study import Study
+
+
+def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Client, name: str) -> None:
+    assert shell.succeed("study", "create", study_file) == f"{name}\n"
+    assert client.get_study(name).spec.space[0] == trimtab.Float("x", 1e-3, 10, log=True)
+    error = shell.fail("study", "create", study_file)
+    assert error.splitlines() == [
+        f"error: There is a study '{name}' already. Load it, or choose another name. [study_exists]",
+        "Choose another name, or go on with that study: --load-if-exists",
+    ]
+    loaded = json.loads(shell.succeed("study", "create", study_file, "--load-if-exists", "--json"))
+    assert (loaded["name"], loaded["state"], loaded["trial_count"]) == (name, "ACTIVE", 0)
+    assert shell.succeed("study", "create", study_file, "--name", name + "-2") == f"{name}-2\n"
+
+
+def test_bad_files_are_named_by_field(shell: Shell, study_file: str) -> None:
+    text = Path(study_file).read_text()
+    Path(study_file).write_text(text.replace("minimize", "minimise"))
+    assert f"error: {study_file}: a key of objectives[0] is 'minimise'" in shell.fail("study", "create", study_file)
+    Path(study_file).write_text(text.replace("min: 1e-3", "min: 11"))
+    assert "space[0].min is 11.0; allowed: at most max" in shell.fail("study", "create", study_file)
+    assert "does not exist" in shell.fail("study", "create", "nowhere.yaml", code=2)
+
+
+def test_list_and_show(shell: Shell, client: trimtab.Client, name: str) -> None:
+    assert shell.run("study", "list", "--prefix", name).stderr == "There is no such study.\n"
+    study = make_study(client, name, objectives=[trimtab.Minimize("seconds", "s")], max_trials=20)
+    assert "No trial has been completed" in shell.run("study", "show", name).stderr
+    study.tell(study.ask()[0], 1.25)
+    listed = shell.succeed("study", "list", "--prefix", name, "--state", "active")
+    assert name in listed
+    assert "1/20" in listed
+    assert "minimize seconds (s)" in listed
+    found = json.loads(shell.succeed("study", "list", "--prefix", name, "--json"))
+    assert [item["finished_count"] for item in found] == [1]
+    assert "states[0] is 'NONE'; allowed: ACTIVE" in shell.fail("study", "list", "--state", "NONE")
+    shown = shell.succeed("study", "show", name)
+    assert "Best: seconds 1.25 s (trial 1)" in shown
+    assert "20 trials" in shown
+    whole = json.loads(shell.succeed("study", "show", name, "--json"))
+    assert whole["best"][0]["metrics"] == {"seconds": 1.25}
+    assert whole["spec"]["parameters"]["block"] == {"type": "ordinal", "values": [4, 16, 64, 256]}
+
+
+def test_show_says_what_was_chosen_and_what_came_of_it(shell: Shell, client: trimtab.Client, name: str) -> None:
+    study = client.create_study(
+        name,
+        space=[trimtab.Float("x", 0, 1, default=0.9)],
+        objectives=[trimtab.Minimize("seconds", "s")],
+        algorithm="auto",
+        max_trials=1,
+        pruning="default",
+        final_check=True,
+    )
+    shown = shell.succeed("study", "show", name)
+    assert f"auto: {study.algorithm}. " in shown
+    assert "pruning    default" in shown
+    study.optimize(lambda params: 1.0, progress=False)
+    shown = shell.succeed("study", "show", name)
+    assert "verdict    no measurable gain" in shown
+    whole = json.loads(shell.succeed("study", "show", name, "--json"))
+    assert whole["verdict"]["text"].startswith("no measurable gain")
+    assert whole["algorithm_choice"]["name"] == study.algorithm
+    assert whole["spec"]["pruning"][0]["name"] == "default"
+
+
+def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) -> None:
+    study = make_study(client, name, objectives=[trimtab.Minimize("seconds"), trimtab.Maximize("rate")])
+    for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
+        study.tell(trial, {"seconds": value, "rate": value})
+    assert "Pareto front: 2 trials" in shell.succeed("study", "show", name)
+
+
+def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:
+    name, values = study.name, ["x=1", "n=1", "block=4", "alg=a", "huge=true"]
+    shell.succeed("study", "enqueue", name, *values, "--count", "2")
+    params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
+    assert [(trial.origin, trial.params) for trial in study.trials()] == [("enqueued", params)] * 2
+    for wrong, allowed in (("alg=c", "a, b"), ("huge=1", "true, false"), ("n=1.5", "a whole number"), ("n", "=")):
+        told = shell.fail("study", "enqueue", name, wrong)
+        assert allowed in told
+    assert len(study.trials()) == 2
+
+
+def test_create_a_study_that_starts_from_an_earlier_one(
+    shell: Shell, client: trimtab.Client, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.format(name=name))
+    shell.succeed("study", "create", str(path))
+    client.get_study(name).add_trial({"x": 0.5, "alg": "b"}, 1.0)
+    path.write_text(STUDY.format(name=f"{name}-2") + f"start_from: [{name}]\n")
+    run = shell.run("study", "create", str(path))
+    assert (run.returncode, run.stdout.strip()) == (0, f"{name}-2")
+    assert f"Started from {name}: 1 of its configurations are measured first." in run.stderr
+    (trial,) = client.get_study(f"{name}-2").trials()
+    assert (trial.origin, trial.params) == ("earlier", {"x": 0.5, "alg": "b"})
+    shown = json.loads(shell.succeed("study", "show", f"{name}-2", "--json"))
+    assert shown["started_from"] == [{"study": name, "taken": 1, "passed_over": 0}]
+    assert shown["spec"]["start_from"] == [name]
+    path.write_text(STUDY.format(name=f"{name}-3") + "start_from: [no-study]\n")
+    assert "start_from[0] is 'no-study'" in shell.fail("study", "create", str(path))
+
+
+def test_change_the_space_and_the_budget(shell: Shell, study: Study) -> None:
+    name = study.name
+    study.enqueue({"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True})
+    changes = ["n=..8", "x=0.5..", "block=16,64,512", "alg=a,c"]
+    assert "1 waiting" in shell.succeed("study", "change-space", name, *changes, "--dry-run")
+    study.refresh()
+    assert study.status.space_version == 1
+    shell.succeed("study", "change-space", name, *changes)
+    study.refresh()
+    x, n, block, alg, _ = study.spec.space
+    assert (x, n) == (trimtab.Float("x", 0.5, 10, log=True), trimtab.Int("n", 1, 8, step=1))
+    assert (block, alg) == (trimtab.Ordinal("block", [16, 64, 512]), trimtab.Categorical("alg", ["a", "c"]))
+    assert [trial.state for trial in study.trials()] == ["FAILED"]
+    for wrong, told in (("n=8", "MIN..MAX"), ("n=1..x", "a whole number"), ("huge=true", "parameter_unchangeable")):
+        assert told in shell.fail("study", "change-space", name, wrong)
+    assert "30 trials or 60 s" in shell.succeed("study", "extend", name, "--trials", "30", "--seconds", "60")
+    assert "30 trials." in shell.succeed("study", "extend", name, "--seconds", "none")
+    assert "--trials" in shell.fail("study", "extend", name)
+
+
+def test_pause_resume_stop_delete(shell: Shell, study: Study) -> None:
+    name = study.name
+    shell.succeed("study", "pause", name, "--reason", "maintenance")
+    assert study.refresh().reason == "maintenance"
+    shell.succeed("study", "resume", name)
+    assert study.refresh().state == "ACTIVE"
+    shell.succeed("study", "stop", name)
+    assert study.refresh().state == "ABORTED"
+    assert "[invalid_step]" in shell.fail("study", "resume", name)
+    assert "Delete" in shell.fail("study", "delete", name)
+    shell.succeed("study", "delete", name, "--yes")
+    assert shell.fail("study", "show", name).splitlines() == [
+        f"error: There is no study '{name}'. [study_not_found]",
+        "The names are shown by: trimtab study list",
+    ]
+
+
+def test_export(shell: Shell, client: trimtab.Client, name: str, tmp_path: Path) -> None:
+    study = make_study(client, name, space=[trimtab.Float("x", 0, 1), trimtab.Bool("b")], constraints=[])
+    first, second, _ = study.ask(3)
+    study.tell(first, {"seconds": 1.25})
+    study.tell(second, infeasible='a "quoted", reason\nof two lines')
+    target = tmp_path / "trials.csv"
+    assert shell.run("study", "export", name, "--format", "csv", "-o", str(target)).stderr == (
+        f"3 trials written to {target}.\n"
+    )
+    rows = list(csv.DictReader(io.StringIO(target.read_text())))
+    assert [row["state"] for row in rows] == ["COMPLETED", "INFEASIBLE", "ACTIVE"]
+    assert float(rows[0]["params.x"]) == first.params["x"]
+    assert rows[0]["metrics.seconds"] == "1.25"
+    assert rows[1]["reason"] == 'a "quoted", reason\nof two lines'
+    assert rows[2]["finished_at"] == ""
+    exported = json.loads(shell.succeed("study", "export", name))
+    assert [trial["params"] for trial in exported["trials"]] == [trial.params for trial in study.trials()]
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(exported["spec"]))
+    shell.succeed("study", "create", str(again), "--name", name + "-again")
+    assert client.get_study(name + "-again").spec == study.spec
+    assert "cannot be written" in shell.fail("study", "export", name, "-o", str(tmp_path))

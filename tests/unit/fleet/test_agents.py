@@ -1,0 +1,62 @@
+"""Registration of agents, against a real PostgreSQL."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from service.core.errors import InvalidInput, NotFound, TrimtabError
+from service.fleet import agents, selectors
+from service.fleet.models import Agent
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from tests.factories.fleet import AGENT, acquire, create, refused, register
+
+
+def test_an_agent_works_in_one_place_at_a_time(principal: Principal) -> None:
+    register(principal, session_id="here:1")
+    before = agents.known(principal, AGENT)
+    refused("agent_online_elsewhere", lambda: register(principal, session_id="there:2", slots=9))
+    after = agents.known(principal, AGENT)
+    assert (after.session_id, after.slots, after.last_seen_at) == ("here:1", before.slots, before.last_seen_at)
+    register(principal, session_id="here:3")  # it was started again
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    register(principal, session_id="there:2")  # and has moved
+    refused("agent_online_elsewhere", lambda: register(principal, session_id="here:4"))
+
+
+def test_of_two_agents_that_come_at_one_moment_one_is_refused(principal: Principal) -> None:
+    register(principal, session_id="gone:0")
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+
+    def come(number: int) -> str:
+        try:
+            register(principal, session_id=f"place{number}:1")
+        except TrimtabError as error:
+            return error.code
+        finally:
+            connection.close()
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = sorted(pool.map(come, range(4)))
+    assert answers == ["", *["agent_online_elsewhere"] * 3]
+
+
+def test_who_is_unknown_registers_first(principal: Principal) -> None:
+    create(principal)
+    with pytest.raises(NotFound) as caught:
+        acquire(principal)
+    assert caught.value.code == "unknown_agent"
+    register(principal)
+    register(principal)
+    assert len(acquire(principal)) == 1
+    (listed,) = selectors.list_agents(principal)
+    assert (listed.agent_id, listed.busy, listed.online) == (AGENT, 1, True)
+    refused("agent_not_found", lambda: selectors.get_agent(principal, "none"))
+    with pytest.raises(InvalidInput):
+        register(principal, slots=0)

@@ -1,0 +1,173 @@
+"""Grants of leases, against a real PostgreSQL."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from service.fleet import grants, runs, waiting
+from service.fleet.models import Agent, Lease
+from service.tenancy import access
+from service.tenancy.principal import Principal
+from service.trials import enqueue
+from service.trials.tell import stop_trial
+from tests.factories.fleet import acquire, create, register, settle, study, trial
+
+
+def test_agents_take_what_a_user_has_enqueued(principal: Principal, agent: str) -> None:
+    name = create(principal, {"max_trials": 4}, parallelism=1)
+    enqueue.enqueue_trials(principal, name, params={"x": 0.5, "n": 2}, count=2)
+    origins = []
+    while grants := acquire(principal, 1):
+        origins.append(trial(principal, name, grants[0].trial).origin)
+        settle(principal, grants[0])
+    assert sorted(origins) == ["enqueued", "enqueued", "suggested", "suggested"]
+    assert origins[3] == "enqueued"
+    assert study(principal, name).state == "COMPLETED"
+
+
+def test_no_more_run_at_once_than_the_study_allows(principal: Principal, agent: str) -> None:
+    name = create(principal, parallelism=2)
+    grants = acquire(principal, 4)
+    assert [grant.trial for grant in grants] == [1, 2]
+    assert acquire(principal, 2, held=grants) == []
+    settle(principal, grants[0])
+    assert [grant.trial for grant in acquire(principal, 4, held=grants[1:])] == [3]
+    assert study(principal, name).open_count == 3
+
+
+def test_no_more_run_on_an_agent_than_it_has_slots(principal: Principal) -> None:
+    register(principal, slots=2)
+    create(principal, parallelism=9)
+    grants = acquire(principal, 5)
+    assert len(grants) == 2
+    assert acquire(principal, 5, held=grants) == []
+
+
+@pytest.mark.parametrize(
+    ("execution", "granted"),
+    [
+        ({}, 1),
+        ({"digest": "d1"}, 1),
+        ({"digest": "d2"}, 0),
+        ({"component": "other"}, 0),
+        ({"application": "large"}, 0),
+        ({"application": ""}, 1),
+    ],
+)
+def test_trials_go_to_agents_that_offer_what_they_need(
+    principal: Principal, agent: str, execution: dict[str, Any], granted: int
+) -> None:
+    create(principal, **execution)
+    assert len(acquire(principal)) == granted
+
+
+@pytest.mark.parametrize(
+    ("execution", "reason"),
+    [
+        ({"component": "other"}, "Waits for an agent that offers component 'other'; those online offer compiler."),
+        (
+            {"digest": "d2"},
+            "Waits for an agent that offers component 'compiler' with digest d2; those online have d1 (agent-1).",
+        ),
+        (
+            {"application": "large"},
+            "Waits for an agent whose component 'compiler' has application 'large'; those online have small.",
+        ),
+    ],
+)
+def test_a_trial_says_why_no_agent_takes_it(
+    principal: Principal, agent: str, execution: dict[str, Any], reason: str
+) -> None:
+    name = create(principal, **execution)
+    waiting.tell()
+    before = study(principal, name).revision
+    assert trial(principal, name, 1).reason.startswith(reason)
+    waiting.tell()
+    assert study(principal, name).revision == before, "it is said once"
+    register(principal, "agent-2", **component_for(execution))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == ""
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == "Waits for an agent: none is online."
+    (grant,) = acquire(principal, agent_id="agent-2")
+    assert trial(principal, name, 1).reason == ""
+    runs.settle(principal, agent_id="agent-2", lease=grant.lease, outcome="failed", reason="disk full")
+    access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
+    waiting.tell()
+    assert trial(principal, name, 1).reason == "disk full", "what went wrong is worth more"
+
+
+def component_for(execution: dict[str, Any]) -> dict[str, Any]:
+    """What an agent has to have for that."""
+    found = {key: value for key, value in execution.items() if key == "digest"}
+    if "component" in execution:
+        found["name"] = execution["component"]
+    if "application" in execution:
+        found["applications"] = [execution["application"]]
+    return found
+
+
+def test_studies_take_turns(principal: Principal, agent: str) -> None:
+    names = [create(principal, parallelism=3) for _ in range(3)]
+    first = acquire(principal, 3)
+    assert sorted(grant.study for grant in first) == sorted(names)
+    (fourth,) = acquire(principal, 1, held=first)
+    assert fourth.study == first[0].study
+
+
+def test_a_grant_whose_answer_was_lost_comes_again(principal: Principal, agent: str) -> None:
+    create(principal, parallelism=2)
+    lost = acquire(principal)
+    again = acquire(principal)
+    assert again == lost
+    assert grants.acquire(principal, agent_id=agent, count=0) == lost
+    (other,) = acquire(principal, 1, held=lost)
+    assert other.trial == 2
+
+
+def test_a_lost_grant_of_a_stopped_trial_does_not_come_again(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    (lost,) = acquire(principal)
+    stop_trial(principal, name, lost.trial)
+    assert [grant.trial for grant in acquire(principal)] == [2]
+    assert access.rows(Lease, principal).get(id=lost.lease).state == "SETTLED"
+
+
+def test_many_agents_run_each_trial_once(principal: Principal) -> None:
+    names = [create(principal, {"max_trials": 20}, parallelism=4) for _ in range(2)]
+    for index in range(6):
+        register(principal, f"a{index}", slots=2)
+    ran: list[tuple[str, int]] = []
+
+    def work(index: int) -> None:
+        try:
+            idle = 0
+            while idle < 20:
+                granted = grants.acquire(principal, agent_id=f"a{index}", count=2)
+                idle = 0 if granted else idle + 1
+                for grant in granted:
+                    ran.append((grant.study, grant.trial))
+                    runs.settle(
+                        principal,
+                        agent_id=f"a{index}",
+                        lease=grant.lease,
+                        outcome="completed",
+                        metrics={"seconds": 1.0},
+                    )
+                if not grants and all(study(principal, name).state == "COMPLETED" for name in names):
+                    return
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))
+    assert sorted(ran) == sorted((name, number) for name in names for number in range(1, 21))
+    for name in names:
+        assert (study(principal, name).state, study(principal, name).finished_count) == ("COMPLETED", 20)
