@@ -32,7 +32,7 @@ from service.algorithms.operators import Genetics
 from service.algorithms.part import seeded
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 _RATES = {"linear": 0.1, "logarithmic": 1.0}
 
@@ -61,7 +61,7 @@ class Annealing(Heuristic):
         self._steps = 0
         self._restarts = 0
 
-    def _learn(self, trial: Trial, key: str, record: Record) -> None:
+    def _learn(self, trial: TrialRecord, key: str, record: Record) -> None:
         if trial.state == TrialState.FAILED:
             return
         if self._current is not None and self._current.infeasible:

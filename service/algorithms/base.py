@@ -14,7 +14,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 NOTHING_FIXED: Mapping[str, Scalar] = MappingProxyType({})
 
@@ -56,7 +56,7 @@ class Algorithm(ABC):
         self.seed = seed
         self.options = options
 
-    def update(self, finished: Sequence[Trial]) -> None:  # noqa: B027 - an algorithm may have nothing to learn
+    def update(self, finished: Sequence[TrialRecord]) -> None:  # noqa: B027 - an algorithm may have nothing to learn
         """Learn from trials that finished (COMPLETED, INFEASIBLE, FAILED, PRUNED), each passed exactly once."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Algorithm(ABC):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         """Suggest `count` configurations, fewer only when the space is exhausted. Changes nothing that can be observed.

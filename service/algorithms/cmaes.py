@@ -38,7 +38,7 @@ from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 _REMEMBERED = 8
 # A finer grid is searched as a continuum.
@@ -175,12 +175,12 @@ class Cmaes(Algorithm):
         self._design, self._sigma = design, sigma
         self._part_of = lru_cache(_REMEMBERED)(self._make_part)
         self._start_of = lru_cache(_REMEMBERED)(self._make_start)
-        self._trials: list[Trial] = []
+        self._trials: list[TrialRecord] = []
         self._keys: set[str] = set()
         self._failures: dict[str, int] = {}
         self._evolution = _Evolution()
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         if not finished:
             return
         new = sorted(finished, key=_order)
@@ -200,7 +200,7 @@ class Cmaes(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         key, place = self.problem.space.key, fixed_key(fixed)
@@ -234,7 +234,7 @@ class Cmaes(Algorithm):
 
     # What is known
 
-    def _learn(self, trial: Trial) -> None:
+    def _learn(self, trial: TrialRecord) -> None:
         evolution, key = self._evolution, self.problem.space.key(trial.configuration)
         if trial.state == TrialState.FAILED:
             self._failures[key] = self._failures.get(key, 0) + 1
@@ -262,7 +262,7 @@ class Cmaes(Algorithm):
         if evolution.optimizer is not None:
             self._advance()
 
-    def _value(self, trial: Trial) -> float | None:
+    def _value(self, trial: TrialRecord) -> float | None:
         """What a trial says of its configuration, smaller is better. None where it says nothing."""
         metric = self.problem.metrics[0]
         value = float(self.problem.signs()[0]) * trial.metrics.get(metric, math.nan)
@@ -386,5 +386,5 @@ def _moved(optimizer: CatCMAwM, members: list[_Member]) -> CatCMAwM | None:
     return moved if sane and not stopped else None
 
 
-def _order(trial: Trial) -> tuple[int, int]:
+def _order(trial: TrialRecord) -> tuple[int, int]:
     return trial.revision, trial.number

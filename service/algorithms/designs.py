@@ -25,7 +25,7 @@ from service.core.errors import JsonValue
 from service.core.parameters import CategoricalParameter, Scalar
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 _REMEMBERED = 16
 # Configurations that a point added later is chosen from.
@@ -52,7 +52,7 @@ class Design(Algorithm):
         self._part_of = lru_cache(_REMEMBERED)(self._make_part)
         self._design_of = lru_cache(_REMEMBERED)(self._make_design)
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         for trial in finished:
             self._finished.setdefault(self.problem.space.key(trial.configuration), trial.configuration)
 
@@ -61,7 +61,7 @@ class Design(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         place, key = fixed_key(fixed), self.problem.space.key

@@ -23,7 +23,7 @@ from service.core.lattice import Lattice
 from service.core.parameters import FloatParameter, OrdinalParameter, Parameter, Scalar
 from service.core.problem import Problem
 from service.core.space import Configuration, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 # So many positions in a row may break a constraint before a continuous space is taken to have no feasible point, and a
 # finite one is searched in order.
@@ -57,7 +57,7 @@ class _Sequence(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         encoding = self._encoding_of(_as_key(fixed))
@@ -176,7 +176,7 @@ class Grid(Algorithm):
         # Up to where a part with fixed values holds nothing but finished trials. It only saves time.
         self._done: dict[_Fixed, int] = {}
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         self._finished.update(self.problem.space.key(trial.configuration) for trial in finished)
 
     def suggest(
@@ -184,7 +184,7 @@ class Grid(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         part = _as_key(fixed)

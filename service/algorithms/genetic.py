@@ -18,7 +18,7 @@ from service.algorithms.heuristic import Heuristic, Record, ranked
 from service.algorithms.operators import Genetics, roulette, tournament
 from service.core.encoding import FloatArray
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 
 class Genetic(Heuristic):
@@ -56,7 +56,7 @@ class Genetic(Heuristic):
         super()._forget()
         self._population = None
 
-    def _learn(self, trial: Trial, key: str, record: Record) -> None:
+    def _learn(self, trial: TrialRecord, key: str, record: Record) -> None:
         self._population = None
 
     def _chosen(self) -> tuple[list[Record], FloatArray]:

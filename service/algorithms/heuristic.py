@@ -34,7 +34,7 @@ from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 _MOST_FAILURES = 2
 # So often each way to something new is tried before the next one is.
@@ -77,7 +77,7 @@ class Record:
         """Whether it must not be suggested again, noise or not."""
         return self.infeasible or self.failures >= _MOST_FAILURES
 
-    def learn(self, trial: Trial) -> None:
+    def learn(self, trial: TrialRecord) -> None:
         """Take in a finished trial of the configuration."""
         if trial.state == TrialState.FAILED:
             self.failures += 1
@@ -120,7 +120,7 @@ class Heuristic(Algorithm):
         self._genetics_of = lru_cache(_REMEMBERED_PARTS)(self._make_genetics)
         self._forget()
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         trials = sorted(finished, key=_order)
         if trials and self._trials and _order(trials[0]) < _order(self._trials[-1]):
             # One that was passed late: from the beginning, for the order is part of the state.
@@ -144,7 +144,7 @@ class Heuristic(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         place = fixed_key(fixed)
@@ -175,12 +175,12 @@ class Heuristic(Algorithm):
     def _propose(self, genetics: Genetics, number: int, random: np.random.Generator) -> Configuration | None:
         """What the heuristic would like trial `number` to be; None where it has nothing to begin with."""
 
-    def _learn(self, trial: Trial, key: str, record: Record) -> None:
+    def _learn(self, trial: TrialRecord, key: str, record: Record) -> None:
         """Take in a trial; `record` has it already. Trials come in the order in which they finished."""
 
     def _forget(self) -> None:
         """Back to the beginning."""
-        self._trials: list[Trial] = []
+        self._trials: list[TrialRecord] = []
         self._records: dict[str, Record] = {}
         self._seen: set[str] = set()
         self._hopeless: set[str] = set()
@@ -282,5 +282,5 @@ def ranked(records: Sequence[Record], values: FloatArray) -> npt.NDArray[np.intp
     return np.lexsort((values, broken))
 
 
-def _order(trial: Trial) -> tuple[int, int]:
+def _order(trial: TrialRecord) -> tuple[int, int]:
     return trial.revision, trial.number

@@ -28,7 +28,7 @@ from service.algorithms.operators import Genetics
 from service.algorithms.part import seeded
 from service.core.encoding import FloatArray
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 _MUTATED = 0.75
 
@@ -66,7 +66,7 @@ class Nsga2(Heuristic):
         self._islands = [_Island() for _ in range(self._whole("islands"))]
         self._members: set[str] = set()
 
-    def _learn(self, trial: Trial, key: str, record: Record) -> None:
+    def _learn(self, trial: TrialRecord, key: str, record: Record) -> None:
         # Another measurement of a member changes its values and makes no new member, on whatever island.
         if not record.measured or key in self._members:
             return

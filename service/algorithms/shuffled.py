@@ -15,7 +15,7 @@ from service.core.errors import JsonValue
 from service.core.lattice import Lattice
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 # So many places in a row may break a constraint before the space is taken to have no feasible point.
 _MOST_MISSES = 10_000
@@ -46,7 +46,7 @@ class ShuffledGrid(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         lattice, chosen = self._part(fixed)

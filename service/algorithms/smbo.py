@@ -39,7 +39,7 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 _REMEMBERED = 8
 # Configurations that are scored where the grid is too large.
@@ -99,7 +99,7 @@ class _Process:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _TrainingData:
     """What finished trials say of n configurations: keys, rows of the encoding, values (smaller is better), counts."""
 
     keys: list[str]
@@ -125,10 +125,10 @@ class Smbo(Algorithm):
         self._part_of = lru_cache(_REMEMBERED)(self._make_part)
         self._start_of = lru_cache(_REMEMBERED)(self._make_start)
         self._points_of = lru_cache(2)(self._make_points)
-        self._trials: list[Trial] = []
+        self._trials: list[TrialRecord] = []
         self._fitted: tuple[_Process, float, float] | None = None
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         if finished:
             self._trials = sorted([*self._trials, *finished], key=lambda trial: (trial.revision, trial.number))
             self._fitted = None
@@ -138,7 +138,7 @@ class Smbo(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         key, place = self.problem.space.key, fixed_key(fixed)
@@ -203,7 +203,7 @@ class Smbo(Algorithm):
         bad |= {key for key, failed in failures.items() if failed >= _MOST_FAILURES}
         return tried | bad, bad
 
-    def _measured(self) -> _Measured:
+    def _training_data(self) -> _TrainingData:
         sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
         values: dict[str, list[float]] = {}
         bounds: dict[str, float] = {}
@@ -220,14 +220,14 @@ class Smbo(Algorithm):
                 bounds[key] = math.inf
             configurations.setdefault(key, trial.configuration)
         if not values:
-            return _Measured([], [], np.zeros(0), np.zeros(0))
+            return _TrainingData([], [], np.zeros(0), np.zeros(0))
         means = {key: float(np.mean(several)) for key, several in values.items()}
         middle, worst = float(np.median(list(means.values()))), max(means.values())
         for key, bound in bounds.items():
             if key not in means:
                 means[key] = worst if bound == math.inf else max(bound, middle)
         keys = [key for key in configurations if key in means]
-        return _Measured(
+        return _TrainingData(
             keys,
             [configurations[key] for key in keys],
             np.array([means[key] for key in keys]),
@@ -237,7 +237,7 @@ class Smbo(Algorithm):
     def _process(self) -> tuple[_Process, float, float] | None:
         """The fitted process, and the centre and width of the values it was fitted to. None where nothing is known."""
         if self._fitted is None:
-            measured = self._measured()
+            measured = self._training_data()
             if not measured.keys:
                 return None
             kept = _thinned(measured.values)

@@ -31,7 +31,7 @@ from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, FloatParameter, IntParameter, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -67,7 +67,7 @@ class Tpe(Algorithm):
         self._conditional = any(one.condition is not None for one in problem.space.parameters)
         self._part_of = lru_cache(_REMEMBERED)(self._make_part)
         self._start_of = lru_cache(_REMEMBERED)(self._make_start)
-        self._trials: list[Trial] = []
+        self._trials: list[TrialRecord] = []
         self._keys: set[str] = set()
         self._bad: set[str] = set()
         self._failures: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Tpe(Algorithm):
         self._added = 0
         self._discarded = 0
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         if not finished:
             return
         before = self._trials
@@ -101,7 +101,7 @@ class Tpe(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         key, place = self.problem.space.key, fixed_key(fixed)
@@ -189,7 +189,7 @@ class Tpe(Algorithm):
                 constant_liar=True,
             )
 
-    def _told(self, trial: Trial) -> FrozenTrial | None:
+    def _told(self, trial: TrialRecord) -> FrozenTrial | None:
         """A finished trial as Optuna knows it. None where it says nothing."""
         from optuna.trial import TrialState as State
 

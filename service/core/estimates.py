@@ -13,7 +13,7 @@ from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Estimate:
     acceptable: bool = True
 
 
-def aggregate(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
+def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]:
     """One estimate for each configuration that was measured, in the order of its first trial.
 
     Only COMPLETED trials with a finite value for every objective count.
     """
     metrics = [objective.metric for objective in problem.objectives]
-    groups: dict[str, list[Trial]] = {}
+    groups: dict[str, list[TrialRecord]] = {}
     for trial in sorted(trials, key=lambda trial: trial.number):
         measured = all(math.isfinite(trial.metrics.get(metric, math.nan)) for metric in metrics)
         if trial.state == TrialState.COMPLETED and measured:
@@ -64,7 +64,7 @@ def mean(values: Sequence[float]) -> float:
         return min(max(2 * half, min(values)), max(values))
 
 
-def best(problem: Problem, trials: Sequence[Trial]) -> list[Estimate]:
+def best(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]:
     """The best configuration by its median; with several objectives, the Pareto set, the first objective's best first.
 
     Of those that keep the outcome constraints, if any does. Among equals, the one that was measured more often, then

@@ -10,7 +10,7 @@ from service.core.space import Configuration
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialRecord:
     """One evaluation of one configuration.
 
     `metrics` are final ones: empty unless COMPLETED (PRUNED: a bound). `seconds` is its own running time, without that

@@ -14,7 +14,7 @@ from service.algorithms.base import Cost
 from service.algorithms.start import default_first
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
-from service.core.trial import Trial as PlannedTrial
+from service.core.trial import TrialRecord
 from service.planning.component_check import SpaceCheck, places_of, takes_all
 from service.planning.warm_start import WarmStart, warm_start
 from service.studies.models import Study, Trial
@@ -85,7 +85,7 @@ def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuratio
         if len(found) >= min(FIRST, most):
             break
         pending = [
-            PlannedTrial(number=number, configuration=one, state=TrialState.REQUESTED, metrics={})
+            TrialRecord(number=number, configuration=one, state=TrialState.REQUESTED, metrics={})
             for number, one in enumerate(found, 1)
         ]
         batch = algorithm.suggest(1, cursor=cursor, pending=pending)

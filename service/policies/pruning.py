@@ -19,7 +19,7 @@ from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import noise
 
 # A comparison with fewer others says little.
@@ -60,14 +60,14 @@ class Pruning(ABC):
         self.sign = float(problem.signs()[0])
         self.finished = 0
 
-    def update(self, finished: Sequence[Trial], steps: Mapping[int, Sequence[Step]]) -> None:
+    def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]]) -> None:
         """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
         for trial in finished:
             self.finished += trial.state != TrialState.FAILED
             self.learn(trial, steps.get(trial.number, ()))
 
     @abstractmethod
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         """Learn from one of them."""
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Pruning(ABC):
 class Limit(Pruning):
     """A fixed limit of the running time."""
 
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         pass
 
     def prune(self, running: Running) -> str | None:
@@ -98,7 +98,7 @@ class Default(Pruning):
         self._key = problem.space.key(problem.space.default())
         self._seconds: list[float] = []
 
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         is_default = self.problem.space.key(trial.configuration) == self._key
         if is_default and trial.state == TrialState.COMPLETED and trial.seconds is not None:
             self._seconds.append(trial.seconds)
@@ -122,7 +122,7 @@ class Estimator(Pruning):
         self._at_least: list[float] = []
         self._most: float | None = None
 
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         if trial.seconds is not None and trial.state in (TrialState.COMPLETED, TrialState.PRUNED):
             (self._seconds if trial.state == TrialState.COMPLETED else self._at_least).append(trial.seconds)
             self._most = None
@@ -171,7 +171,7 @@ class Median(Pruning):
         super().__init__(problem, options=options, start=start)
         self._curves: list[_Curve] = []
 
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         if steps and trial.state in (TrialState.COMPLETED, TrialState.PRUNED):
             self._curves.append(_Curve.of(steps, self.sign))
 
@@ -198,7 +198,7 @@ class Asha(Pruning):
         # The sorted values of those that came to a rung.
         self._rungs: dict[int, list[float]] = {}
 
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         if trial.state not in (TrialState.COMPLETED, TrialState.PRUNED):
             return
         curve = _Curve.of(steps, self.sign)
@@ -240,7 +240,7 @@ class Wilcoxon(Pruning):
         super().__init__(problem, options=options, start=start)
         self._best: dict[int, float] = {}
 
-    def learn(self, trial: Trial, steps: Sequence[Step]) -> None:
+    def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         curve = _Curve.of(steps, self.sign)
         if trial.state != TrialState.COMPLETED or not curve.steps:
             return

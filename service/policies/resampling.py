@@ -19,7 +19,7 @@ from service.core.options import Option, complete
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies.noise import FloatArray, believe, surroundings
 
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
@@ -30,7 +30,7 @@ _MOST_FAILURES = 2
 
 
 @dataclass(slots=True)
-class Measured:
+class Candidate:
     """A configuration, with the values of its completed trials in their order, times the objective's sign.
 
     `order`: how many configurations were measured before it. `broken`: how many of its trials broke the outcome
@@ -62,10 +62,10 @@ class Resampling(ABC):
         self.budget = budget
         self.start = start
         self.done = 0
-        self.measured: dict[str, Measured] = {}
+        self.measured: dict[str, Candidate] = {}
         self._sign = float(problem.signs()[0])
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         """Learn from trials that finished, each passed exactly once. The final check's are no part of the search."""
         metric = self.problem.metrics[0]
         for trial in finished:
@@ -79,7 +79,7 @@ class Resampling(ABC):
                     self.learn(key, self.measured[key], trial)
                 continue
             self.done += 1
-            one = self.measured.setdefault(key, Measured(trial.configuration, len(self.measured)))
+            one = self.measured.setdefault(key, Candidate(trial.configuration, len(self.measured)))
             value = trial.metrics.get(metric, math.nan)
             if trial.state != TrialState.COMPLETED:
                 one.closed = True
@@ -88,10 +88,10 @@ class Resampling(ABC):
                 one.broken += not self.problem.acceptable(trial.metrics)
             self.learn(key, one, trial)
 
-    def learn(self, key: str, one: Measured, trial: Trial) -> None:  # noqa: B027 - a policy may have nothing to note
+    def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:  # noqa: B027 - a policy may have nothing to note
         """Note what a trial of the configuration `one`, which has it already, means for the policy."""
 
-    def again(self, *, pending: Sequence[Trial], predict: Predict) -> Configuration | None:
+    def again(self, *, pending: Sequence[TrialRecord], predict: Predict) -> Configuration | None:
         """The configuration to measure again; None: let the algorithm suggest one.
 
         Args:
@@ -133,7 +133,7 @@ class _InTurn(Resampling):
         # Those that need more, by key, with how often they are to be measured in all.
         self._wanted: dict[str, int] = {}
 
-    def learn(self, key: str, one: Measured, trial: Trial) -> None:
+    def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:
         known = key in self._wanted
         if trial.origin == "replicate" and not known:
             return
@@ -153,14 +153,14 @@ class _InTurn(Resampling):
         return None
 
     @abstractmethod
-    def wanted(self, one: Measured) -> int:
+    def wanted(self, one: Candidate) -> int:
         """How often a configuration, which was measured at least once, is to be measured in all, as far as is known."""
 
 
 class Static(_InTurn):
     """Each configuration n times (algorithm 6, whose `<= n` measures once too often)."""
 
-    def wanted(self, one: Measured) -> int:
+    def wanted(self, one: Candidate) -> int:
         return int(self.number("n"))
 
 
@@ -171,7 +171,7 @@ class Sedr(_InTurn):
     n under the root of its interval is that of the configuration's samples.
     """
 
-    def wanted(self, one: Measured) -> int:
+    def wanted(self, one: Candidate) -> int:
         return _unless_narrow(one.values, self.number("threshold"))
 
 
@@ -197,13 +197,13 @@ class Thesis(_InTurn):
         super().__init__(problem, seed=seed, options=options, budget=budget, start=start)
         self._sorted: list[float] = []
 
-    def learn(self, key: str, one: Measured, trial: Trial) -> None:
+    def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:
         value = self._sign * trial.metrics.get(self.problem.metrics[0], math.nan)
         if trial.state == TrialState.COMPLETED and math.isfinite(value):
             bisect.insort(self._sorted, value)
         super().learn(key, one, trial)
 
-    def wanted(self, one: Measured) -> int:
+    def wanted(self, one: Candidate) -> int:
         count = len(one.values)
         if count >= 2:
             if self.options["bounded"] and count >= max(2, (self.budget or self._BUDGET) // 10):
@@ -269,7 +269,7 @@ class Adaptive(Resampling):
         self._encoding = Encoding(problem.space)
         self._rows: dict[str, FloatArray] = {}
 
-    def learn(self, key: str, one: Measured, trial: Trial) -> None:
+    def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:
         if key not in self._rows:
             self._rows[key] = self._encoding.encode([one.configuration])[0]
 
@@ -325,7 +325,7 @@ class Adaptive(Resampling):
             place = int(np.argmax(worths))
         return contenders[chosen][1].configuration if wanted >= (left or 1) else None
 
-    def _contenders(self) -> list[tuple[str, Measured]]:
+    def _contenders(self) -> list[tuple[str, Candidate]]:
         """What may be recommended: of what kept the outcome constraints, if anything did."""
         found = [(key, one) for key, one in self.measured.items() if one.values and not one.closed]
         return [(key, one) for key, one in found if 2 * one.broken < len(one.values)] or found

@@ -17,7 +17,7 @@ from service.core.lifecycle import TrialState
 from service.core.options import Option, complete
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 # So deep may rules be within others, and so many side by side.
 _DEEPEST, _MOST_RULES = 8, 32
@@ -41,7 +41,7 @@ class History:
         self.medians: dict[str, float] = {}
         self._groups: dict[str, list[float]] = {}
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         """Take in trials that finished, each passed exactly once."""
         metric, sign = self.problem.metrics[0], float(self.problem.signs()[0])
         for trial in finished:

@@ -18,7 +18,7 @@ from service.core.lifecycle import TrialState
 from service.core.parameters import BoolParameter, CategoricalParameter, Parameter
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.replay.searcher import Searcher
 
 # name -> the modules that it needs
@@ -77,7 +77,7 @@ class _Optuna(Searcher):
         values = {one.name: self._value(one) for one in self._problem.space.parameters}
         return self._problem.space.prune(values), "suggested"
 
-    def update(self, trial: Trial) -> None:
+    def update(self, trial: TrialRecord) -> None:
         if trial.state == TrialState.COMPLETED:
             self._trial.set_user_attr("configuration", dict(trial.configuration))
             self._study.tell(self._trial, [float(loss) for loss in _losses(self._problem, trial)])
@@ -126,7 +126,7 @@ class _Ax(Searcher):
             return None
         return self._configuration(given), "suggested"
 
-    def update(self, trial: Trial) -> None:
+    def update(self, trial: TrialRecord) -> None:
         if trial.state == TrialState.COMPLETED:
             data = dict(zip(self._metrics, map(float, _losses(self._problem, trial)), strict=True))
             self._client.complete_trial(trial_index=self._number, raw_data=data)
@@ -162,6 +162,6 @@ def _kind(values: tuple[Scalar, ...]) -> str:
     return "int"
 
 
-def _losses(problem: Problem, trial: Trial) -> list[float]:
+def _losses(problem: Problem, trial: TrialRecord) -> list[float]:
     signs = problem.signs()
     return [float(sign * trial.metrics[metric]) for sign, metric in zip(signs, problem.metrics, strict=True)]

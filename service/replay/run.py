@@ -12,7 +12,7 @@ from service.core import estimates
 from service.core.errors import InvalidInput, JsonValue
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import resampling, stopping
 from service.replay import peers
 from service.replay.record import Contestant, Run
@@ -56,7 +56,7 @@ class _Ours(Searcher):
         self._cursor = answer.cursor
         return (answer.items[0].configuration, answer.items[0].origin) if answer.items else None
 
-    def update(self, trial: Trial) -> None:
+    def update(self, trial: TrialRecord) -> None:
         self._tuner.update([trial])
 
     def recommend(self) -> Configuration | None:
@@ -108,7 +108,7 @@ def replay(subject: Subject, contestant: Contestant, seed: int, terms: Terms) ->
     else:
         searcher = _Ours(subject, _method(subject, contestant.algorithm, contestant.resampling, seed, terms))
     single = len(subject.problem.objectives) == 1
-    trials: list[Trial] = []
+    trials: list[TrialRecord] = []
     rows: list[int] = []
     recommended: list[int] = []
     visits: Counter[int] = Counter()
@@ -158,14 +158,14 @@ def _measured(
     clock: float,
     seed: int,
     visits: Counter[int],
-) -> tuple[Trial, int]:
+) -> tuple[TrialRecord, int]:
     row = subject.row(configuration)
     if row is None:
-        return Trial(number, configuration, TrialState.INFEASIBLE, {}, number, None, origin), -1
+        return TrialRecord(number, configuration, TrialState.INFEASIBLE, {}, number, None, origin), -1
     measurement = subject.measure(row, clock=clock, seed=seed, visit=visits[row])
     visits[row] += 1
     metrics = dict(zip(subject.problem.metrics, map(float, measurement.values), strict=True))
-    return Trial(number, configuration, TrialState.COMPLETED, metrics, number, measurement.seconds, origin), row
+    return TrialRecord(number, configuration, TrialState.COMPLETED, metrics, number, measurement.seconds, origin), row
 
 
 def _row(subject: Subject, configuration: Configuration | None) -> int:

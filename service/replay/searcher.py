@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 
 class Searcher(ABC):
@@ -16,7 +16,7 @@ class Searcher(ABC):
         """The next configuration and its origin ("suggested", "replicate"); None where there is none left."""
 
     @abstractmethod
-    def update(self, trial: Trial) -> None:
+    def update(self, trial: TrialRecord) -> None:
         """Learn how the latest suggestion came out."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
 from service.core.problem import Goal, Objective, Problem
 from service.core.space import Configuration
-from service.core.trial import Trial as MeasuredTrial
+from service.core.trial import TrialRecord
 from service.policies.noise import gain_interval, replicate_deviation
 from service.studies import actions
 from service.studies.models import Study, Trial
@@ -41,7 +41,7 @@ _ALONG = (0.0, 1.0, 0.5, 0.25, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ConfigurationSummary:
     """A configuration, the trials that measured it, and the medians of their metrics."""
 
     numbers: Sequence[int]
@@ -80,8 +80,8 @@ class Analysis:
 
     revision: int
     default_params: Configuration
-    default: Measured | None
-    best: Sequence[Measured]
+    default: ConfigurationSummary | None
+    best: Sequence[ConfigurationSummary]
     objectives: Sequence[ObjectiveProgress]
     recommendation: Recommendation | None
     configurations: int
@@ -98,7 +98,7 @@ class _Memory:
     # What is learned later of a completed trial, such as its node, gives it a new revision.
     numbers: set[int] = field(default_factory=set)
     # By the digest of their configuration.
-    completed: dict[str, list[MeasuredTrial]] = field(default_factory=dict)
+    completed: dict[str, list[TrialRecord]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
     # The study's revision with which the latest result of each came.
     revisions: dict[str, int] = field(default_factory=dict)
@@ -198,7 +198,7 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
             if params is None:
                 continue
             key = actions.configuration_key(study, params)
-        trial = MeasuredTrial(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
+        trial = TrialRecord(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
         memory.completed.setdefault(key, []).append(trial)
         memory.revisions[key] = max(revision, memory.revisions.get(key, 0))
         touched.add(key)
@@ -254,7 +254,11 @@ def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
 
 
 def _progress(
-    study: Study, objective: Objective, memory: _Memory, default: Measured | None, best: Sequence[Measured]
+    study: Study,
+    objective: Objective,
+    memory: _Memory,
+    default: ConfigurationSummary | None,
+    best: Sequence[ConfigurationSummary],
 ) -> ObjectiveProgress:
     metric = objective.metric
     sign = 1 if objective.goal == "minimize" else -1
@@ -283,7 +287,7 @@ def _progress(
     )
 
 
-def _values(study: Study, memory: _Memory, measured: Measured, metric: str) -> list[float]:
+def _values(study: Study, memory: _Memory, measured: ConfigurationSummary, metric: str) -> list[float]:
     trials = memory.completed[actions.configuration_key(study, measured.params)]
     return [trial.metrics[metric] for trial in trials if math.isfinite(trial.metrics.get(metric, math.nan))]
 
@@ -305,8 +309,8 @@ def _space_size(problem: Problem) -> int | None:
     return product
 
 
-def _measured(estimate: Estimate) -> Measured:
-    return Measured(sorted(estimate.numbers), estimate.configuration, estimate.median)
+def _measured(estimate: Estimate) -> ConfigurationSummary:
+    return ConfigurationSummary(sorted(estimate.numbers), estimate.configuration, estimate.median)
 
 
 def _memory_of(study: Study) -> _Memory:

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from service.core.lifecycle import StudyState, TrialState
 from service.core.sensitivity import Sensitivities
-from service.core.trial import Trial as MeasuredTrial
+from service.core.trial import TrialRecord
 from service.results.models import StudyInsight
 from service.studies import actions
 from service.studies.models import Study, Trial
@@ -94,13 +94,13 @@ def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities) -> In
     return insight(tuner.problem, tuner.finished, predict, shares, best)
 
 
-def _trials(principal: Principal, study: Study) -> list[MeasuredTrial]:
+def _trials(principal: Principal, study: Study) -> list[TrialRecord]:
     """The completed trials of the present space; of very many every second, third ... one."""
     step = 1 + study.trial_count // _MOST_READ
     found = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
     chosen = found.annotate(place=F("number") % step).filter(place=0).order_by("number")
     told = [
-        MeasuredTrial(number, params, TrialState.COMPLETED, metrics or {})
+        TrialRecord(number, params, TrialState.COMPLETED, metrics or {})
         for number, params, metrics in chosen.values_list("number", "params", "metrics")
     ]
     return tuners.within(spec_of(study), told)

@@ -20,7 +20,7 @@ from django.db.models import Q
 
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
-from service.core.trial import Trial as TunerTrial
+from service.core.trial import TrialRecord
 from service.policies.pruning import Running, Step
 from service.studies.actions import OPEN_STATES
 from service.studies.models import Measurement, Study, Trial
@@ -67,7 +67,7 @@ _learners: OrderedDict[_Key, Learner] = OrderedDict()
 _guard = threading.Lock()
 
 
-def borrow(principal: Principal, study: Study) -> tuple[Learner, list[TunerTrial]]:
+def borrow(principal: Principal, study: Study) -> tuple[Learner, list[TrialRecord]]:
     """The study's tuner, fed with all finished trials of its space, and those of its trials that wait for a result.
 
     It is the caller's own until `give_back`. Within one transaction the same comes again, fed with what finished since.
@@ -121,10 +121,10 @@ def give_back(study: Study, learner: Learner) -> None:
     transaction.on_commit(lambda: _remember(study, learner))
 
 
-def as_seen(trials: Sequence[Trial]) -> list[TunerTrial]:
+def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
     """Rows as tuners see them."""
     return [
-        TunerTrial(
+        TrialRecord(
             number=trial.number,
             configuration=trial.params,
             state=TrialState(trial.state),
@@ -137,7 +137,7 @@ def as_seen(trials: Sequence[Trial]) -> list[TunerTrial]:
     ]
 
 
-def within(spec: StudySpec, trials: Sequence[TunerTrial]) -> list[TunerTrial]:
+def within(spec: StudySpec, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
     """The trials whose configurations lie in the study's space, which may have been another when they were made."""
     if spec.space_version == 1:
         return list(trials)
@@ -151,10 +151,10 @@ def as_running(principal: Principal, study: Study, trial: Trial, seconds: float)
     return Running(trial.number, trial.params, seconds, steps.get(trial.number, ()))
 
 
-def as_pending(configurations: Sequence[Configuration], first_number: int) -> list[TunerTrial]:
+def as_pending(configurations: Sequence[Configuration], first_number: int) -> list[TrialRecord]:
     """Configurations that are about to become trials, as tuners see them."""
     return [
-        TunerTrial(number=first_number + index, configuration=configuration, state=TrialState.REQUESTED, metrics={})
+        TrialRecord(number=first_number + index, configuration=configuration, state=TrialState.REQUESTED, metrics={})
         for index, configuration in enumerate(configurations)
     ]
 

@@ -31,7 +31,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities, Sensitivity
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 # Fewer configurations than this say nothing of any parameter.
 FEWEST = 8
@@ -128,7 +128,7 @@ class Insight:
 
 def insight(
     problem: Problem,
-    trials: Sequence[Trial],
+    trials: Sequence[TrialRecord],
     predict: Predict | None = None,
     sensitivities: Sensitivities | None = None,
     best: Configuration | None = None,
@@ -147,7 +147,7 @@ def insight(
     return Insight(objectives, _correlations(table, len(problem.metrics)), _dependences(problem, table))
 
 
-def by_process(problem: Problem, trials: Sequence[Trial]) -> Sensitivities:
+def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> Sensitivities:
     """Sobol' indices by a process that is fitted to these trials alone. Only workers are to pay for it."""
     algorithm = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
     algorithm.update(trials)

@@ -14,7 +14,7 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies.noise import aggregate_neighbours, believe, surroundings
 
 # Beyond so many configurations only the best are looked at: distances are quadratic in their number.
@@ -37,7 +37,7 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ConfigurationSamples:
     """A configuration and the first objective's values that were measured of it, times the objective's sign.
 
     `bounds`: of its trials that were PRUNED, whose values would have been as large or larger.
@@ -48,13 +48,13 @@ class Measured:
     bounds: tuple[float, ...] = ()
 
 
-def measured(problem: Problem, trials: Sequence[Trial]) -> list[Measured]:
+def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[ConfigurationSamples]:
     """The configurations with a finite value for every objective, in the order of their first trial.
 
     Those that broke an outcome constraint in half of their trials or more are left out, if any did not.
     """
     sign, metric = float(problem.signs()[0]), problem.metrics[0]
-    groups: dict[str, list[Trial]] = {}
+    groups: dict[str, list[TrialRecord]] = {}
     bounds: dict[str, list[float]] = {}
     for trial in trials:
         key = problem.space.key(trial.configuration)
@@ -69,14 +69,14 @@ def measured(problem: Problem, trials: Sequence[Trial]) -> list[Measured]:
         if 2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group)
     }
     return [
-        Measured(
+        ConfigurationSamples(
             group[0].configuration, tuple(sign * trial.metrics[metric] for trial in group), tuple(bounds.get(key, ()))
         )
         for key, group in (feasible or groups).items()
     ]
 
 
-def by_posterior(problem: Problem, found: Sequence[Measured], prediction: Prediction) -> Recommendation:
+def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], prediction: Prediction) -> Recommendation:
     """The measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
     best = int(np.argmin(prediction.mean))
     # Where nothing was measured twice, a model with hardly more points than length scales takes noise for shape.
@@ -98,7 +98,7 @@ def expected_improvement(prediction: Prediction, measured: int) -> float:
 
 def by_estimate(
     problem: Problem,
-    found: Sequence[Measured],
+    found: Sequence[ConfigurationSamples],
     estimate: Callable[[Sequence[float], Sequence[float]], float],
     neighbours: float = 0.0,
 ) -> Recommendation:

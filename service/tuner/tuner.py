@@ -17,13 +17,13 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import noise, pruning, resampling
 from service.policies.check import Verdict
 from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
 from service.tuner.method import Method
-from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, expected_improvement, measured
+from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, expected_improvement, samples_of
 
 # Configurations at which it is asked what may still be gained.
 _SAMPLE = 256
@@ -79,13 +79,13 @@ class Tuner:
             pruning.create(name, problem, options=options, start=start) for name, options in self.method.pruning
         ]
         self.uses_measurements = any(pruning.describe(name).needs_measurements for name, _ in self.method.pruning)
-        self._finished: list[Trial] = []
+        self._finished: list[TrialRecord] = []
         self._history = History(problem)
         self._algorithm: Algorithm | None = None
         self._state: JsonValue = None
 
     @property
-    def finished(self) -> Sequence[Trial]:
+    def finished(self) -> Sequence[TrialRecord]:
         """What `update` was given, in its order."""
         return self._finished
 
@@ -93,7 +93,7 @@ class Tuner:
         """The search is to have so many trials now, in place of what the method says; None: no limit is known."""
         self._resampling.budget = budget
 
-    def update(self, finished: Sequence[Trial], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
+    def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
         """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
         if not finished:
             return
@@ -110,7 +110,7 @@ class Tuner:
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Suggestions:
         """What to measure next, as `Algorithm.suggest` does; the resampling policy is asked before the algorithm."""
@@ -134,7 +134,7 @@ class Tuner:
         By the posterior of the algorithm, where it has one (a costly algorithm is asked only with `costly`); otherwise
         by the estimator over replicates, drawn towards the neighbours of each.
         """
-        found = measured(self.problem, self._finished)
+        found = samples_of(self.problem, self._finished)
         if not found or len(self.problem.objectives) > 1:
             return None
         prediction = None
@@ -153,7 +153,7 @@ class Tuner:
         """Return the parameters' sensitivities by the algorithm's posterior, at its cost; empty where it has none."""
         return self._made().sensitivities()
 
-    def check(self, best: Configuration, count: int, pending: Sequence[Trial] = ()) -> list[Configuration]:
+    def check(self, best: Configuration, count: int, pending: Sequence[TrialRecord] = ()) -> list[Configuration]:
         """Up to `count` configurations for the final check, in which `best` and the default are measured in turns.
 
         None: those that are finished and pending are enough. Only trials of origin "check" count: the others had a part
@@ -248,7 +248,7 @@ class Tuner:
         The former is the largest expected improvement of the latent value over the best posterior mean, among the
         measured configurations and a sample of the others.
         """
-        found = measured(self.problem, self._finished)
+        found = samples_of(self.problem, self._finished)
         if not found:
             return None, None
         sample = registry.create("random", self.problem, seed=self.method.seed, options={}).suggest(_SAMPLE, cursor=0)
@@ -267,7 +267,7 @@ class Tuner:
                 (bests if self._is(best, trial) else defaults).append(sign * trial.metrics[metric])
         return defaults, bests
 
-    def _is(self, configuration: Configuration, trial: Trial) -> bool:
+    def _is(self, configuration: Configuration, trial: TrialRecord) -> bool:
         key = self.problem.space.key
         return key(trial.configuration) == key(configuration)
 
@@ -293,8 +293,8 @@ class Tuner:
         return noise.estimate(self.method.estimator, values, self.method.estimator_options, bounds)
 
 
-def _requested(configuration: Configuration, origin: str) -> Trial:
-    return Trial(0, configuration, TrialState.REQUESTED, {}, origin=origin)
+def _requested(configuration: Configuration, origin: str) -> TrialRecord:
+    return TrialRecord(0, configuration, TrialState.REQUESTED, {}, origin=origin)
 
 
 def _fits(configuration: Configuration, fixed: Mapping[str, Scalar]) -> bool:

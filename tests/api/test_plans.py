@@ -10,7 +10,7 @@ from service.algorithms import registry
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.fleet import dry_runs
 from service.fleet.models import DryRun
 from service.identity.principals import administrator
@@ -44,7 +44,7 @@ def test_a_model_begins_as_planned_without_being_asked(api: Api, noisy: bool) ->
     first = api.ok("POST", "/plans", {"spec": spec})["first"]
     problem = Problem.from_json({key: spec[key] for key in ("space", "objectives", "noisy")})
     algorithm = registry.create("gp", problem, seed=spec["seed"], options={})
-    default = Trial(number=1, configuration=first[0], state=TrialState.REQUESTED, metrics={})
+    default = TrialRecord(number=1, configuration=first[0], state=TrialState.REQUESTED, metrics={})
     assert first[0] == {"x": 0.5, "n": 4}
     assert list(algorithm.suggest(2, cursor=0, pending=[default]).configurations) == first[1:]
     few = {**spec, "algorithm": {"name": "gp", "options": {"initial": 2}}}

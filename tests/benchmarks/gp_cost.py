@@ -21,7 +21,7 @@ from service.algorithms import registry
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from tests.benchmarks.table import Result, Row, main, result
 
 DIMENSION = 8
@@ -53,7 +53,7 @@ class Gp:
 
     def tell(self, point: Point) -> None:
         self._told += 1
-        trial = Trial(self._told, dict(point), TrialState.COMPLETED, {"f": function(point)}, self._told)
+        trial = TrialRecord(self._told, dict(point), TrialState.COMPLETED, {"f": function(point)}, self._told)
         self._algorithm.update([trial])
 
     def suggest(self) -> Point:

@@ -33,7 +33,7 @@ from service.core.space import (
     Scalar,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from tests.benchmarks.table import Result, Row, main, result
 
 TRIALS, SEEDS = 60, 10
@@ -209,7 +209,7 @@ def _run_gp(case: Case, seed: int, trials: int) -> list[float]:
         cursor = batch.cursor
         (configuration,) = batch.configurations
         values.append(case.function(configuration))
-        algorithm.update([Trial(number, configuration, TrialState.COMPLETED, {"f": values[-1]}, number)])
+        algorithm.update([TrialRecord(number, configuration, TrialState.COMPLETED, {"f": values[-1]}, number)])
     return values
 
 

@@ -27,7 +27,7 @@ from service.core.space import (
     Scalar,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from tests.factories.spaces import changed_ranges, spaces
 
 SECONDS = Objective("seconds", "minimize")
@@ -76,24 +76,24 @@ def seconds(configuration: Configuration) -> float:
     return sum(place * ord(letter) for place, letter in enumerate(text, start=1)) % 997 / 100
 
 
-def completed(configurations: Sequence[Configuration], first: int = 1) -> list[Trial]:
+def completed(configurations: Sequence[Configuration], first: int = 1) -> list[TrialRecord]:
     return [
-        Trial(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, revision=number)
+        TrialRecord(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, revision=number)
         for number, one in enumerate(configurations, start=first)
     ]
 
 
-def active(configurations: Sequence[Configuration], first: int = 1) -> list[Trial]:
-    return [Trial(number, one, TrialState.ACTIVE, {}) for number, one in enumerate(configurations, start=first)]
+def active(configurations: Sequence[Configuration], first: int = 1) -> list[TrialRecord]:
+    return [TrialRecord(number, one, TrialState.ACTIVE, {}) for number, one in enumerate(configurations, start=first)]
 
 
-def history(problem: Problem, count: int) -> list[Trial]:
+def history(problem: Problem, count: int) -> list[TrialRecord]:
     """Trials of configurations from elsewhere, in every final state."""
     configurations = create("random", problem, seed=99).suggest(count, cursor=0).configurations
     trials = completed(configurations)
     states = {3: TrialState.INFEASIBLE, 4: TrialState.FAILED, 5: TrialState.PRUNED}
     return [
-        Trial(
+        TrialRecord(
             trial.number,
             trial.configuration,
             states.get(trial.number, trial.state),
@@ -142,7 +142,7 @@ def test_takes_replicates_and_trials_of_any_origin(name: str) -> None:
     origins = ("default", "suggested", "replicate", "check", "added", "replicate")
     algorithm.update(
         [
-            Trial(
+            TrialRecord(
                 number,
                 configurations[number % 3],
                 TrialState.PRUNED if number == 7 else TrialState.COMPLETED,
@@ -155,8 +155,8 @@ def test_takes_replicates_and_trials_of_any_origin(name: str) -> None:
         ]
     )
     # Among them replicates that wait to be stored, and so have no number yet.
-    running = [Trial(number, configurations[3], TrialState.ACTIVE, {}, origin="check") for number in (25, 26)]
-    waiting = [Trial(0, configurations[0], TrialState.REQUESTED, {}, origin="replicate")] * 2
+    running = [TrialRecord(number, configurations[3], TrialState.ACTIVE, {}, origin="check") for number in (25, 26)]
+    waiting = [TrialRecord(0, configurations[0], TrialState.REQUESTED, {}, origin="replicate")] * 2
     check(MIXED, batch := algorithm.suggest(3, cursor=9, pending=[*running, *waiting]))
     assert len(batch.configurations) == 3
 
@@ -169,8 +169,12 @@ def history_configurations(count: int) -> tuple[Configuration, ...]:
 def test_learns_from_failures_alone(name: str) -> None:
     algorithm = create(name, MIXED)
     configurations = history_configurations(12)
-    algorithm.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(configurations[:6], start=1)])
-    algorithm.update([Trial(n, one, TrialState.FAILED, {}, n) for n, one in enumerate(configurations[6:], start=7)])
+    algorithm.update(
+        [TrialRecord(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(configurations[:6], start=1)]
+    )
+    algorithm.update(
+        [TrialRecord(n, one, TrialState.FAILED, {}, n) for n, one in enumerate(configurations[6:], start=7)]
+    )
     check(MIXED, batch := algorithm.suggest(2, cursor=0))
     assert len(batch.configurations) == 2
 
@@ -304,7 +308,7 @@ def test_several_objectives(name: str) -> None:
         return
     algorithm = create(name, problem)
     trials = [
-        Trial(one.number, one.configuration, one.state, {**one.metrics, "rate": float(one.number)}, one.revision)
+        TrialRecord(one.number, one.configuration, one.state, {**one.metrics, "rate": float(one.number)}, one.revision)
         for one in completed(create("random", problem).suggest(6, cursor=0).configurations)
     ]
     algorithm.update(trials)
@@ -360,7 +364,7 @@ def test_pending_trials_are_not_suggested_again(name: str) -> None:
     everything = SMALL.space.enumerate(100)
     assert everything is not None
     algorithm = create(name, SMALL)
-    pending: list[Trial] = []
+    pending: list[TrialRecord] = []
     cursor = 0
     while len(pending) < len(everything):
         batch = algorithm.suggest(1, cursor=cursor, pending=pending)
@@ -426,7 +430,7 @@ OTHER = replace(
 )
 
 
-def carried_over(problem: Problem, trials: Sequence[Trial]) -> list[Trial]:
+def carried_over(problem: Problem, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
     """What a tuner of another space is fed: the trials inside of it."""
     inside = [(trial, problem.space.inside(trial.configuration)) for trial in trials]
     return [replace(trial, configuration=one) for trial, one in inside if one is not None]

@@ -10,7 +10,7 @@ from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import pruning
 from service.policies.pruning import Pruning, Running, Step
 
@@ -23,9 +23,9 @@ def make(name: str, problem: Problem = PROBLEM) -> Pruning:
     return pruning.create(name, problem, options=options, start=3)
 
 
-def finished(number: int, value: float, state: TrialState = TrialState.COMPLETED) -> tuple[Trial, list[Step]]:
+def finished(number: int, value: float, state: TrialState = TrialState.COMPLETED) -> tuple[TrialRecord, list[Step]]:
     """A trial that took as many seconds as its value says, and reported nine steps on its way there."""
-    trial = Trial(number, {"x": 0.5}, state, {"seconds": value}, seconds=value)
+    trial = TrialRecord(number, {"x": 0.5}, state, {"seconds": value}, seconds=value)
     return trial, [Step(step, value + 0.01 * (step % 3), value * step / 9) for step in range(1, 10)]
 
 
@@ -103,7 +103,7 @@ def test_whatever_was_reported_the_same_history_gives_the_same_answer(
     name: str, ended: list[tuple[TrialState, float | None, list[Step]]], own: list[Step], seconds: float
 ) -> None:
     at_once, piece_by_piece = make(name), make(name)
-    trials = [Trial(n, {"x": 0.5}, state, {}, seconds=took) for n, (state, took, _) in enumerate(ended)]
+    trials = [TrialRecord(n, {"x": 0.5}, state, {}, seconds=took) for n, (state, took, _) in enumerate(ended)]
     steps = {n: curve for n, (_, _, curve) in enumerate(ended)}
     about = Running(99, {"x": 0.1}, seconds, own)
     at_once.update(trials, steps)

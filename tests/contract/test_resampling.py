@@ -14,7 +14,7 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, FloatParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import resampling
 from service.policies.resampling import Resampling
 
@@ -41,12 +41,12 @@ def flat(configurations: Sequence[Configuration]) -> Prediction:
     return Prediction(10 + 5 * (x - 0.3) ** 2, np.full(len(x), 0.3), 0.5)
 
 
-def trial(number: int, x: float, value: float | None = None, state: TrialState = TrialState.COMPLETED) -> Trial:
+def trial(number: int, x: float, value: float | None = None, state: TrialState = TrialState.COMPLETED) -> TrialRecord:
     metrics = {} if value is None else {"seconds": value}
-    return Trial(number, {"x": x}, state, metrics, revision=number)
+    return TrialRecord(number, {"x": x}, state, metrics, revision=number)
 
 
-def history(count: int, seed: int = 0, sign: float = 1.0) -> list[Trial]:
+def history(count: int, seed: int = 0, sign: float = 1.0) -> list[TrialRecord]:
     rng = np.random.default_rng(seed)
     xs = rng.random(count)
     return [trial(i + 1, float(x), sign * float(10 + x + rng.normal(0, 1))) for i, x in enumerate(xs)]
@@ -89,9 +89,9 @@ def test_it_ends(name: str) -> None:
     """What is asked for and pending is not asked for again and again."""
     policy = make(name, problem())
     policy.update(history(20))
-    pending: list[Trial] = []
+    pending: list[TrialRecord] = []
     while (again := policy.again(pending=pending, predict=unknown)) is not None:
-        pending.append(Trial(100 + len(pending), again, TrialState.REQUESTED, {}))
+        pending.append(TrialRecord(100 + len(pending), again, TrialState.REQUESTED, {}))
         assert len(pending) <= 20 * 3
 
 
@@ -108,10 +108,10 @@ def test_what_cannot_be_good_is_not_measured_again(name: str, state: TrialState)
     policy = make(name, problem())
     policy.update(history(6))
     policy.update([trial(7, 0.123, 0.1 if state == TrialState.PRUNED else None, state)])
-    pending: list[Trial] = []
+    pending: list[TrialRecord] = []
     while (again := policy.again(pending=pending, predict=unknown)) is not None and len(pending) < 50:
         assert again != {"x": 0.123}
-        pending.append(Trial(100 + len(pending), again, TrialState.REQUESTED, {}))
+        pending.append(TrialRecord(100 + len(pending), again, TrialState.REQUESTED, {}))
 
 
 # Not so for `thesis`: its filter compares by ratio, which differs between a value and its negative.
@@ -143,8 +143,8 @@ def test_whatever_happened_it_answers_with_something_sensible(
     policy = make(name, problem())
     for number, (x, state, value, origin) in enumerate(runs, start=1):
         metrics = {"seconds": value} if state in (TrialState.COMPLETED, TrialState.PRUNED) else {}
-        policy.update([Trial(number, {"x": x}, state, metrics, number, 1.0, origin)])
-    pending = [Trial(100 + place, {"x": x}, TrialState.ACTIVE, {}) for place, x in enumerate(waiting)]
+        policy.update([TrialRecord(number, {"x": x}, state, metrics, number, 1.0, origin)])
+    pending = [TrialRecord(100 + place, {"x": x}, TrialState.ACTIVE, {}) for place, x in enumerate(waiting)]
     again = policy.again(pending=pending, predict=flat if model else unknown)
     if again is not None:
         states = {state for x, state, _, origin in runs if x == again["x"] and origin != "check"}

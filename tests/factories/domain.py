@@ -12,7 +12,7 @@ import pytest
 from service.algorithms.base import Algorithm, Batch, Cost
 from service.core.errors import JsonValue, TrimtabError
 from service.core.space import Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.studies.models import Trial as Row
 from service.tenancy.models import Tenant
 from service.tenancy.principal import Principal, Role
@@ -105,7 +105,7 @@ class ScriptedAlgorithm(Algorithm):
         cls.gate, cls.entered = threading.Event(), threading.Event()
         cls.gate.set()
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         self.fed.extend(trial.number for trial in finished)
 
     def suggest(
@@ -113,7 +113,7 @@ class ScriptedAlgorithm(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] | None = None,
     ) -> Batch:
         self.pending.append([trial.number for trial in pending])

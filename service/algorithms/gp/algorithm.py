@@ -46,7 +46,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 log = logging.getLogger(__name__)
 
@@ -107,11 +107,11 @@ class GpAlgorithm(Algorithm):
         self._fits = Fits(self._layout)
         self._models: _Models | None = None
         self._multi = multi.Settings.of(problem, options)
-        self._trials: list[Trial] = []
+        self._trials: list[TrialRecord] = []
         self._rows = np.zeros((0, self._encoding.dimension))
         self._keys: list[str] = []
 
-    def update(self, finished: Sequence[Trial]) -> None:
+    def update(self, finished: Sequence[TrialRecord]) -> None:
         if not finished:
             return
         self._models = None
@@ -166,7 +166,7 @@ class GpAlgorithm(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         region = self._region_of(tuple(sorted((name, type(one).__name__, one) for name, one in fixed.items())))

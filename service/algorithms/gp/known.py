@@ -21,13 +21,13 @@ from service.algorithms.gp.runs import BoolArray, Runs
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 
 class Known:
     """The trials of a study, in the order in which they finished, with their encoded `rows`."""
 
-    def __init__(self, problem: Problem, trials: Sequence[Trial], rows: FloatArray) -> None:
+    def __init__(self, problem: Problem, trials: Sequence[TrialRecord], rows: FloatArray) -> None:
         self._problem, self._trials, self._rows = problem, trials, rows
 
     def objectives(self) -> list[Runs]:
@@ -86,5 +86,5 @@ class Known:
         return np.array([votes.get(row.tobytes(), 0) > 0 for row in rows], dtype=np.bool_)
 
 
-def _values(trial: Trial, metrics: Sequence[str]) -> FloatArray:
+def _values(trial: TrialRecord, metrics: Sequence[str]) -> FloatArray:
     return np.array([trial.metrics.get(metric, math.nan) for metric in metrics], dtype=np.float64)

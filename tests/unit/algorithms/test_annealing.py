@@ -11,7 +11,7 @@ from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SECONDS = Objective("seconds", "minimize")
 LINE = Space.build([IntParameter("n", 0, 9), IntParameter("m", 0, 9)])
@@ -30,9 +30,9 @@ def place(number: int) -> Configuration:
     return {"n": 3 * (number % 3) + 1, "m": number // 3}
 
 
-def completed(number: int, value: float, configuration: Configuration | None = None, **metrics: float) -> Trial:
+def completed(number: int, value: float, configuration: Configuration | None = None, **metrics: float) -> TrialRecord:
     where = place(number) if configuration is None else configuration
-    return Trial(number, where, TrialState.COMPLETED, {"seconds": value, **metrics}, revision=number)
+    return TrialRecord(number, where, TrialState.COMPLETED, {"seconds": value, **metrics}, revision=number)
 
 
 def started(seed: int = 0, **options: object) -> Annealing:
@@ -52,7 +52,7 @@ def current(algorithm: Annealing) -> Configuration:
     )
 
 
-running = Trial(90, {"n": 9, "m": 9}, TrialState.ACTIVE, {})
+running = TrialRecord(90, {"n": 9, "m": 9}, TrialState.ACTIVE, {})
 
 
 def test_starts_from_the_best_of_the_start_and_goes_to_its_neighbours() -> None:
@@ -109,11 +109,11 @@ def test_cooling_schedules(options: dict[str, object], expected: list[float]) ->
 
 def test_a_step_is_a_trial_of_another_configuration_that_did_not_fail() -> None:
     algorithm = started(temperature=1.0, decay=0.5)
-    algorithm.update([Trial(6, place(6), TrialState.FAILED, {}, revision=6)])
+    algorithm.update([TrialRecord(6, place(6), TrialState.FAILED, {}, revision=6)])
     algorithm.update([completed(7, 10.0, place(1))])
     assert algorithm.temperature() == 1.0
-    algorithm.update([Trial(8, place(8), TrialState.INFEASIBLE, {}, revision=8)])
-    algorithm.update([Trial(9, place(9), TrialState.PRUNED, {"seconds": 0.1}, revision=9)])
+    algorithm.update([TrialRecord(8, place(8), TrialState.INFEASIBLE, {}, revision=8)])
+    algorithm.update([TrialRecord(9, place(9), TrialState.PRUNED, {"seconds": 0.1}, revision=9)])
     assert algorithm.temperature() == 0.25
     assert current(algorithm) == place(1)
 
@@ -179,7 +179,7 @@ def test_running_trials_are_neighbours_and_judged_when_they_end() -> None:
 
 def test_a_start_without_a_measurement_ends_with_the_first() -> None:
     algorithm = create()
-    algorithm.update([Trial(n, place(n), TrialState.INFEASIBLE, {}, revision=n) for n in range(1, 8)])
+    algorithm.update([TrialRecord(n, place(n), TrialState.INFEASIBLE, {}, revision=n) for n in range(1, 8)])
     assert len(algorithm.suggest(3, cursor=0).configurations) == 3
     algorithm.update([completed(8, 50.0)])
     assert current(algorithm) == place(8)

@@ -24,7 +24,7 @@ from service.core.space import (
     Parameter,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 PARAMETERS: list[Parameter] = [
     *(FloatParameter(f"x{index}", -5, 5) for index in range(3)),
@@ -50,7 +50,7 @@ def test_what_cmaes_has_not_drawn_moves_no_distribution(origin: str) -> None:
     problem = problem_of([FloatParameter("x", 0, 1)])
     algorithm = registry.create("cmaes", problem, seed=0, options=registry.validate("cmaes", {}, problem))
     trials = [
-        Trial(number, {"x": number / 10}, TrialState.COMPLETED, {"seconds": 1.0 + number}, number, origin=origin)
+        TrialRecord(number, {"x": number / 10}, TrialState.COMPLETED, {"seconds": 1.0 + number}, number, origin=origin)
         for number in range(1, 7)
     ]
     algorithm.update(trials)
@@ -65,11 +65,11 @@ def run(algorithm: Algorithm, count: int, batch: int = 1, noise: float = 0.0) ->
     while len(found) < count:
         answer = algorithm.suggest(batch, cursor=cursor)
         cursor = answer.cursor
-        trials: list[Trial] = []
+        trials: list[TrialRecord] = []
         for one in answer.configurations:
             number = len(found) + len(trials) + 1
             value = seconds(one) + noise * float(random.normal())
-            trials.append(Trial(number, one, TrialState.COMPLETED, {"seconds": value}, number))
+            trials.append(TrialRecord(number, one, TrialState.COMPLETED, {"seconds": value}, number))
         found += answer.configurations
         algorithm.update(trials)
     return found
@@ -98,7 +98,7 @@ def test_follows_from_the_history_however_it_was_passed(name: str, noisy: bool) 
     grown = registry.create(name, problem, seed=3, options={})
     found = run(grown, 40)
     trials = [
-        Trial(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, number)
+        TrialRecord(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, number)
         for number, one in enumerate(found, start=1)
     ]
     at_once, mixed = (registry.create(name, problem, seed=3, options={}) for _ in range(2))
@@ -124,7 +124,7 @@ def test_equality_that_draws_never_meet_is_kept(name: str) -> None:
         problem.space.validate(one)
         value = abs(int(one["a"]) - 14) + abs(int(one["b"]) - 3)
         best = value if number == 0 else min(best, value)
-        algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": float(value)}, number)])
+        algorithm.update([TrialRecord(number, one, TrialState.COMPLETED, {"seconds": float(value)}, number)])
     assert best <= 4
 
 
@@ -138,7 +138,7 @@ def test_small_noiseless_space_ends(name: str) -> None:
         first = len(found) - 1
         algorithm.update(
             [
-                Trial(first + place, one, TrialState.COMPLETED, {"seconds": float(one["n"])}, first + place)
+                TrialRecord(first + place, one, TrialState.COMPLETED, {"seconds": float(one["n"])}, first + place)
                 for place, one in enumerate(batch.configurations)
             ]
         )
@@ -152,11 +152,11 @@ def test_bounds_and_failures_teach_no_good(name: str) -> None:
     random = registry.create("random", problem, seed=5, options={}).suggest(80, cursor=0).configurations
     # What is pruned or infeasible shows small values, or none; only the right third works.
     trials = [
-        Trial(number, one, TrialState.COMPLETED, {"seconds": 5.0 + float(one["y"])}, number)
+        TrialRecord(number, one, TrialState.COMPLETED, {"seconds": 5.0 + float(one["y"])}, number)
         if float(one["x"]) > 0.67
-        else Trial(number, one, TrialState.PRUNED, {"seconds": 0.1}, number)
+        else TrialRecord(number, one, TrialState.PRUNED, {"seconds": 0.1}, number)
         if number % 2
-        else Trial(number, one, TrialState.INFEASIBLE, {}, number)
+        else TrialRecord(number, one, TrialState.INFEASIBLE, {}, number)
         for number, one in enumerate(random)
     ]
     algorithm.update([replace(trial, origin="added") for trial in trials])
@@ -169,12 +169,12 @@ def test_replicates_do_not_move_a_generation_on() -> None:
     algorithm, other = (registry.create("cmaes", problem, seed=0, options={}) for _ in range(2))
     found = run(algorithm, 25)
     trials = [
-        Trial(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, number)
+        TrialRecord(number, one, TrialState.COMPLETED, {"seconds": seconds(one)}, number)
         for number, one in enumerate(found, start=1)
     ]
     other.update(trials)
     again = [
-        Trial(
+        TrialRecord(
             100 + place, found[0], TrialState.COMPLETED, {"seconds": seconds(found[0])}, 100 + place, None, "replicate"
         )
         for place in range(50)
@@ -193,7 +193,7 @@ def test_conditional_parameters_are_drawn_by_tpe_where_they_are_active() -> None
         (one,) = algorithm.suggest(1, cursor=0).configurations
         problem.space.validate(one)
         value = abs(float(one["right"]) - 0.7) if one["branch"] == "r" else 1 + float(one["left"])
-        algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": value}, number)])
+        algorithm.update([TrialRecord(number, one, TrialState.COMPLETED, {"seconds": value}, number)])
         latest = [*latest[-9:], one]
     assert np.median([abs(float(one.get("right", 9)) - 0.7) for one in latest]) < 0.1
 
@@ -210,7 +210,7 @@ def test_tpe_keeps_outcome_constraints_and_takes_several_objectives() -> None:
         (one,) = algorithm.suggest(1, cursor=0).configurations
         x, y = float(one["x"]), float(one["y"])
         metrics = {"seconds": x + y, "rate": x - y, "memory": x}
-        algorithm.update([Trial(number, one, TrialState.COMPLETED, metrics, number)])
+        algorithm.update([TrialRecord(number, one, TrialState.COMPLETED, metrics, number)])
         latest = [*latest[-19:], one]
     # A small y serves both; where x is large the constraint is broken, though the rate is higher.
     assert np.median([float(one["y"]) for one in latest]) < 0.25
@@ -224,6 +224,6 @@ def test_tpe_is_silent(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFi
         algorithm = registry.create("tpe", problem, seed=0, options={"initial": 2})
         for number in range(6):
             (one,) = algorithm.suggest(1, cursor=0).configurations
-            algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": float(number)}, number)])
+            algorithm.update([TrialRecord(number, one, TrialState.COMPLETED, {"seconds": float(number)}, number)])
     assert caplog.records == []
     assert capfd.readouterr() == ("", "")

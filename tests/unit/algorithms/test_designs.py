@@ -24,7 +24,7 @@ from service.core.space import (
     Parameter,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 DESIGNS = ("factorial", "fractional", "maximin", "minimax", "d-optimal", "i-optimal")
 CUBE = [FloatParameter(f"x{index}", 0, 1) for index in range(3)]
@@ -121,7 +121,7 @@ def test_goes_on_when_its_points_are_used_up(name: str) -> None:
         batch = algorithm.suggest(count, cursor=0)
         assert batch.exhausted == (count == 100)
         new = [
-            Trial(len(found) + place, one, TrialState.COMPLETED, {"seconds": 1.0}, place)
+            TrialRecord(len(found) + place, one, TrialState.COMPLETED, {"seconds": 1.0}, place)
             for place, one in enumerate(batch.configurations, start=1)
         ]
         algorithm.update(new)
@@ -135,7 +135,7 @@ def test_additions_keep_away_from_what_was_measured(name: str) -> None:
     algorithm = registry.create(name, problem, seed=0, options={"size": 2})
     known: list[Configuration] = [{"x": value} for value in np.linspace(0, 0.7, 15).tolist()]
     measured = [*known, *algorithm.suggest(2, cursor=0).configurations]
-    algorithm.update([Trial(n, one, TrialState.COMPLETED, {"seconds": 1.0}, n) for n, one in enumerate(measured)])
+    algorithm.update([TrialRecord(n, one, TrialState.COMPLETED, {"seconds": 1.0}, n) for n, one in enumerate(measured)])
     (addition,) = algorithm.suggest(1, cursor=0).configurations
     assert float(addition["x"]) > 0.7
     assert min(abs(float(addition["x"]) - float(one["x"])) for one in measured) > 0.02

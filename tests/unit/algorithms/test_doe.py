@@ -19,7 +19,7 @@ from service.core.space import (
     Parameter,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 CUBE = [FloatParameter(f"x{index}", 0, 1) for index in range(4)]
 
@@ -138,21 +138,23 @@ def test_grid_has_levels_for_a_continuum() -> None:
 
 def test_grid_passes_over_what_was_measured_already() -> None:
     made = algorithm("grid", [IntParameter("n", 1, 4)])
-    made.update([Trial(1, {"n": 2}, TrialState.FAILED, {})])
-    batch = made.suggest(9, cursor=0, pending=[Trial(2, {"n": 3}, TrialState.ACTIVE, {})])
+    made.update([TrialRecord(1, {"n": 2}, TrialState.FAILED, {})])
+    batch = made.suggest(9, cursor=0, pending=[TrialRecord(2, {"n": 3}, TrialState.ACTIVE, {})])
     assert [one["n"] for one in batch.configurations] == [1, 4]
     assert batch.exhausted
 
 
 def test_grid_with_changing_fixed_values_misses_and_repeats_nothing() -> None:
     made = algorithm("grid", [IntParameter("nodes", 1, 2), IntParameter("n", 1, 3)])
-    trials: list[Trial] = []
+    trials: list[TrialRecord] = []
     cursor = 0
     for nodes in (2, 1, 2, None, 1, None, 2):
         fixed = {} if nodes is None else {"nodes": nodes}
         batch = made.suggest(1, cursor=cursor, fixed=fixed)
         cursor = batch.cursor
-        new = [Trial(len(trials) + 1, one, TrialState.COMPLETED, {"seconds": 1.0}) for one in batch.configurations]
+        new = [
+            TrialRecord(len(trials) + 1, one, TrialState.COMPLETED, {"seconds": 1.0}) for one in batch.configurations
+        ]
         made.update(new)
         trials += new
     # The last ask found its part exhausted.

@@ -11,7 +11,7 @@ from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SECONDS = Objective("seconds", "minimize")
 # Coarse in no dimension, so that a configuration tells its parents.
@@ -31,7 +31,7 @@ def create(*constraints: str, **options: object) -> Algorithm:
 def feed(algorithm: Algorithm, values: dict[int, float], first: int = 1, **metrics: float) -> None:
     algorithm.update(
         [
-            Trial(number, at(place), TrialState.COMPLETED, {"seconds": value, **metrics}, revision=number)
+            TrialRecord(number, at(place), TrialState.COMPLETED, {"seconds": value, **metrics}, revision=number)
             for number, (place, value) in enumerate(values.items(), start=first)
         ]
     )
@@ -91,13 +91,13 @@ def test_infeasible_failed_and_unmeasured_ones_are_no_parents() -> None:
     feed(algorithm, {100: 5.0, 200: 6.0})
     algorithm.update(
         [
-            Trial(3, at(300), TrialState.INFEASIBLE, {}, revision=3),
-            Trial(4, at(400), TrialState.FAILED, {}, revision=4),
-            Trial(5, at(500), TrialState.COMPLETED, {}, revision=5),
-            Trial(6, at(600), TrialState.COMPLETED, {"seconds": float("nan")}, revision=6),
+            TrialRecord(3, at(300), TrialState.INFEASIBLE, {}, revision=3),
+            TrialRecord(4, at(400), TrialState.FAILED, {}, revision=4),
+            TrialRecord(5, at(500), TrialState.COMPLETED, {}, revision=5),
+            TrialRecord(6, at(600), TrialState.COMPLETED, {"seconds": float("nan")}, revision=6),
             # What worked once and not a second time does not work.
-            Trial(7, at(700), TrialState.COMPLETED, {"seconds": 0.1}, revision=7),
-            Trial(8, at(700), TrialState.INFEASIBLE, {}, revision=8),
+            TrialRecord(7, at(700), TrialState.COMPLETED, {"seconds": 0.1}, revision=7),
+            TrialRecord(8, at(700), TrialState.INFEASIBLE, {}, revision=8),
         ]
     )
     assert members(algorithm) == {100, 200}
@@ -109,9 +109,9 @@ def test_a_pruned_one_ranks_by_its_bound_and_not_above_the_median() -> None:
     algorithm.update(
         [
             # At least 0.1: it may be anything, and was pruned for a reason.
-            Trial(6, at(600), TrialState.PRUNED, {"seconds": 0.1}, revision=6),
-            Trial(7, at(700), TrialState.PRUNED, {"seconds": 8.0}, revision=7),
-            Trial(8, at(800), TrialState.PRUNED, {}, revision=8),
+            TrialRecord(6, at(600), TrialState.PRUNED, {"seconds": 0.1}, revision=6),
+            TrialRecord(7, at(700), TrialState.PRUNED, {"seconds": 8.0}, revision=7),
+            TrialRecord(8, at(800), TrialState.PRUNED, {}, revision=8),
         ]
     )
     assert members(algorithm) == {100, 200, 300}
@@ -159,7 +159,7 @@ def test_a_batch_is_as_many_different_children() -> None:
     assert len({repr(one) for one in found}) == 40
     one_by_one: list[Configuration] = []
     for number in range(3):
-        pending = [Trial(10 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(one_by_one)]
+        pending = [TrialRecord(10 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(one_by_one)]
         one_by_one += algorithm.suggest(1, cursor=number, pending=pending).configurations
     assert repr(one_by_one) == repr(list(found[:3]))
 

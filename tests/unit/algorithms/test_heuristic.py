@@ -15,7 +15,7 @@ from service.algorithms.base import Algorithm
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, Configuration, FloatParameter, IntParameter, OrdinalParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SECONDS = Objective("seconds", "minimize")
 GRID = Space.build(
@@ -44,9 +44,9 @@ def create(name: str, problem: Problem, seed: int = 0, **options: object) -> Alg
     return registry.create(name, problem, seed=seed, options=options)
 
 
-def finished(number: int, configuration: Configuration, value: float | None = None, **changes: object) -> Trial:
+def finished(number: int, configuration: Configuration, value: float | None = None, **changes: object) -> TrialRecord:
     metrics = {"seconds": time_of(configuration) if value is None else value}
-    return Trial(number, configuration, TrialState.COMPLETED, metrics, revision=number)
+    return TrialRecord(number, configuration, TrialState.COMPLETED, metrics, revision=number)
 
 
 def drive(
@@ -54,7 +54,7 @@ def drive(
 ) -> list[Configuration]:
     """Measure so many suggestions, `width` of them at a time."""
     found: list[Configuration] = []
-    running: list[Trial] = []
+    running: list[TrialRecord] = []
     cursor = number = 0
     while len(found) < trials:
         while len(running) < width:
@@ -63,7 +63,7 @@ def drive(
             if not batch.configurations:
                 break
             number += 1
-            running.append(Trial(number, batch.configurations[0], TrialState.ACTIVE, {}))
+            running.append(TrialRecord(number, batch.configurations[0], TrialState.ACTIVE, {}))
         if not running:
             break
         # Not in the order in which they began.
@@ -71,12 +71,16 @@ def drive(
         value = measure(trial.configuration)
         found.append(trial.configuration)
         algorithm.update(
-            [Trial(trial.number, trial.configuration, TrialState.COMPLETED, {"seconds": value}, revision=len(found))]
+            [
+                TrialRecord(
+                    trial.number, trial.configuration, TrialState.COMPLETED, {"seconds": value}, revision=len(found)
+                )
+            ]
         )
     return found
 
 
-def some_history(problem: Problem, count: int) -> list[Trial]:
+def some_history(problem: Problem, count: int) -> list[TrialRecord]:
     """Trials in every final state, replicates among them, with revisions in another order than numbers."""
     drawn = create("random", problem, seed=3).suggest(count, cursor=0).configurations
     trials = []
@@ -88,7 +92,7 @@ def some_history(problem: Problem, count: int) -> list[Trial]:
         metrics = {"seconds": time_of(configuration) + number % 3} if state not in ("INFEASIBLE", "FAILED") else {}
         origin = "replicate" if number % 6 == 0 else "suggested"
         revision = number + (3 if number % 2 else -3)
-        trials.append(Trial(number, configuration, state, metrics, revision=10 + revision, origin=origin))
+        trials.append(TrialRecord(number, configuration, state, metrics, revision=10 + revision, origin=origin))
     return trials
 
 
@@ -111,8 +115,8 @@ def test_the_start_counts_what_came_from_elsewhere(name: str) -> None:
     # Replicates and failures are no part of it.
     algorithm.update([finished(1, drawn[0]), finished(2, drawn[0]), finished(3, drawn[0])])
     algorithm.update([finished(number, one) for number, one in enumerate(drawn[1:6], start=4)])
-    algorithm.update([Trial(9, drawn[6], TrialState.FAILED, {}, revision=9)])
-    pending = [Trial(10, drawn[7], TrialState.ACTIVE, {}), Trial(11, drawn[8], TrialState.REQUESTED, {})]
+    algorithm.update([TrialRecord(9, drawn[6], TrialState.FAILED, {}, revision=9)])
+    pending = [TrialRecord(10, drawn[7], TrialState.ACTIVE, {}), TrialRecord(11, drawn[8], TrialState.REQUESTED, {})]
     found = algorithm.suggest(4, cursor=0, pending=pending).configurations
     assert [one in alone for one in found] == [True, True, False, False]
 
@@ -121,9 +125,9 @@ def test_the_start_counts_what_came_from_elsewhere(name: str) -> None:
 def test_fed_in_pieces_or_late_is_the_same_as_fed_at_once(name: str) -> None:
     problem = Problem.build(GRID, [SECONDS])
     trials = some_history(problem, 60)
-    pending = [Trial(61, GRID.enumerate(10_000)[5], TrialState.ACTIVE, {})]  # type: ignore[index]
+    pending = [TrialRecord(61, GRID.enumerate(10_000)[5], TrialState.ACTIVE, {})]  # type: ignore[index]
 
-    def answer(*parts: Sequence[Trial]) -> str:
+    def answer(*parts: Sequence[TrialRecord]) -> str:
         algorithm = create(name, problem, seed=5)
         for part in parts:
             algorithm.update(part)
@@ -192,10 +196,10 @@ def test_infeasible_configurations_are_never_suggested_again(name: str) -> None:
     everything = space.enumerate(10)
     assert everything is not None
     bad = [one for one in everything if one["c"]]
-    algorithm.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(bad, start=1)])
+    algorithm.update([TrialRecord(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(bad, start=1)])
     assert all(not one["c"] for one in algorithm.suggest(30, cursor=0).configurations)
     good = [one for one in everything if not one["c"]]
-    algorithm.update([Trial(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(good, start=5)])
+    algorithm.update([TrialRecord(n, one, TrialState.INFEASIBLE, {}, n) for n, one in enumerate(good, start=5)])
     assert algorithm.suggest(1, cursor=0).exhausted
 
 
@@ -203,9 +207,9 @@ def test_infeasible_configurations_are_never_suggested_again(name: str) -> None:
 def test_a_failed_configuration_has_one_more_chance(name: str) -> None:
     space = Space.build([IntParameter("a", 1, 3)])
     algorithm = create(name, Problem.build(space, [SECONDS], noisy=False))
-    algorithm.update([Trial(1, {"a": 2}, TrialState.FAILED, {}, 1), finished(2, {"a": 1}, 1.0)])
+    algorithm.update([TrialRecord(1, {"a": 2}, TrialState.FAILED, {}, 1), finished(2, {"a": 1}, 1.0)])
     assert sorted(str(one["a"]) for one in algorithm.suggest(3, cursor=0).configurations) == ["2", "3"]
-    algorithm.update([Trial(3, {"a": 2}, TrialState.FAILED, {}, 3)])
+    algorithm.update([TrialRecord(3, {"a": 2}, TrialState.FAILED, {}, 3)])
     assert algorithm.suggest(3, cursor=0).configurations == ({"a": 3},)
 
 
@@ -266,10 +270,10 @@ def test_a_pruned_trial_is_as_bad_as_its_bound_and_the_median(name: str) -> None
     cut = [one for one in everything if one["order"] == "kij" and one["huge"]][::8][:30]
     algorithm.update([finished(n, one) for n, one in enumerate(kept, start=1)])
     algorithm.update(
-        [Trial(n, one, TrialState.PRUNED, {"seconds": 0.01}, revision=n) for n, one in enumerate(cut, start=31)]
+        [TrialRecord(n, one, TrialState.PRUNED, {"seconds": 0.01}, revision=n) for n, one in enumerate(cut, start=31)]
     )
     found = [algorithm.suggest(1, cursor=0).configurations[0]]
-    algorithm.update([Trial(n, found[0], TrialState.FAILED, {}, n) for n in (100, 101)])
+    algorithm.update([TrialRecord(n, found[0], TrialState.FAILED, {}, n) for n in (100, 101)])
     found += algorithm.suggest(20, cursor=0).configurations
     assert sum(one["order"] == "kij" and one["huge"] is True for one in found) < 6
 

@@ -17,7 +17,7 @@ from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, CategoricalParameter, Configuration, IntParameter, Scalar, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 TIME, SIZE = Objective("seconds", "minimize"), Objective("bytes", "minimize")
 points = arrays.arrays(
@@ -84,17 +84,17 @@ def create(seed: int = 0, space: Space = FLAGS, **options: object) -> Nsga2:
 def drive(algorithm: Nsga2, trials: int, width: int = 1) -> FloatArray:
     """[trials, 2]: the objectives of what was measured."""
     found: list[list[float]] = []
-    running: list[Trial] = []
+    running: list[TrialRecord] = []
     number = 0
     while len(found) < trials:
         while len(running) < width:
             number += 1
             (suggested,) = algorithm.suggest(1, cursor=0, pending=running).configurations
-            running.append(Trial(number, suggested, TrialState.ACTIVE, {}))
+            running.append(TrialRecord(number, suggested, TrialState.ACTIVE, {}))
         trial = running.pop(len(found) % len(running))
         metrics = compiled(trial.configuration)
         found.append([metrics["seconds"], metrics["bytes"]])
-        done = Trial(trial.number, trial.configuration, TrialState.COMPLETED, metrics, revision=len(found))
+        done = TrialRecord(trial.number, trial.configuration, TrialState.COMPLETED, metrics, revision=len(found))
         algorithm.update([done])
     return np.array(found)
 
@@ -135,9 +135,11 @@ def at(value: int) -> Configuration:
     return dict.fromkeys(WIDE.names(), value)
 
 
-def trial(number: int, value: int, seconds: float, size: float, revision: int | None = None) -> Trial:
+def trial(number: int, value: int, seconds: float, size: float, revision: int | None = None) -> TrialRecord:
     metrics = {"seconds": seconds, "bytes": size}
-    return Trial(number, at(value), TrialState.COMPLETED, metrics, revision=number if revision is None else revision)
+    return TrialRecord(
+        number, at(value), TrialState.COMPLETED, metrics, revision=number if revision is None else revision
+    )
 
 
 def parents(algorithm: Nsga2, island: int, islands: int, count: int = 120) -> set[int]:
@@ -146,7 +148,7 @@ def parents(algorithm: Nsga2, island: int, islands: int, count: int = 120) -> se
     # Trials of this island: what is pending has the number before.
     number = 1000 * islands + island - 1
     for seed in range(count):
-        pending = [Trial(number, {**at(0), "n0": seed + 1}, TrialState.ACTIVE, {})] * (seed + 1)
+        pending = [TrialRecord(number, {**at(0), "n0": seed + 1}, TrialState.ACTIVE, {})] * (seed + 1)
         (child,) = algorithm.suggest(1, cursor=0, pending=pending).configurations
         for value in map(int, child.values()):
             found[value] = found.get(value, 0) + 1
@@ -211,7 +213,7 @@ def test_three_quarters_of_the_children_mutate_and_each_in_few_genes() -> None:
     rows = drawn.integers(0, 50, (4, 40))
     algorithm.update(
         [
-            Trial(
+            TrialRecord(
                 number,
                 {f"c{index}": int(value) for index, value in enumerate(row)},
                 TrialState.COMPLETED,
@@ -233,7 +235,7 @@ def test_three_quarters_of_the_children_mutate_and_each_in_few_genes() -> None:
 def test_no_mutant_without_a_changed_gene() -> None:
     algorithm = create(space=FLAGS, initial=1, population=4, mutation=0.0)
     parent: Configuration = {**dict.fromkeys(FLAGS.names(), False), "level": "O1", "inline": 5}
-    algorithm.update([Trial(1, parent, TrialState.COMPLETED, compiled(parent), revision=1)])
+    algorithm.update([TrialRecord(1, parent, TrialState.COMPLETED, compiled(parent), revision=1)])
     found = algorithm.suggest(12, cursor=0).configurations
     assert all(sum(one[name] != parent[name] for name in parent) == 1 for one in found)
 
@@ -244,7 +246,7 @@ def test_what_breaks_an_outcome_constraint_comes_last() -> None:
     assert isinstance(algorithm, Nsga2)
     algorithm.update(
         [
-            Trial(
+            TrialRecord(
                 number,
                 at(100 * number),
                 TrialState.COMPLETED,
@@ -265,5 +267,5 @@ def test_one_objective_will_do() -> None:
         (one,) = algorithm.suggest(1, cursor=0).configurations
         value = compiled(one)["seconds"]
         best.append(value)
-        algorithm.update([Trial(number, one, TrialState.COMPLETED, {"seconds": value}, revision=number)])
+        algorithm.update([TrialRecord(number, one, TrialState.COMPLETED, {"seconds": value}, revision=number)])
     assert min(best[60:]) < min(best[:10])

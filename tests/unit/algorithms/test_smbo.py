@@ -13,7 +13,7 @@ from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import CategoricalParameter, Configuration, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SPACE = Space.build([IntParameter("n", 0, 20), IntParameter("m", 0, 20), CategoricalParameter("a", ("p", "q"))])
 PROBLEM = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=False)
@@ -32,7 +32,7 @@ def run(algorithm: Algorithm, count: int) -> list[float]:
         cursor = batch.cursor
         (one,) = batch.configurations
         values.append(seconds(one))
-        algorithm.update([Trial(len(values), one, TrialState.COMPLETED, {"seconds": values[-1]}, len(values))])
+        algorithm.update([TrialRecord(len(values), one, TrialState.COMPLETED, {"seconds": values[-1]}, len(values))])
     return values
 
 
@@ -77,8 +77,8 @@ def test_likelihood_finds_lengthscale_and_noise() -> None:
     assert (deviations < 1e-2).all()
 
 
-def trial(number: int, one: Configuration, state: TrialState, value: float | None) -> Trial:
-    return Trial(number, one, state, {} if value is None else {"seconds": value}, number)
+def trial(number: int, one: Configuration, state: TrialState, value: float | None) -> TrialRecord:
+    return TrialRecord(number, one, state, {} if value is None else {"seconds": value}, number)
 
 
 def test_predicts_in_the_unit_of_the_objective_times_its_sign() -> None:
@@ -129,5 +129,5 @@ def test_parallel_suggestions_differ_and_pending_ones_are_believed() -> None:
     run(algorithm, 12)
     batch = algorithm.suggest(4, cursor=0).configurations
     assert len({repr(one) for one in batch}) == 4
-    pending = [Trial(90 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(batch[:2])]
+    pending = [TrialRecord(90 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(batch[:2])]
     assert algorithm.suggest(2, cursor=0, pending=pending).configurations == batch[2:]

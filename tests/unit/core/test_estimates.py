@@ -5,15 +5,15 @@ from service.core.estimates import aggregate, best, mean
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SPACE = Space.build([FloatParameter("x", 0, 10)])
 ONE = Problem.build(SPACE, [Objective("seconds", "minimize")])
 TWO = Problem.build(SPACE, [Objective("seconds", "minimize"), Objective("rate", "maximize")])
 
 
-def trial(number: int, x: float, state: TrialState = TrialState.COMPLETED, **metrics: float) -> Trial:
-    return Trial(number, {"x": x}, state, metrics)
+def trial(number: int, x: float, state: TrialState = TrialState.COMPLETED, **metrics: float) -> TrialRecord:
+    return TrialRecord(number, {"x": x}, state, metrics)
 
 
 def test_replicates_are_one_estimate() -> None:

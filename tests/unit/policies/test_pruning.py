@@ -7,7 +7,7 @@ from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import pruning
 from service.policies.pruning import Pruning, Running, Step, signed_rank
 
@@ -18,8 +18,8 @@ def make(name: str, start: int = 0, **options: object) -> Pruning:
     return pruning.create(name, PROBLEM, options=pruning.validate(name, options, PROBLEM), start=start)
 
 
-def done(number: int, x: float, seconds: float) -> Trial:
-    return Trial(number, {"x": x}, TrialState.COMPLETED, {"loss": 1.0}, seconds=seconds)
+def done(number: int, x: float, seconds: float) -> TrialRecord:
+    return TrialRecord(number, {"x": x}, TrialState.COMPLETED, {"loss": 1.0}, seconds=seconds)
 
 
 def test_default_compares_with_the_defaults_running_time_and_spares_the_default() -> None:
@@ -74,8 +74,8 @@ def test_a_limit_has_to_be_given() -> None:
     assert caught.value.data["field"] == "pruning[1].options.seconds"
 
 
-def pruned(number: int, seconds: float) -> Trial:
-    return Trial(number, {"x": 0.3}, TrialState.PRUNED, {"loss": seconds}, seconds=seconds)
+def pruned(number: int, seconds: float) -> TrialRecord:
+    return TrialRecord(number, {"x": 0.3}, TrialState.PRUNED, {"loss": seconds}, seconds=seconds)
 
 
 def test_what_was_pruned_counts_as_longer_so_that_the_estimate_does_not_fall_with_each() -> None:

@@ -7,7 +7,7 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, FloatParameter, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import resampling
 from service.policies.resampling import Resampling
 
@@ -36,11 +36,11 @@ def measure(policy: Resampling, x: float, *values: float, origin: str = "suggest
     for value in values:
         number = policy.done + 1
         metrics = {"seconds": value, **more}
-        policy.update([Trial(number, {"x": x}, TrialState.COMPLETED, metrics, revision=number, origin=origin)])
+        policy.update([TrialRecord(number, {"x": x}, TrialState.COMPLETED, metrics, revision=number, origin=origin)])
 
 
 def fail(policy: Resampling, x: float) -> None:
-    policy.update([Trial(999, {"x": x}, TrialState.FAILED, {}, origin="replicate")])
+    policy.update([TrialRecord(999, {"x": x}, TrialState.FAILED, {}, origin="replicate")])
 
 
 def again(policy: Resampling, predict: resampling.Predict = nothing) -> Configuration | None:
@@ -139,7 +139,7 @@ def test_one_after_the_other_in_the_order_of_their_suggestions(name: str) -> Non
     measure(policy, 0.5, 10.0)
     measure(policy, 0.1, 11.0)
     assert again(policy) == {"x": 0.5}
-    waiting = [Trial(50, {"x": 0.5}, TrialState.ACTIVE, {}, origin="replicate")]
+    waiting = [TrialRecord(50, {"x": 0.5}, TrialState.ACTIVE, {}, origin="replicate")]
     assert policy.again(pending=waiting, predict=nothing) == {"x": 0.1}
 
 
@@ -193,7 +193,7 @@ def test_adaptive_looks_at_the_contender_that_it_knows_less_and_never_at_what_ru
     for x in (0.25, 0.75, 0.1):
         measure(policy, x, 10.0)
     assert again(policy, noisy_model) == {"x": 0.25}
-    pending = [Trial(50 + i, {"x": 0.25}, TrialState.ACTIVE, {}, origin="replicate") for i in range(9)]
+    pending = [TrialRecord(50 + i, {"x": 0.25}, TrialState.ACTIVE, {}, origin="replicate") for i in range(9)]
     assert policy.again(pending=pending, predict=noisy_model) == {"x": 0.75}
 
 
@@ -264,5 +264,5 @@ def test_adaptive_spends_what_is_left_of_a_budget_where_nothing_new_is_left() ->
     for budget, answers in ((40, True), (None, False)):
         policy = made("adaptive", problem, {}, budget=budget)
         for n in (1, 2, 3, 4):
-            policy.update([Trial(n, {"n": n}, TrialState.COMPLETED, {"seconds": 10.0 + n})])
+            policy.update([TrialRecord(n, {"n": n}, TrialState.COMPLETED, {"seconds": 10.0 + n})])
         assert (again(policy) is not None) is answers

@@ -4,7 +4,7 @@ from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import stopping
 from service.policies.stopping import History, Progress
 
@@ -16,7 +16,7 @@ def progress(values: list[float], xs: list[float] | None = None, problem: Proble
     places = xs or [index / len(values) for index in range(len(values))]
     metric = problem.metrics[0]
     trials = [
-        Trial(number, {"x": x}, TrialState.COMPLETED, {metric: value})
+        TrialRecord(number, {"x": x}, TrialState.COMPLETED, {metric: value})
         for number, (x, value) in enumerate(zip(places, values, strict=True), 1)
     ]
     history = History(problem)
@@ -124,9 +124,12 @@ def test_rules_for_one_objective_are_refused_for_several() -> None:
 def test_the_machines_faults_and_the_final_check_are_no_part_of_the_search() -> None:
     history = History(PROBLEM)
     history.update(
-        [Trial(1, {"x": 0.1}, TrialState.FAILED, {}), Trial(2, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 3})]
+        [
+            TrialRecord(1, {"x": 0.1}, TrialState.FAILED, {}),
+            TrialRecord(2, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 3}),
+        ]
     )
-    history.update([Trial(3, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 0.1}, origin="check")])
+    history.update([TrialRecord(3, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 0.1}, origin="check")])
     at = Progress(history, 0.0, 0.0)
     assert not ends({"rule": "trials", "trials": 2}, at)
     assert not ends({"rule": "reference", "value": 1.0}, at)
@@ -145,7 +148,7 @@ def test_what_breaks_an_outcome_constraint_is_no_best() -> None:
         history = History(problem)
         for number, (seconds, mb) in enumerate(runs):
             metrics = {"seconds": seconds, "mb": mb}
-            history.update([Trial(number, {"x": number / 99}, TrialState.COMPLETED, metrics)])
+            history.update([TrialRecord(number, {"x": number / 99}, TrialState.COMPLETED, metrics)])
         return Progress(history, 0.0, 0.0)
 
     rule = {"rule": "best_improvement", "trials": 2}

@@ -11,7 +11,7 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, CategoricalParameter, Configuration, FloatParameter, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.tuner.insight import FEWEST, ObjectiveInsight, insight
 
 SPACE = Space.build(
@@ -26,7 +26,7 @@ SPACE = Space.build(
 ONE = Problem.build(SPACE, [Objective("seconds", "minimize", "s")])
 
 
-def measured(function: Callable[[Configuration], dict[str, float]], count: int) -> list[Trial]:
+def measured(function: Callable[[Configuration], dict[str, float]], count: int) -> list[TrialRecord]:
     rng = np.random.default_rng(3)
     trials = []
     for number in range(1, count + 1):
@@ -37,7 +37,7 @@ def measured(function: Callable[[Configuration], dict[str, float]], count: int) 
             "flag": bool(rng.integers(2)),
             "mode": str(rng.choice(["a", "b", "c"])),
         }
-        trials.append(Trial(number, configuration, TrialState.COMPLETED, function(configuration)))
+        trials.append(TrialRecord(number, configuration, TrialState.COMPLETED, function(configuration)))
     return trials
 
 
@@ -69,7 +69,7 @@ def test_what_explains_nearly_all_explains_no_more_than_all() -> None:
     trials = []
     for number in range(1, 61):
         x, n = float(rng.random()), int(rng.integers(1, 17))
-        trials.append(Trial(number, {"x": x, "n": n}, TrialState.COMPLETED, {"seconds": (x - 0.3) ** 2}))
+        trials.append(TrialRecord(number, {"x": x, "n": n}, TrialState.COMPLETED, {"seconds": (x - 0.3) ** 2}))
     (bowl,) = insight(Problem.build(space, [Objective("seconds", "minimize")]), trials).objectives
     assert [effect.parameter for effect in bowl.effects] == ["x", "n"]
     assert 0.95 < bowl.effects[0].importance < sum(effect.importance for effect in bowl.effects) <= 1.0

@@ -10,9 +10,9 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies import noise
-from service.tuner.recommendation import by_estimate, by_posterior, measured
+from service.tuner.recommendation import by_estimate, by_posterior, samples_of
 
 SPACE = Space.build([IntParameter("n", 1, 100)])
 SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize")])
@@ -27,17 +27,17 @@ def by(name: str) -> Callable[[Sequence[float], Sequence[float]], float]:
 MEDIAN, MEAN, MINIMUM = by("median"), by("mean"), by("minimum")
 
 
-def trials(problem: Problem, *values: tuple[int, float]) -> list[Trial]:
+def trials(problem: Problem, *values: tuple[int, float]) -> list[TrialRecord]:
     metric = problem.metrics[0]
     return [
-        Trial(number, {"n": n}, TrialState.COMPLETED, {metric: value})
+        TrialRecord(number, {"n": n}, TrialState.COMPLETED, {metric: value})
         for number, (n, value) in enumerate(values, start=1)
     ]
 
 
 def test_without_noise_the_best_run_is_the_best() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=False)
-    found = by_estimate(problem, measured(problem, trials(problem, (1, 3.0), (2, 1.0), (3, 2.0))), MEDIAN)
+    found = by_estimate(problem, samples_of(problem, trials(problem, (1, 3.0), (2, 1.0), (3, 2.0))), MEDIAN)
     assert (found.configuration, found.value, found.low, found.high) == ({"n": 2}, 1.0, 1.0, 1.0)
 
 
@@ -45,7 +45,7 @@ def test_a_single_lucky_run_does_not_beat_replicates_that_agree() -> None:
     random = np.random.default_rng(5)
     runs = [(n, random.normal(12, 1)) for n in range(1, 40) for _ in range(2)]
     replicates = [(60, value) for value in (8.9, 9.2, 9.5, 9.7, 9.8, 10.1, 10.4)]
-    found = by_estimate(SECONDS, measured(SECONDS, trials(SECONDS, *runs, *replicates, (70, 9.0))), MEDIAN)
+    found = by_estimate(SECONDS, samples_of(SECONDS, trials(SECONDS, *runs, *replicates, (70, 9.0))), MEDIAN)
     assert found.configuration == {"n": 60}, "a single 9.0 looks better than a median of 9.7"
     assert found.low is not None
     assert found.high is not None
@@ -54,7 +54,7 @@ def test_a_single_lucky_run_does_not_beat_replicates_that_agree() -> None:
 
 def test_a_single_run_is_drawn_towards_its_neighbours() -> None:
     found = by_estimate(
-        SECONDS, measured(SECONDS, trials(SECONDS, *[(n, 10.0 + n % 2) for n in range(1, 20)], (20, 5.0))), MINIMUM
+        SECONDS, samples_of(SECONDS, trials(SECONDS, *[(n, 10.0 + n % 2) for n in range(1, 20)], (20, 5.0))), MINIMUM
     )
     assert found.configuration == {"n": 20}
     assert 5.0 < found.value < 11.0
@@ -63,7 +63,7 @@ def test_a_single_run_is_drawn_towards_its_neighbours() -> None:
 
 def test_more_is_better_where_the_goal_says_so() -> None:
     runs = trials(RATE, (1, 5.0), (1, 5.2), (50, 9.0), (50, 9.3), (99, 7.0), (99, 7.1))
-    found = by_estimate(RATE, measured(RATE, runs), MEAN)
+    found = by_estimate(RATE, samples_of(RATE, runs), MEAN)
     assert found.configuration == {"n": 50}
     assert found.low is not None
     assert found.high is not None
@@ -81,13 +81,13 @@ def test_robust_against_a_slow_run_in_ten() -> None:
             for _ in range(int(random.integers(1, 4))):
                 slow = 2.0 if random.random() < 0.1 else 1.0
                 runs.append((int(n), truth * slow * float(np.exp(random.normal(0, 0.05)))))
-        found = by_estimate(SECONDS, measured(SECONDS, trials(SECONDS, *runs)), MEDIAN)
+        found = by_estimate(SECONDS, samples_of(SECONDS, trials(SECONDS, *runs)), MEDIAN)
         losses.append(abs(int(found.configuration["n"]) - 37) / 10 / 10)
     assert statistics.fmean(losses) < 0.08
 
 
 def test_the_posterior_mean_decides_and_its_interval_is_told() -> None:
-    found = measured(RATE, trials(RATE, (1, 5.0), (2, 9.0), (3, 7.0)))
+    found = samples_of(RATE, trials(RATE, (1, 5.0), (2, 9.0), (3, 7.0)))
     prediction = Prediction(mean=np.array([-5.0, -6.0, -7.0]), deviation=np.array([1.0, 1.0, 0.5]), noise=1.0)
     recommended = by_posterior(RATE, found, prediction)
     assert (recommended.configuration, recommended.value) == ({"n": 3}, 7.0)
@@ -97,7 +97,7 @@ def test_the_posterior_mean_decides_and_its_interval_is_told() -> None:
 
 @pytest.mark.parametrize(("values", "is_known"), [((5.0,), False), ((5.0, 5.1), True)])
 def test_no_interval_is_told_of_a_noise_that_two_points_cannot_show(values: tuple[float, ...], is_known: bool) -> None:
-    found = measured(RATE, trials(RATE, *((1, value) for value in values), (2, 9.0)))
+    found = samples_of(RATE, trials(RATE, *((1, value) for value in values), (2, 9.0)))
     prediction = Prediction(mean=np.array([-5.0, -9.0]), deviation=np.array([1e-9, 1e-9]), noise=1e-9)
     assert (by_posterior(RATE, found, prediction).low is not None) is is_known
 
@@ -105,26 +105,26 @@ def test_no_interval_is_told_of_a_noise_that_two_points_cannot_show(values: tupl
 def test_what_breaks_an_outcome_constraint_is_taken_only_if_all_do() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
 
-    def trial(number: int, n: int, seconds: float, mb: float) -> Trial:
-        return Trial(number, {"n": n}, TrialState.COMPLETED, {"seconds": seconds, "mb": mb})
+    def trial(number: int, n: int, seconds: float, mb: float) -> TrialRecord:
+        return TrialRecord(number, {"n": n}, TrialState.COMPLETED, {"seconds": seconds, "mb": mb})
 
     big, small = trial(1, 1, 1.0, 50.0), trial(2, 2, 2.0, 5.0)
-    assert [one.configuration for one in measured(problem, [big, small])] == [{"n": 2}]
-    assert [one.configuration for one in measured(problem, [big])] == [{"n": 1}]
+    assert [one.configuration for one in samples_of(problem, [big, small])] == [{"n": 2}]
+    assert [one.configuration for one in samples_of(problem, [big])] == [{"n": 1}]
 
 
 def test_only_completed_trials_with_a_finite_value_count() -> None:
     problem = Problem.build(Space.build([FloatParameter("x", 0.0, 1.0)]), [Objective("seconds", "minimize")])
     states = [TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE]
-    others = [Trial(number, {"x": 0.1}, state, {"seconds": 0.1}) for number, state in enumerate(states, start=1)]
-    broken = Trial(4, {"x": 0.2}, TrialState.COMPLETED, {"seconds": float("nan")})
-    assert measured(problem, [*others, broken]) == []
+    others = [TrialRecord(number, {"x": 0.1}, state, {"seconds": 0.1}) for number, state in enumerate(states, start=1)]
+    broken = TrialRecord(4, {"x": 0.2}, TrialState.COMPLETED, {"seconds": float("nan")})
+    assert samples_of(problem, [*others, broken]) == []
 
 
 def test_neighbours_may_decide() -> None:
     """The best run of all is among bad ones, and a good region has many that are nearly as good."""
     runs = [(n, 20.0) for n in range(1, 30)] + [(n, 9.0) for n in (60, 61, 62, 63)] + [(15, 8.0), (15, 8.2)]
-    found = measured(SECONDS, trials(SECONDS, *runs))
+    found = samples_of(SECONDS, trials(SECONDS, *runs))
     assert by_estimate(SECONDS, found, MEDIAN, neighbours=0.05).configuration["n"] in (60, 61, 62, 63)
 
 
@@ -132,11 +132,11 @@ def test_a_pruned_replicate_counts_against_its_configuration() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=False)
     ran = trials(problem, (1, 3.0), (1, 3.8), (2, 3.4), (2, 3.6))
     stopped = [
-        Trial(number, {"n": n}, TrialState.PRUNED, {"seconds": bound})
+        TrialRecord(number, {"n": n}, TrialState.PRUNED, {"seconds": bound})
         for number, n, bound in ((9, 1, 5.0), (10, 3, 1.0))
     ]
-    assert by_estimate(problem, measured(problem, ran), MEAN).configuration == {"n": 1}
-    assert by_estimate(problem, measured(problem, [*ran, *stopped]), MEAN).configuration == {"n": 2}
+    assert by_estimate(problem, samples_of(problem, ran), MEAN).configuration == {"n": 1}
+    assert by_estimate(problem, samples_of(problem, [*ran, *stopped]), MEAN).configuration == {"n": 2}
 
 
 def test_many_configurations_cost_little() -> None:
@@ -145,8 +145,10 @@ def test_many_configurations_cost_little() -> None:
         Space.build([FloatParameter(name, 0.0, 1.0) for name in "abcdef"]), [Objective("seconds", "minimize")]
     )
     runs = [
-        Trial(number, dict(zip("abcdef", map(float, row), strict=True)), TrialState.COMPLETED, {"seconds": row.sum()})
+        TrialRecord(
+            number, dict(zip("abcdef", map(float, row), strict=True)), TrialState.COMPLETED, {"seconds": row.sum()}
+        )
         for number, row in enumerate(random.random((3000, 6)), start=1)
     ]
-    found = by_estimate(problem, measured(problem, runs), MEDIAN)
+    found = by_estimate(problem, samples_of(problem, runs), MEDIAN)
     assert sum(float(value) for value in found.configuration.values()) < 1.2

@@ -16,7 +16,7 @@ from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Objective, Problem
 from service.core.space import BoolParameter, Configuration, IntParameter, Scalar, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 from service.policies.check import FinalCheck
 from service.policies.pruning import Running, Step
 from service.policies.stopping import parse
@@ -40,7 +40,7 @@ class Predicting(Algorithm):
         count: int,
         *,
         cursor: int,
-        pending: Sequence[Trial] = (),
+        pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
         return Batch(tuple({"n": cursor + one + 1, "huge": False} for one in range(count)), cursor + count, False)
@@ -58,8 +58,8 @@ def predicting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "create", lambda name, problem, **more: Predicting(problem, **more))
 
 
-def finished(number: int, configuration: Configuration, seconds: float, origin: str = "suggested") -> Trial:
-    return Trial(number, configuration, TrialState.COMPLETED, {"seconds": seconds}, number, seconds, origin)
+def finished(number: int, configuration: Configuration, seconds: float, origin: str = "suggested") -> TrialRecord:
+    return TrialRecord(number, configuration, TrialState.COMPLETED, {"seconds": seconds}, number, seconds, origin)
 
 
 def replay(tuner: Tuner, count: int) -> list[tuple[Configuration, str]]:
@@ -160,7 +160,7 @@ def test_the_recommendation_is_the_posteriors() -> None:
 def test_with_several_objectives_nothing_single_is_recommended() -> None:
     problem = Problem.build(PROBLEM.space, [*PROBLEM.objectives, Objective("watts", "minimize")])
     tuner = Tuner(problem, Method(algorithm="random"))
-    tuner.update([Trial(1, {"n": 1, "huge": False}, TrialState.COMPLETED, {"seconds": 1.0, "watts": 1.0})])
+    tuner.update([TrialRecord(1, {"n": 1, "huge": False}, TrialState.COMPLETED, {"seconds": 1.0, "watts": 1.0})])
     assert tuner.recommend() is None
 
 
@@ -196,7 +196,7 @@ def test_a_stopped_trial_is_at_least_as_bad_as_its_running_time(
     tuner = Tuner(PROBLEM, Method(algorithm="random"))
     tuner.update(
         [
-            Trial(number, {"n": number, "huge": False}, TrialState.COMPLETED, {"seconds": value}, seconds=seconds)
+            TrialRecord(number, {"n": number, "huge": False}, TrialState.COMPLETED, {"seconds": value}, seconds=seconds)
             for number, (seconds, value) in enumerate(values, start=1)
         ]
     )
@@ -233,7 +233,7 @@ def test_several_checks_at_a_time_are_split_between_the_two() -> None:
     found = tuner.check(best, 4)
     assert (found.count(best), found.count(default)) == (2, 2)
     pending = [
-        Trial(number, configuration, TrialState.ACTIVE, {}, origin="check")
+        TrialRecord(number, configuration, TrialState.ACTIVE, {}, origin="check")
         for number, configuration in enumerate(found, start=1)
     ]
     assert len(tuner.check(best, 4, pending)) == 2

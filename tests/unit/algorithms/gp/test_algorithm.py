@@ -27,7 +27,7 @@ from service.core.space import (
     Parameter,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 Function = Callable[[Configuration], float | None]
 COMPLETED, INFEASIBLE, FAILED, PRUNED = (
@@ -50,11 +50,11 @@ def algorithm(what: Problem, seed: int = 0, **options: Any) -> Algorithm:
     return registry.create("gp", what, seed=seed, options=options)
 
 
-def trial(number: int, configuration: Configuration, *values: float, state: TrialState = COMPLETED) -> Trial:
-    return Trial(number, configuration, state, {f"f{place}": value for place, value in enumerate(values)}, number)
+def trial(number: int, configuration: Configuration, *values: float, state: TrialState = COMPLETED) -> TrialRecord:
+    return TrialRecord(number, configuration, state, {f"f{place}": value for place, value in enumerate(values)}, number)
 
 
-def run(what: Problem, function: Function, trials: int, seed: int = 0, **options: Any) -> list[Trial]:
+def run(what: Problem, function: Function, trials: int, seed: int = 0, **options: Any) -> list[TrialRecord]:
     """Ask and tell, one at a time. None for a configuration that does not work."""
     gp = algorithm(what, seed, **options)
     cursor, history = 0, []
@@ -73,7 +73,7 @@ def run(what: Problem, function: Function, trials: int, seed: int = 0, **options
     return history
 
 
-def best(history: Sequence[Trial]) -> float:
+def best(history: Sequence[TrialRecord]) -> float:
     return min(one.metrics["f0"] for one in history if one.state == COMPLETED)
 
 
@@ -93,7 +93,7 @@ def branin(configuration: Configuration) -> float:
     return bend**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(a) + 10
 
 
-def measured(count: int, seed: int = 0) -> list[Trial]:
+def measured(count: int, seed: int = 0) -> list[TrialRecord]:
     random = np.random.default_rng(seed)
     points: list[Configuration] = [{"x": float(x), "y": float(y)} for x, y in random.random((count, 2))]
     return [trial(place, point, branin(point)) for place, point in enumerate(points, 1)]
@@ -107,7 +107,7 @@ def test_branin_is_solved_where_random_is_far_away() -> None:
 
 def test_the_same_history_gives_the_same_suggestions_however_it_came() -> None:
     what, history = problem(SQUARE), measured(23)
-    pending = [Trial(90, {"x": 0.5, "y": 0.5}, TrialState.ACTIVE, {})]
+    pending = [TrialRecord(90, {"x": 0.5, "y": 0.5}, TrialState.ACTIVE, {})]
     at_once = algorithm(what)
     at_once.update(history)
     expected = at_once.suggest(3, cursor=0, pending=pending)
@@ -267,7 +267,7 @@ def test_a_batch_is_spread_and_keeps_away_from_running_trials() -> None:
     batch = gp.suggest(6, cursor=0).configurations
     points = [(number(one, "x"), number(one, "y")) for one in batch]
     assert min(math.dist(a, b) for place, a in enumerate(points) for b in points[:place]) > 0.01
-    running = [Trial(90 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(batch)]
+    running = [TrialRecord(90 + place, one, TrialState.ACTIVE, {}) for place, one in enumerate(batch)]
     for one in gp.suggest(3, cursor=0, pending=running).configurations:
         assert min(math.dist((number(one, "x"), number(one, "y")), point) for point in points) > 0.01
 
@@ -371,7 +371,7 @@ def test_a_metric_that_is_to_be_maximised() -> None:
 def test_two_objectives() -> None:
     what = Problem.build(Space.build(SQUARE), [Objective("f0", "minimize"), Objective("f1", "maximize")])
     gp = algorithm(what)
-    history: list[Trial] = []
+    history: list[TrialRecord] = []
     cursor = 0
     for step in range(8):
         batch = gp.suggest(2, cursor=cursor)
@@ -425,10 +425,10 @@ def test_every_pair_of_kinds_can_be_a_space() -> None:
 def test_torch_is_not_imported_for_one_objective() -> None:
     code = (
         "import sys; from service.algorithms import registry; from service.core.problem import *; "
-        "from service.core.space import *; from service.core.trial import Trial; "
+        "from service.core.space import *; from service.core.trial import TrialRecord; "
         "p = Problem.build(Space.build([FloatParameter('x', 0, 1)]), [Objective('f', 'minimize')]); "
         "g = registry.create('gp', p, seed=0, options={'initial': 1}); "
-        "g.update([Trial(1, {'x': 0.5}, 'COMPLETED', {'f': 1.0})]); g.suggest(2, cursor=0); "
+        "g.update([TrialRecord(1, {'x': 0.5}, 'COMPLETED', {'f': 1.0})]); g.suggest(2, cursor=0); "
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -495,7 +495,7 @@ def test_an_outcome_constraint_is_learned() -> None:
         (one,) = batch.configurations
         # The best of the objective, at x = 1, breaks the constraint: x is at most 0.5.
         metrics = {"f0": 1.0 - number(one, "x") + (number(one, "y") - 0.5) ** 2, "memory": number(one, "x")}
-        history.append(Trial(n, one, COMPLETED, metrics, n))
+        history.append(TrialRecord(n, one, COMPLETED, metrics, n))
         gp.update(history[-1:])
     kept = [one for one in history if what.acceptable(one.metrics)]
     assert best(kept) < 0.52
@@ -511,7 +511,7 @@ def test_where_nothing_is_acceptable_yet_it_is_sought() -> None:
         cursor = batch.cursor
         (one,) = batch.configurations
         memory = abs(number(one, "x") - 0.9) + abs(number(one, "y") - 0.1)
-        history.append(Trial(n, one, COMPLETED, {"f0": number(one, "x"), "memory": memory}, n))
+        history.append(TrialRecord(n, one, COMPLETED, {"f0": number(one, "x"), "memory": memory}, n))
         gp.update(history[-1:])
     # 2 % of the square.
     assert sum(what.acceptable(one.metrics) for one in history) >= 5

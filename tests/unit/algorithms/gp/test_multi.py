@@ -17,7 +17,7 @@ from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
 from service.core.space import Configuration, FloatParameter, IntParameter, Space
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SPACE = Space.build([FloatParameter("x", 0, 1), FloatParameter("y", 0, 1), FloatParameter("z", 0, 1)])
 TWO = Problem.build(SPACE, [Objective("seconds", "minimize"), Objective("rate", "maximize")], noisy=False)
@@ -30,20 +30,20 @@ def measure(one: Configuration) -> dict[str, float]:
     return {"seconds": 1.0 + 3.0 * x**2 + 4.0 * off, "rate": 10.0 + 30.0 * x - 60.0 * off, "memory_mb": 100.0 * x}
 
 
-def run(problem: Problem, trials: int, name: str = "gp", seed: int = 0, **options: Any) -> list[Trial]:
+def run(problem: Problem, trials: int, name: str = "gp", seed: int = 0, **options: Any) -> list[TrialRecord]:
     algorithm = registry.create(name, problem, seed=seed, options=options)
-    history: list[Trial] = []
+    history: list[TrialRecord] = []
     cursor = 0
     for number in range(1, trials + 1):
         batch = algorithm.suggest(1, cursor=cursor)
         cursor = batch.cursor
         (one,) = batch.configurations
-        history.append(Trial(number, one, TrialState.COMPLETED, measure(one), number))
+        history.append(TrialRecord(number, one, TrialState.COMPLETED, measure(one), number))
         algorithm.update(history[-1:])
     return history
 
 
-def volume(history: list[Trial]) -> float:
+def volume(history: list[TrialRecord]) -> float:
     """What the trials dominate of seconds 1 to 5 and rates 0 to 40, as a share."""
     points = sorted((one.metrics["seconds"], one.metrics["rate"]) for one in history)
     covered, highest = 0.0, 0.0
@@ -62,7 +62,7 @@ def test_the_volume_grows_faster_than_by_random_draws_and_weightings() -> None:
     volumes = {name: volume(run(TWO, 25, algorithm, **options)) for name, algorithm, options in cases}
     everything = volume(
         [
-            Trial(0, {"x": x, "y": 0.2, "z": 0.7}, TrialState.COMPLETED, measure({"x": x, "y": 0.2, "z": 0.7}))
+            TrialRecord(0, {"x": x, "y": 0.2, "z": 0.7}, TrialState.COMPLETED, measure({"x": x, "y": 0.2, "z": 0.7}))
             for x in np.linspace(0, 1, 500)
         ]
     )
@@ -142,8 +142,8 @@ def test_five_objectives_are_weighted_and_trials_in_every_state_are_survived() -
         x, y = number % 4 * 3, number // 4 * 4
         metrics = {f"f{index}": math.hypot(x - index, y - 2 * index) for index in range(5)}
         state = [TrialState.COMPLETED, TrialState.PRUNED, TrialState.FAILED, TrialState.INFEASIBLE][number % 7 % 4]
-        history.append(Trial(number, {"x": x, "y": y}, state, metrics, number))
+        history.append(TrialRecord(number, {"x": x, "y": y}, state, metrics, number))
     algorithm.update(history)
-    running = [Trial(20, {"x": 5, "y": 5}, TrialState.ACTIVE, {})]
+    running = [TrialRecord(20, {"x": 5, "y": 5}, TrialState.ACTIVE, {})]
     assert len(algorithm.suggest(2, cursor=0, pending=running).configurations) == 2
     assert algorithm.predict([{"x": 1, "y": 1}]) is None

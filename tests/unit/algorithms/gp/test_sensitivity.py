@@ -21,7 +21,7 @@ from service.core.space import (
     IntParameter,
     Space,
 )
-from service.core.trial import Trial
+from service.core.trial import TrialRecord
 
 SPACE = Space.build(
     [
@@ -40,7 +40,9 @@ def fed(problem: Problem, function: Callable[[Configuration], float], count: int
     configurations = registry.create("random", problem, seed=3, options={}).suggest(count, cursor=0).configurations
     algorithm.update(
         [
-            Trial(number, one, TrialState.COMPLETED, {"seconds": function(one) + noise * disturb.normal()}, number)
+            TrialRecord(
+                number, one, TrialState.COMPLETED, {"seconds": function(one) + noise * disturb.normal()}, number
+            )
             for number, one in enumerate(configurations, start=1)
         ]
     )
