@@ -53,10 +53,11 @@ class InvalidInput(TrimtabError):
 
     @classmethod
     def of(cls, field: str, value: object, allowed: str) -> "InvalidInput":
-        """The error for a value that this side can already tell to be wrong."""
+        """Return the error for a value that the SDK refuses without asking the service."""
+        fault = "a value is missing" if value is None else f"{value!r} is not allowed"
         return cls(
             "invalid_argument",
-            f"{field} is {value!r}; allowed: {allowed}",
+            f"{field}: {fault}. Use {allowed}.",
             data={"field": field, "value": value if isinstance(value, _PLAIN) else repr(value), "allowed": allowed},
         )
 

@@ -54,7 +54,7 @@ class Address:
         if not host or "/" in rest or bare_ipv6 or not (port.isdecimal() and 0 < int(port) < 65536):
             raise InvalidInput.of("address", text, "HOST:PORT, with an IPv6 address in brackets")
         if plaintext and (tls or scheme == "grpcs"):
-            raise InvalidInput.of("plaintext", True, "with an address grpc:// or without a scheme, and without a ca")
+            raise InvalidInput.of("plaintext", True, "it with an address grpc:// or without a scheme, and without a ca")
         if tls and scheme == "grpc":
             raise InvalidInput.of("ca", text, "with an address grpcs:// or without a scheme: this one is not encrypted")
         target = f"{host}:{port}"

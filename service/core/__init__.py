@@ -1,1 +1,1 @@
-"""What a study is about, in plain Python: spaces, encodings, problems, trials, states and errors."""
+"""The domain in plain Python: spaces, encodings, problems, trials, states and errors."""

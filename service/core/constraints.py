@@ -1,9 +1,9 @@
 """Constraints over parameters as users write them: `n * 4 <= block`, `alg == "a" or n < 8`, `block in [4, 16]`.
 
 The language is a small part of Python's expressions: comparisons, which may be chained, `+ - * / // % **`, `and`, `or`,
-`not`, `in` a list, numbers, texts, `True`, `False` and the names of parameters; a name that Python could not read
-stands in backticks. Python's parser reads the text, but nothing is ever run by Python: a constraint is made
-of this module's own functions, and any other syntax is refused.
+`not`, `in` a list, numbers, texts, `True`, `False` and the names of parameters. A name that is not a Python identifier
+is written in backticks. Python's parser reads the text, but Python never executes it: a constraint consists of this
+module's own functions, and any other syntax is refused.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Literal
 from service.core.errors import InvalidInput
 
 LONGEST = 2000
-# Counted in Python's syntax tree, where a sum of n terms is n levels deep.
+# The limit on levels of Python's syntax tree, in which a sum of n terms is n levels deep.
 DEEPEST = 200
-# A power of integers beyond this many bits is not computed: 9 ** 9 ** 9 would take all memory.
+# A power of integers with more bits than this is not computed, because 9 ** 9 ** 9 would exhaust the memory.
 _MOST_BITS = 4096
 
 Values = Mapping[str, float | int | str | bool]
 Kind = Literal["number", "text", "any"]
-"""What an expression gives; a boolean is a number, 0 or 1; `any` where a parameter mixes numbers and texts."""
+"""The type of an expression. A boolean is a number, 0 or 1. A parameter with numbers and texts has type `any`."""
 
 _Evaluate = Callable[[Values], object]
 
@@ -39,12 +39,12 @@ _STAND_IN = "quoted_name_{}_"
 
 
 class _Undefined(Exception):
-    """An operation has no result for these values."""
+    """An operation that has no result for the given values."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What must hold of a configuration. Constraints are equal when their texts are."""
+    """A condition on a configuration. Two constraints are equal if their texts are equal."""
 
     text: str
     names: frozenset[str] = field(compare=False)
@@ -53,10 +53,10 @@ class Constraint:
     _evaluate: _Evaluate = field(compare=False, repr=False)
 
     def holds(self, values: Values) -> bool:
-        """Whether it holds for `values`.
+        """Return whether the constraint holds for `values`.
 
-        It does where one of `names` has no value, because that parameter is inactive. It does not where something has
-        no result: a division by zero, a number too large, a text compared with a number by order.
+        It holds if one of `names` has no value, because that parameter is inactive. It does not hold if an operation
+        has no result: a division by zero, a number that is too large, an order between a text and a number.
         """
         if not self.names <= values.keys():
             return True
@@ -66,9 +66,10 @@ class Constraint:
             return False
 
     def margin(self, values: Values) -> float:
-        """By how much it is broken, negative where it holds: of `a <= b`, a - b; nan where something has no result.
+        """Return by how much the constraint is broken: for `a <= b`, a - b. The margin is negative if it holds.
 
-        Of `and` the largest of its parts', of `or` the smallest. Whatever is no order of numbers is broken by 1 or -1.
+        The margin of `and` is the largest of its parts, and that of `or` the smallest. A condition that is not an order
+        of numbers has the margin 1 or -1. The margin is nan if an operation has no result or a name has no value.
         """
         if not self.names <= values.keys():
             return math.nan
@@ -81,7 +82,8 @@ class Constraint:
         """Raise InvalidInput if a name is not in `kinds`, or if a text is used as a number."""
         for name in sorted(self.names):
             if name not in kinds:
-                raise InvalidInput(where, self.text, f"names of parameters: {', '.join(kinds)} (there is no {name!r})")
+                allowed = f"the names of parameters: {', '.join(kinds)}"
+                raise InvalidInput(where, self.text, allowed, problem=f"names the unknown parameter {name!r}")
         _Checker(self, kinds, where).kind_of(self._tree)
 
     def _margin(self, node: ast.expr, values: Values) -> float:
@@ -100,17 +102,17 @@ class Constraint:
         return -1.0 if compile_side(node, 1)(values) else 1.0
 
     def __reduce__(self) -> tuple[Callable[[str], Constraint], tuple[str]]:
-        # The functions it is made of cannot be pickled, and its text says everything.
+        # The functions in a constraint cannot be pickled, but its text is enough to make it again.
         return parse, (self.text,)
 
 
 def parse(text: object, where: str = "constraint") -> Constraint:
-    """The constraint that `text` states. Raises InvalidInput for the field `where`."""
+    """Return the constraint that `text` states. Raises InvalidInput (field `where`)."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(where, text, "a text such as 'n * 4 <= block'")
     text = text.strip()
     if len(text) > LONGEST:
-        raise InvalidInput(where, text, f"at most {LONGEST} characters")
+        raise InvalidInput(where, text, f"at most {LONGEST} characters", problem=f"has {len(text)} characters")
     quoted: dict[str, str] = {}
 
     def stand_in(match: re.Match[str]) -> str:
@@ -122,18 +124,19 @@ def parse(text: object, where: str = "constraint") -> Constraint:
     try:
         tree = ast.parse(plain, mode="eval").body
     except SyntaxError as error:
-        raise InvalidInput(where, text, f"{_ALLOWED} ({error.msg})") from None
+        raise InvalidInput(where, text, _ALLOWED, problem=f"cannot be read ({error.msg})") from None
     except (ValueError, MemoryError, RecursionError):
         raise InvalidInput(where, text, f"{_ALLOWED}, at most {DEEPEST} levels deep") from None
     compiler = _Compiler(text, plain, quoted, where)
     evaluate = compiler.compile(tree, 1)
     if not compiler.names:
-        raise InvalidInput(where, text, f"{_ALLOWED}, with the name of at least one parameter")
+        allowed = f"{_ALLOWED}, with the name of at least one parameter"
+        raise InvalidInput(where, text, allowed, problem="names no parameter")
     return Constraint(text, frozenset(compiler.names), tree, quoted, evaluate)
 
 
 class _Compiler:
-    """Makes a function of a syntax tree, and refuses what is not in the language."""
+    """Turns a syntax tree into a function and refuses syntax that is not in the language."""
 
     def __init__(self, text: str, plain: str, quoted: Mapping[str, str], where: str) -> None:
         self.names: set[str] = set()
@@ -141,7 +144,8 @@ class _Compiler:
 
     def compile(self, node: ast.expr, depth: int) -> _Evaluate:
         if depth > DEEPEST:
-            raise InvalidInput(self._where, self._text, f"at most {DEEPEST} levels deep")
+            allowed = f"an expression of at most {DEEPEST} levels"
+            raise InvalidInput(self._where, self._text, allowed, problem="is nested too deeply")
         below = depth + 1
         match node:
             case ast.Constant(value=bool() | int() | float() | str() as value):
@@ -196,11 +200,11 @@ class _Compiler:
         segment = ast.get_source_segment(self._plain, node) or type(node).__name__
         for name, original in self._quoted.items():
             segment = segment.replace(name, f"`{original}`")
-        return InvalidInput(self._where, self._text, f"{_ALLOWED}; not {segment!r}")
+        return InvalidInput(self._where, self._text, _ALLOWED, problem=f"contains {segment!r}, which is not allowed")
 
 
 class _Checker:
-    """Finds what each part of a constraint gives, and refuses what can never have a result."""
+    """Finds the type of each part of a constraint and refuses parts that can never have a result."""
 
     def __init__(self, constraint: Constraint, kinds: Mapping[str, Kind], where: str) -> None:
         self._text, self._quoted = constraint.text, constraint._quoted
@@ -216,7 +220,7 @@ class _Checker:
                 self._require_number(operand, "not" if isinstance(kind, ast.Not) else "a sign")
             case ast.BoolOp(values=operands):
                 for operand in operands:
-                    self._require_number(operand, "and, or")
+                    self._require_number(operand, "and or or")
             case ast.BinOp(left=left, right=right):
                 self._require_number(left, "arithmetic")
                 self._require_number(right, "arithmetic")
@@ -227,17 +231,19 @@ class _Checker:
     def _check_comparison(self, sides: list[ast.expr], kinds: list[ast.cmpop]) -> None:
         for left, kind, right in zip(sides, kinds, sides[1:], strict=False):
             if _is_order(kind):
-                self._require_number(left, "an order")
-                self._require_number(right, "an order")
+                self._require_number(left, "an order comparison")
+                self._require_number(right, "an order comparison")
                 continue
             others = right.elts if isinstance(right, ast.List | ast.Tuple) else [right]
             for other in others:
                 if {self.kind_of(left), self.kind_of(other)} == {"number", "text"}:
-                    raise InvalidInput(self._where, self._text, "a text compared with a text, a number with a number")
+                    allowed = "comparisons of a text with a text and of a number with a number"
+                    raise InvalidInput(self._where, self._text, allowed, problem="compares a text with a number")
 
     def _require_number(self, node: ast.expr, what: str) -> None:
         if self.kind_of(node) == "text":
-            raise InvalidInput(self._where, self._text, f"numbers and booleans in {what}; a text only in ==, != and in")
+            allowed = "texts only with ==, != and in"
+            raise InvalidInput(self._where, self._text, allowed, problem=f"uses a text with {what}")
 
 
 def _is_order(kind: ast.cmpop) -> bool:
@@ -245,7 +251,7 @@ def _is_order(kind: ast.cmpop) -> bool:
 
 
 def _name(node: ast.expr, quoted: Mapping[str, str]) -> str | None:
-    """The parameter's name that `a`, `a.b` or a backticked name is; None for an attribute of anything else."""
+    """Return the parameter's name that `a`, `a.b` or a name in backticks stands for; None for any other attribute."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,7 @@
-"""Configurations as points of the unit cube, and back. The only scaling in the project.
+"""The encoding of configurations as points of the unit cube, and its inverse. No other module scales values.
 
-Numbers lie evenly on their own scale: linear, logarithmic for `log`, by rank for a multiplicative grid. Choices and
-booleans lie by rank. A parameter with a single value is always 0.
+A number is spaced evenly on its own scale: linear, logarithmic with `log`, by rank on a multiplicative grid. Choices
+and booleans are spaced by rank. A parameter with a single value is always 0.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Kind = Literal["numeric", "ordinal", "categorical", "boolean", "activity"]
 
 @dataclass(frozen=True)
 class Column:
-    """One coordinate of the cube: the parameter's name, what it is, and how many levels it has (None: a continuum).
+    """One coordinate of the cube: the parameter's name, its kind and its number of levels (None: a continuum).
 
-    Levels lie at 0, 1 / (size - 1), ..., 1, except those of a numeric column with a log scale and an additive step.
+    Levels are at 0, 1 / (size - 1), ..., 1, except in a numeric column with a log scale and an additive step.
     """
 
     name: str
@@ -44,8 +44,8 @@ class Column:
 class Encoding:
     """The encoding of a space.
 
-    First come columns for the parameters, in their order; an inactive one is encoded by its default. Then comes, for
-    each conditional parameter, a column of kind `activity`: 1 where it is active, else 0.
+    The first columns are the parameters, in their order; an inactive parameter is encoded by its default. Each
+    conditional parameter has a further column of kind `activity`, which is 1 if the parameter is active and else 0.
     """
 
     def __init__(self, space: Space) -> None:
@@ -60,7 +60,7 @@ class Encoding:
         self._defaults = {one.name: one.default_value() for one in space.parameters}
 
     def encode(self, configurations: Sequence[Configuration]) -> FloatArray:
-        """[n, dimension], within [0, 1], of n configurations of the space."""
+        """Return the rows of n configurations of the space: [n, dimension], within [0, 1]."""
         cube = np.empty((len(configurations), self.dimension))
         for place, (name, scale) in enumerate(zip(self.space.names(), self._scales, strict=True)):
             default = self._defaults[name]
@@ -70,28 +70,28 @@ class Encoding:
         return cube
 
     def decode(self, cube: npt.ArrayLike) -> list[Configuration]:
-        """The configurations nearest to the rows of `cube`, [n, dimension] or one row, clipped to [0, 1].
+        """Return the configurations nearest to the rows of `cube`, [n, dimension] or one row, clipped to [0, 1].
 
-        Which parameters are active follows from the values; activity columns are not looked at and may be missing.
-        Constraints may be broken. For a configuration's own row it is the configuration: exact on grids, for a
-        continuum up to rounding, for more than 2**45 levels up to the precision of a float.
+        The values determine which parameters are active; activity columns are ignored and may be missing. A result may
+        break a constraint. A configuration's own row gives the configuration again: exactly on grids, up to rounding
+        for a continuum, and up to the precision of a float for more than 2**45 levels.
         """
         rows = np.atleast_2d(np.asarray(cube, dtype=np.float64)).clip(0.0, 1.0)
         return self._configurations([scale.decode(rows[:, place]) for place, scale in enumerate(self._scales)])
 
     def spread(self, numbers: npt.ArrayLike) -> list[Configuration]:
-        """Configurations for rows of numbers that are uniform in [0, 1), a column a parameter.
+        """Return configurations for rows of numbers that are uniform in [0, 1), with a column for each parameter.
 
-        In contrast to `decode`, the first and the last level are not drawn half as often as the others: each has an
-        equal share (on a log scale with an additive step, the share that its step spans).
+        Unlike `decode`, which gives the first and the last level half of the share of the others, `spread` gives all
+        levels equal shares (on a log scale with an additive step, the share that the level's step spans).
         """
         rows = np.atleast_2d(np.asarray(numbers, dtype=np.float64))
         return self._configurations([scale.spread(rows[:, place]) for place, scale in enumerate(self._scales)])
 
     def levels(self, place: int, most: int) -> tuple[list[Scalar], FloatArray]:
-        """Up to `most` values of the parameter at this place, evenly spread on its scale, and their codes, ascending.
+        """Return up to `most` values of the parameter at this place, evenly spread on its scale, and their codes.
 
-        All of its values, where there are no more than that.
+        The codes are ascending. A parameter with at most `most` values returns all of them.
         """
         parameter, scale = self.space.parameters[place], self._scales[place]
         size = parameter.size()
@@ -114,7 +114,7 @@ class _Continuum:
         self._low, self._high = (
             (math.log(self._least), math.log(self._most)) if self._log else (self._least, self._most)
         )
-        # Bounds that differ in their last digit alone have one logarithm.
+        # Bounds that differ only in their last digit may have equal logarithms.
         self._width = self._high - self._low or 1.0
 
     def encode(self, values: Sequence[Scalar]) -> FloatArray:
@@ -123,7 +123,7 @@ class _Continuum:
         return ((positions - self._low) / self._width).clip(0.0, 1.0)
 
     def decode(self, codes: FloatArray) -> list[Scalar]:
-        # Weighted, so that 0 and 1 are the bounds themselves, and + 0.0 against the negative zero.
+        # The weighted sum makes 0 and 1 exactly the bounds, and + 0.0 turns the negative zero into zero.
         positions = self._low * (1.0 - codes) + self._high * codes
         numbers = np.exp(positions) if self._log else positions
         return [*(numbers.clip(self._least, self._most) + 0.0).tolist()]
@@ -132,7 +132,7 @@ class _Continuum:
 
 
 class _Ranks:
-    """Levels that lie evenly, by rank."""
+    """Levels with even spaces, by rank."""
 
     def __init__(self, parameter: Parameter) -> None:
         size = parameter.size()
@@ -161,7 +161,7 @@ class _LogSteps(_Ranks):
         super().__init__(parameter)
         first, second, last = (float(parameter.value_at(rank)) for rank in (0, 1, self._size - 1))
         self._low, self._width = math.log(first), math.log(last) - math.log(first) or 1.0
-        # The last point has its share too: that of a whole step.
+        # The last point gets the share of a whole step.
         self._spread_width = math.log(last + (second - first)) - self._low
         self._first, self._step = first, second - first
 

@@ -1,4 +1,4 @@
-"""One root for every expected error; each kind below it has one place in HTTP and one in gRPC."""
+"""The errors that the service expects: one root, and for each kind one status in HTTP and one in gRPC."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TypeAlias
 JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 _LONGEST_VALUE = 200
+_PARAMETER_PREFIX = "params."
 
 
 class TrimtabError(Exception):
-    """An expected fault, told to the caller.
+    """An expected fault that is reported to the caller.
 
-    `code` is stable and meant for programs, `message` for people; `retryable` says that the same call may succeed
-    later; `data` holds what a program may need to react.
+    `code` is stable and meant for programs, `message` is meant for people. `retryable` says that the same call may
+    succeed later. `data` holds what a program may need to react.
     """
 
     def __init__(self, code: str, message: str, *, retryable: bool = False, **data: JsonValue) -> None:
@@ -27,62 +28,79 @@ class TrimtabError(Exception):
 
 
 class InvalidInput(TrimtabError):
-    """A field of the request has a value that it must not have. `value` None stands for a missing one."""
+    """A field of the request is missing (`value` None) or has a value that is not allowed.
+
+    The message reads "<field>: <value> <problem>. Use <allowed>." A problem is a predicate such as "is above the
+    maximum 9", and `allowed` a noun phrase such as "a number from 1 to 9". Where the two say too little, `message`
+    replaces the whole text.
+    """
 
     def __init__(
-        self, field: str, value: object, allowed: str, *, code: str = "invalid_argument", **data: JsonValue
+        self,
+        field: str,
+        value: object,
+        allowed: str,
+        *,
+        problem: str = "is not allowed",
+        message: str = "",
+        code: str = "invalid_argument",
+        **data: JsonValue,
     ) -> None:
         shown = _as_json(value)
         text = shown if isinstance(shown, str) and not isinstance(value, str) else repr(shown)
-        message = f"{field} is {'missing' if value is None else text}; allowed: {allowed}"
-        super().__init__(code, message, field=field, value=shown, allowed=allowed)
+        name = field.removeprefix(_PARAMETER_PREFIX)
+        subject = field if name == field else f"parameter {name!r}"
+        fault = "a value is missing" if value is None else f"{text} {problem}"
+        super().__init__(
+            code, message or f"{subject}: {fault}. Use {allowed}.", field=field, value=shown, allowed=allowed
+        )
         self.data.update(data)
 
 
 class NotFound(TrimtabError):
-    """There is no such thing, or not in the caller's tenant."""
+    """The object does not exist in the caller's tenant."""
 
 
 class AlreadyExists(TrimtabError):
-    """The name is taken."""
+    """The name is already in use."""
 
 
 class Conflict(TrimtabError):
-    """The state of things does not allow this step."""
+    """The present state of the object does not allow this step."""
 
 
 class Unauthenticated(TrimtabError):
-    """Nobody knows who is calling."""
+    """The caller has not proven an identity."""
 
 
 class Forbidden(TrimtabError):
-    """The caller is known and may not do this."""
+    """The caller is known but lacks the permission."""
 
 
 class ResourceExhausted(TrimtabError):
-    """A quota or a size limit."""
+    """A quota or a size limit is exceeded."""
 
 
 class Unavailable(TrimtabError):
-    """Something that is needed is away for now."""
+    """Something that the service needs does not answer at present."""
 
 
 class Internal(TrimtabError):
-    """The service's own fault."""
+    """The service itself has failed."""
 
 
 def shorten(text: str, longest: int) -> str:
-    """The text, cut to so many characters."""
+    """Return the text, cut to at most `longest` characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _as_json(value: object) -> JsonValue:
-    """The value where it is short plain JSON, otherwise a short text of it."""
+    """Return the value if it is short plain JSON, otherwise a short text that represents it."""
     if value is None or isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, int) and value.bit_length() <= 64:
         return value
     try:
         return shorten(value if isinstance(value, str) else repr(value), _LONGEST_VALUE)
-    except (RecursionError, ValueError):  # a list within itself many times over; an integer of thousands of digits
+    except (RecursionError, ValueError):  # a list that contains itself; an integer of thousands of digits
         return type(value).__name__

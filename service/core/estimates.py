@@ -1,4 +1,4 @@
-"""What the trials of a study say of each configuration, and which configurations are best."""
+"""Estimates of each configuration's metrics from a study's trials, and the ranking of configurations by them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from service.core.trial import TrialRecord
 
 @dataclass(frozen=True)
 class Estimate:
-    """The objectives' metrics of one configuration, over its `n` completed trials, whose `numbers` are in order.
+    """The objectives' metrics of one configuration over its `n` completed trials, with their `numbers` in order.
 
-    `acceptable`: more than half of them kept the outcome constraints.
+    `acceptable`: more than half of the trials met the outcome constraints.
     """
 
     configuration: Configuration
@@ -32,7 +32,7 @@ class Estimate:
 
 
 def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]:
-    """One estimate for each configuration that was measured, in the order of its first trial.
+    """Return an estimate for each measured configuration, in the order of its first trial.
 
     Only COMPLETED trials with a finite value for every objective count.
     """
@@ -56,7 +56,7 @@ def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean, also of numbers whose sum is more than a float may be."""
+    """Return the arithmetic mean, even of numbers whose sum is too large for a float."""
     try:
         return statistics.fmean(values)
     except OverflowError:
@@ -65,22 +65,23 @@ def mean(values: Sequence[float]) -> float:
 
 
 def best(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]:
-    """The best configuration by its median; with several objectives, the Pareto set, the first objective's best first.
+    """Return the configuration with the best median; with several objectives, the Pareto set.
 
-    Of those that keep the outcome constraints, if any does. Among equals, the one that was measured more often, then
-    the one that was measured first. Empty while nothing was.
+    Acceptable configurations have precedence over all others. Ties go to the configuration that was measured more
+    often, then to the one that was measured first. The Pareto set starts with the best in the first objective. The
+    result is empty if no configuration was measured.
     """
     return best_of(problem, aggregate(problem, trials))
 
 
 def best_of(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
-    """The same of estimates that were made already."""
+    """Return the same as `best` for given estimates."""
     order = ranked(problem, found)
     return order[:1] if len(problem.objectives) == 1 else order
 
 
 def ranked(problem: Problem, found: Sequence[Estimate]) -> list[Estimate]:
-    """The configurations from the best to the worst; with several objectives, the Pareto set as `best` has it."""
+    """Return the configurations from the best to the worst; with several objectives, the Pareto set as in `best`."""
     found = [estimate for estimate in found if estimate.acceptable] or found
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""Numeric grids: the points of a range with a step, in order, without a list of them where there may be many."""
+"""Numeric grids: the points of a range with a step or a factor, in order. A grid with a step needs no list of them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
 
-# Enough digits that a point is the decimal that a person would write: 0.1 + 2 * 0.1 is 0.3.
+# The precision makes each point the decimal that a person would write: 0.1 + 2 * 0.1 is 0.3.
 _EXACT = Context(prec=60)
 
 
 class Grid(ABC):
-    """Points in ascending order. `size` is how many there are; a point's rank is its place, from 0."""
+    """Points in ascending order. `size` is their number, and a point's rank is its position from 0."""
 
     size: int
 
     @abstractmethod
     def at(self, rank: int) -> float:
-        """The point of this rank, exact: the same float or int every time."""
+        """Return the exact point of this rank, the same float or int every time."""
 
     @abstractmethod
     def rank(self, value: float) -> int:
-        """The rank of the point nearest to `value`."""
+        """Return the rank of the point nearest to `value`."""
 
     @abstractmethod
     def find(self, value: float) -> float | None:
-        """The point that `value` means, allowing for rounding errors; None where it is off the grid."""
+        """Return the point that equals `value` up to rounding errors; None if it is off the grid."""
 
 
 class IntegerGrid(Grid):
-    """`least`, `least + step`, ... up to `most`; exact for integers of any size."""
+    """The integers `least`, `least + step`, ... up to `most`; exact for any size."""
 
     def __init__(self, least: int, most: int, step: int) -> None:
         self._least, self._step = least, step
@@ -50,7 +50,7 @@ class IntegerGrid(Grid):
 
 
 class AdditiveGrid(Grid):
-    """`least`, `least + step`, ... up to `most`, of floats that are the decimals a person would write."""
+    """The floats `least`, `least + step`, ... up to `most`; each is the decimal that a person would write."""
 
     def __init__(self, least: float, most: float, step: float) -> None:
         self._least, self._step = Decimal(repr(least)), Decimal(repr(step))
@@ -73,7 +73,7 @@ class AdditiveGrid(Grid):
 
 
 class MultiplicativeGrid(Grid):
-    """Points that lie evenly, or nearly so, on a log scale; see `of_floats` and `of_integers`."""
+    """Points that are evenly spaced on a log scale, up to rounding; see `of_floats` and `of_integers`."""
 
     def __init__(self, points: Sequence[float]) -> None:
         self._points = points
@@ -81,12 +81,12 @@ class MultiplicativeGrid(Grid):
 
     @classmethod
     def of_floats(cls, least: float, most: float, factor: float) -> MultiplicativeGrid:
-        """`least`, `least * factor`, ... up to `most`."""
+        """Return the grid `least`, `least * factor`, ... up to `most`."""
         return cls([min(float(point), most) for point in _powers(least, most, factor)])
 
     @classmethod
     def of_integers(cls, least: int, most: int, factor: float) -> MultiplicativeGrid:
-        """The same, each rounded; those that round to the same integer are one point."""
+        """Return the same grid with rounded points; points that round to the same integer count once."""
         points = (min(int(point.to_integral_value()), most) for point in _powers(least, most, factor))
         return cls(list(dict.fromkeys(points)))
 
@@ -97,7 +97,7 @@ class MultiplicativeGrid(Grid):
         above = bisect_left(self._points, value)
         if above == 0 or above == self.size:
             return min(above, self.size - 1)
-        # The nearest in ratio. No product of both, which could be too large for a float.
+        # Find the nearest in ratio. A product of the two could be too large for a float.
         return above if self._points[above] / value <= value / self._points[above - 1] else above - 1
 
     def find(self, value: float) -> float | None:
@@ -106,7 +106,7 @@ class MultiplicativeGrid(Grid):
 
 
 def steps(least: float, most: float, factor: float) -> int:
-    """How often `least`, above 0, can be multiplied by `factor`, above 1, without going beyond `most`."""
+    """Return how often `least`, above 0, can be multiplied by `factor`, above 1, without exceeding `most`."""
     return math.floor((math.log(most) - math.log(least)) / math.log(factor) + 1e-9)
 
 

@@ -1,8 +1,9 @@
-"""The configurations of a finite space, numbered without a list of them: a space of 2**40 costs as little as one of 4.
+"""The numbering of a finite space's configurations without a list of them: 2**40 configurations cost as little as 4.
 
-A parameter and those that depend on it form a tree, since a condition names one parent. The configurations of a tree
-are the values of its root, each with the combinations of what it makes active; those of the space are all combinations
-of its trees', the last tree's running fastest. So each distinct configuration has exactly one index.
+A parameter and the parameters that depend on it form a tree, because a condition names one parent. The configurations
+of a tree are the values of its root, each with all combinations of the parameters that the value makes active. The
+configurations of the space are all combinations of its trees' configurations; the last tree varies fastest. Each
+distinct configuration therefore has exactly one index.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Configuration = dict[str, Scalar]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A value that makes other parameters active: its rank, and the trees of those."""
+    """The rank of a value that makes other parameters active, and the trees of these parameters."""
 
     rank: int
     children: tuple[_Tree, ...]
@@ -32,7 +33,7 @@ class _Tree:
         for child in children.get(parameter.name, ()):
             tree = _Tree(child, children)
             assert child.condition is not None
-            # A parameter that was narrowed may lack some of the values.
+            # A narrowed parameter may lack some of the values.
             for rank in sorted({parameter.rank(v) for v in child.condition.values if parameter.contains(v)}):
                 below.setdefault(rank, []).append(tree)
         self._parameter = parameter
@@ -66,7 +67,7 @@ class _Tree:
 
 
 class Lattice:
-    """The distinct configurations of finite parameters. `size` is their number, constraints aside."""
+    """The distinct configurations of finite parameters. `size` is their number without regard to constraints."""
 
     def __init__(self, parameters: Sequence[Parameter], constraints: Sequence[Constraint]) -> None:
         children: dict[str, list[Parameter]] = {}
@@ -75,11 +76,11 @@ class Lattice:
                 children.setdefault(parameter.condition.parent, []).append(parameter)
         self._trees = [_Tree(parameter, children) for parameter in parameters if parameter.condition is None]
         self._order = tuple(parameter.name for parameter in parameters) if children else None
-        # How many configurations share the values of all trees up to this one.
+        # For each tree, the number of configurations that share the values of all trees up to it.
         self._blocks = [math.prod(tree.size for tree in self._trees[place + 1 :]) for place in range(len(self._trees))]
         self.size: int = self._trees[0].size * self._blocks[0]
-        # A constraint is judged as soon as the trees of all its names have values. One over a parameter that no value
-        # makes active (its parent was narrowed) always holds.
+        # A constraint is evaluated as soon as the trees of all its names have values. A constraint over a parameter
+        # that can never be active, because its parent was narrowed, always holds.
         home = {name: place for place, tree in enumerate(self._trees) for name in tree.names()}
         self._judged: list[list[Constraint]] = [[] for _ in self._trees]
         for constraint in constraints:
@@ -87,10 +88,10 @@ class Lattice:
                 self._judged[max(home[name] for name in constraint.names)].append(constraint)
 
     def walk(self, start: int) -> Iterator[tuple[int, Configuration | None]]:
-        """Go through the lattice from index `start`, 0 <= start, in steps.
+        """Yield the configurations from index `start`, 0 <= start, each with the index that follows it.
 
-        Yields, for each step, the index to go on from, and the configuration passed. None stands for a whole block that
-        a constraint rules out. To go on from that index later is the same as to go on now.
+        None in place of a configuration stands for a whole block that a constraint rules out. A later walk from a
+        yielded index continues as this one would.
         """
         prefixes: list[Configuration] = [{}] * (len(self._trees) + 1)
         index, place = start, 0
@@ -104,7 +105,7 @@ class Lattice:
                     following, whole = (index // block + 1) * block, False
                     break
             yield following, self._ordered(prefixes[-1]) if whole else None
-            # The first tree whose digit differs; what was chosen before it stays.
+            # Find the first tree whose digit changes; the choices of the trees before it remain.
             place = len(self._trees) - 1
             while place > 0 and following % self._blocks[place - 1] == 0:
                 place -= 1

@@ -1,4 +1,4 @@
-"""Every state of a study, a trial, an operation and a lease, and every step between them."""
+"""All states of a study, a trial, an operation and a lease, and all allowed steps between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from service.core.errors import Conflict
 
 
 class StudyState(StrEnum):
-    """ACTIVE takes asks; PAUSED takes reports only; COMPLETED and ABORTED are final."""
+    """An ACTIVE study accepts asks. A PAUSED one accepts only reports. COMPLETED and ABORTED are final."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -19,9 +19,10 @@ class StudyState(StrEnum):
 
 
 class TrialState(StrEnum):
-    """REQUESTED waits for an agent, ACTIVE is being measured, the others are final.
+    """A REQUESTED trial waits for an agent, and an ACTIVE trial is being measured. The other states are final.
 
-    INFEASIBLE: the configuration cannot work. FAILED: the machine's fault. PRUNED: its value is a bound.
+    INFEASIBLE: the configuration cannot work. FAILED: the machine is at fault. PRUNED: the trial was stopped early, and
+    its value is a bound.
     """
 
     REQUESTED = "REQUESTED"
@@ -33,7 +34,10 @@ class TrialState(StrEnum):
 
 
 class OperationState(StrEnum):
-    """PENDING waits for a worker; STALE: its worker has been silent for a while; SUCCEEDED and FAILED are final."""
+    """A PENDING operation waits for a worker, and the worker of a STALE one has been silent for some time.
+
+    SUCCEEDED and FAILED are final.
+    """
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -43,8 +47,10 @@ class OperationState(StrEnum):
 
 
 class LeaseState(StrEnum):
-    """HELD until its agent settles it (SETTLED) or lets its time run out (EXPIRED). An agent that is heard again holds
-    it again, while nobody else has its trial."""
+    """A lease is HELD until its agent settles it (SETTLED) or its time runs out (EXPIRED).
+
+    If the agent reports again before another agent has the trial, the lease is HELD again.
+    """
 
     HELD = "HELD"
     SETTLED = "SETTLED"
@@ -61,9 +67,9 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
         StudyState.PAUSED: frozenset({StudyState.ACTIVE, StudyState.COMPLETED, StudyState.ABORTED}),
     },
     "trial": {
-        # PRUNED and FAILED: stopped by a user, or withdrawn with its study, before any agent took it.
+        # PRUNED and FAILED: a user stopped the trial, or its study ended, before an agent took it.
         TrialState.REQUESTED: frozenset({TrialState.ACTIVE, TrialState.PRUNED, TrialState.FAILED}),
-        # REQUESTED: its lease ran out or its machine failed, and it is tried again elsewhere.
+        # REQUESTED: the lease ran out or the machine failed, and another agent will run the trial.
         TrialState.ACTIVE: frozenset(
             {
                 TrialState.REQUESTED,
@@ -76,11 +82,11 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
     },
     "operation": {
         OperationState.PENDING: frozenset({OperationState.RUNNING, OperationState.FAILED}),
-        # PENDING: what it asks of was changed meanwhile, and it is computed anew.
+        # PENDING: the study changed during the computation, which therefore starts again.
         OperationState.RUNNING: frozenset(
             {OperationState.STALE, OperationState.PENDING, OperationState.SUCCEEDED, OperationState.FAILED}
         ),
-        # PENDING: given to another worker. RUNNING and SUCCEEDED: the worker was only slow.
+        # PENDING: another worker will compute it. RUNNING and SUCCEEDED: the worker was only slow.
         OperationState.STALE: frozenset(
             {
                 OperationState.PENDING,
@@ -92,7 +98,7 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
     },
     "lease": {
         LeaseState.HELD: frozenset({LeaseState.SETTLED, LeaseState.EXPIRED}),
-        # A result that came late, while the trial still waits for another agent.
+        # The result arrived late, while the trial still waited for another agent.
         LeaseState.EXPIRED: frozenset({LeaseState.SETTLED, LeaseState.HELD}),
     },
 }
@@ -102,10 +108,10 @@ def check_step(kind: Kind, old: State, new: State) -> None:
     """Raise Conflict (`invalid_step`) unless the table allows the step."""
     allowed = STEPS[kind].get(old, frozenset())
     if new not in allowed:
-        onward = ", ".join(sorted(allowed)) if allowed else "nothing, it is final"
+        advice = f"It can become {', '.join(sorted(allowed))}" if allowed else f"{old} is final"
         raise Conflict(
             "invalid_step",
-            f"A {kind} that is {old} cannot become {new}; allowed: {onward}.",
+            f"A {kind} that is {old} cannot become {new}. {advice}.",
             kind=kind,
             old=old.value,
             new=new.value,

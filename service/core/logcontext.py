@@ -1,6 +1,6 @@
-"""What the lines of a log are about: the request, and the tenant, study, trial ... that it turns out to concern.
+"""The fields of log lines: the request, and the tenant, study, trial and so on that it concerns.
 
-Whoever learns one of them binds it; every line that is written after that, in the same request, carries it.
+Code that learns one of these values binds it. Every later log line of the same request carries the value.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from types import MappingProxyType
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _fields: ContextVar[Mapping[str, object]] = ContextVar("log_fields", default=_NOTHING)
-# What a caller may choose as the name of a request: nothing that could pass for something else in a log.
+# A caller's name for a request has only characters that cannot be mistaken for another field of a log line.
 _IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def begin(identifier: str = "") -> str:
-    """A new request, under the caller's own name for it if that is a name, else under a new one, which it gives back.
+    """Start a new request without bound fields and return its name.
 
-    What was bound before is forgotten.
+    The name is the caller's `identifier` if that is valid, and otherwise a new one.
     """
     name = identifier if _IDENTIFIER.fullmatch(identifier) else uuid.uuid4().hex
     _fields.set({"request": name})
@@ -28,15 +28,15 @@ def begin(identifier: str = "") -> str:
 
 
 def bind(**known: object) -> None:
-    """Lines from here on are about these as well. What is None, "" or 0 is left out: no such thing has that name."""
+    """Add these fields to all later log lines of the request. Values None, "" and 0 are left out."""
     _fields.set({**_fields.get(), **{name: value for name, value in known.items() if value}})
 
 
 def fields() -> Mapping[str, object]:
-    """What a line that is written now is about."""
+    """Return the fields of a line that is written now."""
     return _fields.get()
 
 
 def request() -> str:
-    """The name of the request that is being served, or a new one where there is none."""
+    """Return the name of the present request, or a new name outside of a request."""
     return str(_fields.get().get("request") or uuid.uuid4().hex)

@@ -1,7 +1,7 @@
-"""Whether a study's space has only values that the component which it tunes can take.
+"""The check that a study's space has only values that its component accepts.
 
-The component's own ranges and choices are what counts. Of numbers an agent takes each within the range, so that a study
-may have another scale or grid.
+The check compares with the component's own ranges and choices. An agent accepts every number within the range, so a
+study may use another scale or grid.
 """
 
 from __future__ import annotations
@@ -25,25 +25,28 @@ CODE = "outside_component"
 
 
 def check_within(space: Space, offered: Mapping[str, Parameter], places: Mapping[str, str]) -> None:
-    """Whether a component with the parameters `offered` can take all of a space's values; conditions are left to it.
+    """Check that a component with the parameters `offered` accepts all of a space's values, conditions aside.
 
-    `places`: the paths of the parameters to be looked at, by name. Raises InvalidInput (`outside_component`) with the
-    path of the field at fault, such as `space[2].max`.
+    `places`: the paths of the parameters to check, by name. Raises InvalidInput (`outside_component`) with the path of
+    the field at fault, such as `space[2].max`.
     """
     for name, where in places.items():
         if name not in offered:
             allowed = f"the component's parameters: {shorten(', '.join(offered), 500)}"
-            raise InvalidInput(f"{where}.name", name, allowed, code=CODE)
+            problem = "is not a parameter of the component"
+            raise InvalidInput(f"{where}.name", name, allowed, problem=problem, code=CODE)
         _check(space[name], offered[name], where)
 
 
 def _check(parameter: Parameter, offered: Parameter, where: str) -> None:
-    allowed = f"{_in_words(offered)}, as the component has {offered.name!r}"
+    allowed = f"{_in_words(offered)}, the range of the component's parameter {offered.name!r}"
     if isinstance(parameter, FloatParameter | IntParameter) and isinstance(offered, FloatParameter | IntParameter):
         if parameter.min < offered.min:
-            raise InvalidInput(f"{where}.min", parameter.min, allowed, code=CODE)
+            problem = f"is below the component's minimum {offered.min!r}"
+            raise InvalidInput(f"{where}.min", parameter.min, allowed, problem=problem, code=CODE)
         if _last(parameter) > offered.max:
-            raise InvalidInput(f"{where}.max", parameter.max, allowed, code=CODE)
+            problem = f"is above the component's maximum {offered.max!r}"
+            raise InvalidInput(f"{where}.max", parameter.max, allowed, problem=problem, code=CODE)
         if isinstance(parameter, IntParameter) or isinstance(offered, FloatParameter):
             return
     size = parameter.size()
@@ -58,7 +61,7 @@ def _check(parameter: Parameter, offered: Parameter, where: str) -> None:
 
 
 def _last(parameter: FloatParameter | IntParameter) -> float:
-    """Its largest value: a grid may end before `max`."""
+    """Return the largest value; a grid may end below `max`."""
     size = parameter.size()
     return parameter.max if size is None else float(parameter.value_at(size - 1))
 
@@ -78,6 +81,6 @@ def _in_words(offered: Parameter) -> str:
         case IntParameter():
             return f"integers from {offered.min} to {offered.max}"
         case BoolParameter():
-            return "true, false"
+            return "true or false"
         case _:
             return shorten(", ".join(map(repr, offered.grid() or ())), 300)

@@ -1,4 +1,4 @@
-"""The options of algorithms and policies: their names, the values allowed, and how users' values are checked."""
+"""The options of algorithms and policies: their names, their allowed values, and the check of a user's values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.core.errors import InvalidInput, JsonValue
 
 @dataclass(frozen=True)
 class Option:
-    """A setting. `default` None: whatever has the setting decides. Bounds include both ends."""
+    """One option. With the `default` None, its algorithm or policy chooses the value. Bounds include both ends."""
 
     name: str
     type: Literal["int", "float", "bool", "text"]
@@ -23,7 +23,7 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def cast(self, value: object, where: str) -> JsonValue:
-        """The plain value. Raises InvalidInput for the field `where`; None means the default."""
+        """Return the plain value; None means the default. Raises InvalidInput (field `where`)."""
         if value is None:
             return self.default
         match self.type:
@@ -38,10 +38,10 @@ class Option:
         raise InvalidInput(where, value, self.allowed())
 
     def allowed(self) -> str:
-        """The allowed values in words."""
+        """Return the allowed values in words."""
         match self.type:
             case "bool":
-                return "true, false"
+                return "true or false"
             case "text":
                 return "one of " + ", ".join(self.choices) if self.choices else "a text"
         noun = "an integer" if self.type == "int" else "a number"
@@ -55,13 +55,13 @@ class Option:
 
 
 def complete(name: str, known: Sequence[Option], given: Mapping[str, object], where: str) -> dict[str, JsonValue]:
-    """All settings of `name`, exact, with defaults for those not given.
+    """Return all options of `name` with exact values, and with defaults for options that are not given.
 
-    Raises InvalidInput (field `<where>.<key>`) for an unknown one or a value out of range.
+    Raises InvalidInput (field `<where>.<key>`) for an unknown option and for a value out of range.
     """
     by_name = {option.name: option for option in known}
     for key, value in given.items():
         if key not in by_name:
             allowed = f"the options of {name}: {', '.join(by_name)}" if by_name else f"no options: {name} has none"
-            raise InvalidInput(f"{where}.{key}", value, allowed)
+            raise InvalidInput(f"{where}.{key}", value, allowed, problem="belongs to an unknown option")
     return {key: option.cast(given.get(key), f"{where}.{key}") for key, option in by_name.items()}

@@ -1,4 +1,4 @@
-"""Parameter types: which values a parameter may have, in which order, and how a value is spelt exactly."""
+"""Parameter types: the values that a parameter may have, their order, and the exact spelling of a value."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Scalar: TypeAlias = float | int | str | bool
 
 MOST_VALUES = 10_000
 LONGEST_TEXT = 1000
-# A grid with more points is never listed; a multiplicative one, which has to be, may not have more.
+# A grid with more points is never listed. A multiplicative grid must be listed, so it may not have more.
 MOST_LISTED = 2**20
-# Of the larger bound: beyond it neighbouring points, or their logarithms, run into the rounding of floats.
+# The smallest step, as a share of the larger bound. Below it, rounding makes neighbouring points or their logarithms
+# equal.
 FINEST_STEP = 1e-12
 LARGEST_FLOAT = 1e300
 LEAST_INT, LARGEST_INT = -(2**63), 2**63 - 1
@@ -27,13 +28,13 @@ LEAST_INT, LARGEST_INT = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Condition:
-    """A parameter with it is active only while the parameter `parent` is active and has one of `values`."""
+    """The condition under which a parameter is active: its `parent` is active and has one of `values`."""
 
     parent: str
     values: tuple[Scalar, ...]
 
     def met_by(self, value: Scalar) -> bool:
-        """Whether the parent's value is one of `values`."""
+        """Return whether the parent's value is one of `values`."""
         return identity(value) in self._identities
 
     @cached_property
@@ -43,9 +44,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Parameter(ABC):
-    """One dimension of a space. `Space.build` checks it; its methods count on that.
+    """One dimension of a space. Its methods assume that `Space.build` has checked it.
 
-    Where it has finitely many values, each has a rank, from 0 in order.
+    If a parameter has finitely many values, each value has a rank: its position in the order, from 0.
     """
 
     name: str
@@ -57,38 +58,41 @@ class Parameter(ABC):
 
     @abstractmethod
     def size(self) -> int | None:
-        """How many values it has; None for a continuum."""
+        """Return the number of values; None for a continuum."""
 
     @abstractmethod
     def value_at(self, rank: int) -> Scalar:
-        """The value of this rank, 0 <= rank < size()."""
+        """Return the value of this rank, 0 <= rank < size()."""
 
     @abstractmethod
     def rank(self, value: Scalar) -> int:
-        """The rank of a value of the parameter; of a number that is off the grid, that of the nearest."""
+        """Return the rank of a value. A number that is off the grid has the rank of the nearest point."""
 
     @abstractmethod
     def cast(self, value: object, where: str = "") -> Scalar:
-        """The parameter's exact value that `value` means. Raises InvalidInput for `where` (its name)."""
+        """Return the exact value that `value` stands for. Raises InvalidInput (field `where`, by default its name)."""
 
     @abstractmethod
     def checked(self, where: str) -> Parameter:
-        """The same with exact fields; its condition is the space's to check. Raises InvalidInput below `where`."""
+        """Return the parameter with exact fields. Raises InvalidInput (field below `where`).
+
+        The space checks the condition.
+        """
 
     @abstractmethod
     def narrowed(self, values: Sequence[Scalar]) -> Parameter:
-        """A parameter of this name and condition that has these of its values alone, in their order."""
+        """Return a parameter with the same name and condition that has only these of the values, in their order."""
 
     @abstractmethod
     def kind_in_constraints(self) -> constraints.Kind:
-        """What its name stands for in a constraint."""
+        """Return what the parameter's name stands for in a constraint."""
 
     @abstractmethod
     def _derived_default(self) -> Scalar:
-        """The value that stands for the range where no default was given."""
+        """Return the value that represents the range if no default is given."""
 
     def grid(self) -> tuple[Scalar, ...] | None:
-        """All values in order; None for a continuum and for more than 2**20 points."""
+        """Return all values in order; None for a continuum and for more than 2**20 points."""
         size = self.size()
         if size is None or size > MOST_LISTED:
             return None
@@ -103,11 +107,11 @@ class Parameter(ABC):
         return True
 
     def default_value(self) -> Scalar:
-        """The default that was given; else the middle of the range (on its scale), the first choice, False."""
+        """Return the given default; without one, the middle of the range (on its scale), the first choice or False."""
         return self._derived_default() if self.default is None else self.default
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON without what is absent; `parameter_from_json` makes an equal parameter of it."""
+        """Return plain JSON without absent fields, from which `parameter_from_json` makes an equal parameter."""
         data: dict[str, JsonValue] = {"name": self.name, "type": self.kind}
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -121,9 +125,10 @@ class Parameter(ABC):
 
 @dataclass(frozen=True)
 class FloatParameter(Parameter):
-    """A real number in [min, max]; a continuum unless `step` (additive) or `factor` (multiplicative) makes a grid.
+    """A real number in [min, max]: a continuum, or a grid with an additive `step` or a multiplicative `factor`.
 
-    A grid starts at `min` and ends at its last point up to `max`. `log`: equal ratios are equal distances.
+    A grid starts at `min` and ends at its last point that is not above `max`. With `log`, equal ratios are equal
+    distances.
     """
 
     min: float
@@ -151,8 +156,8 @@ class FloatParameter(Parameter):
         if number is not None and self.min <= number <= self.max:
             point = float(number) if self._grid is None else self._grid.find(float(number))
             if point is not None:
-                return point + 0.0  # not the negative zero, whose text differs
-        raise InvalidInput(where or self.name, value, f"a number from {self.min!r} to {self.max!r}{_steps_of(self)}")
+                return point + 0.0  # Turns the negative zero into zero, because their texts differ.
+        raise _outside(self, where, value, number)
 
     def checked(self, where: str) -> FloatParameter:
         least, most = _float(self.min, f"{where}.min"), _float(self.max, f"{where}.max")
@@ -160,7 +165,8 @@ class FloatParameter(Parameter):
         parameter = replace(self, min=least, max=most, step=step, factor=_check_range(self, least, most, step, where))
         finest = FINEST_STEP * max(abs(least), abs(most))
         if step is not None and least < most and step < finest:
-            raise InvalidInput(f"{where}.step", step, f"{finest!r} or more, {FINEST_STEP!r} times the larger bound")
+            allowed = f"a step of at least {finest!r}, which is {FINEST_STEP!r} times the larger bound"
+            raise InvalidInput(f"{where}.step", step, allowed, problem="is too fine")
         default = None if self.default is None else parameter.cast(self.default, f"{where}.default")
         return replace(parameter, default=default)
 
@@ -192,9 +198,10 @@ class FloatParameter(Parameter):
 
 @dataclass(frozen=True)
 class IntParameter(Parameter):
-    """An integer in [min, max]: every one, or the grid of an additive `step` or of a multiplicative `factor`.
+    """An integer in [min, max]: all of them, or a grid with an additive `step` or a multiplicative `factor`.
 
-    A grid starts at `min` and ends at its last point up to `max`; points of a `factor` are rounded, and come once each.
+    A grid starts at `min` and ends at its last point that is not above `max`. Points of a `factor` are rounded, and
+    points that become equal count once.
     """
 
     min: int
@@ -221,7 +228,7 @@ class IntParameter(Parameter):
             point = self._grid.find(number)
             if point is not None:
                 return int(point)
-        raise InvalidInput(where or self.name, value, f"an integer from {self.min} to {self.max}{_steps_of(self)}")
+        raise _outside(self, where, value, number)
 
     def checked(self, where: str) -> IntParameter:
         least, most = _int64(self.min, f"{where}.min"), _int64(self.max, f"{where}.max")
@@ -253,9 +260,9 @@ class IntParameter(Parameter):
 
 @dataclass(frozen=True)
 class _ChoiceParameter(Parameter):
-    """What ordinal and categorical parameters share: a list of values, of any plain types.
+    """The common part of ordinal and categorical parameters: a list of values of any plain types.
 
-    1 and 1.0 are one value, spelt as the list has it; True, 1 and "1" are three.
+    1 and 1.0 are one value, which is spelt as in the list. True, 1 and "1" are three values.
     """
 
     values: tuple[Scalar, ...]
@@ -283,7 +290,7 @@ class _ChoiceParameter(Parameter):
         values = tuple(_scalar(value, f"{where}.values[{index}]") for index, value in enumerate(self.values))
         for index, value in enumerate(values):
             if identity(value) in seen:
-                raise InvalidInput(f"{where}.values[{index}]", value, "each value once")
+                raise InvalidInput(f"{where}.values[{index}]", value, "each value once", problem="is repeated")
             seen.add(identity(value))
         parameter = replace(self, values=values)
         default = None if self.default is None else parameter.cast(self.default, f"{where}.default")
@@ -306,7 +313,7 @@ class _ChoiceParameter(Parameter):
 
 @dataclass(frozen=True)
 class OrdinalParameter(_ChoiceParameter):
-    """One of a list of values whose order means something."""
+    """One of a list of values in a meaningful order."""
 
     kind = "ordinal"
 
@@ -335,7 +342,7 @@ class BoolParameter(Parameter):
 
     def cast(self, value: object, where: str = "") -> bool:
         if not isinstance(value, bool):
-            raise InvalidInput(where or self.name, value, "true, false")
+            raise InvalidInput(where or self.name, value, "true or false")
         return value
 
     def checked(self, where: str) -> BoolParameter:
@@ -359,12 +366,15 @@ KINDS: Mapping[str, type[Parameter]] = {
 
 
 def identity(value: Scalar) -> tuple[str, Scalar]:
-    """What makes two values the same: 1 and 1.0 are, and neither is True or "1", which Python's `==` would mix up."""
+    """Return a key that is equal for equal values.
+
+    1 and 1.0 are equal. Neither equals True or "1", unlike in Python, where 1 == True.
+    """
     return ("bool" if isinstance(value, bool) else "text" if isinstance(value, str) else "number", value)
 
 
 def parameter_from_json(data: object, where: str) -> Parameter:
-    """The parameter that the JSON describes, its values not yet checked. Raises InvalidInput below `where`."""
+    """Return the parameter that the JSON describes, with unchecked values. Raises InvalidInput (`where` or below)."""
     if not isinstance(data, Mapping):
         raise InvalidInput(where, data, "an object with name and type")
     kind = data.get("type")
@@ -373,11 +383,12 @@ def parameter_from_json(data: object, where: str) -> Parameter:
     shape = [entry.name for entry in fields(KINDS[kind])]
     for key in data:
         if key != "type" and key not in shape:
-            raise InvalidInput(f"{where}.{key}", data[key], f"the keys of type {kind}: type, " + ", ".join(shape))
+            allowed = f"only the keys of type {kind}: type, " + ", ".join(shape)
+            raise InvalidInput(f"{where}.{key}", data[key], allowed, problem="belongs to an unknown key")
     given = {key: data[key] for key in shape if data.get(key) is not None}
     for key in ("name", "min", "max", "values"):
         if key in shape and key not in given:
-            raise InvalidInput(f"{where}.{key}", None, f"a value, which type {kind} needs")
+            raise InvalidInput(f"{where}.{key}", None, f"any value that type {kind} allows")
     if "values" in given:
         given["values"] = _values(given["values"], f"{where}.values")
     if "condition" in given:
@@ -390,7 +401,8 @@ def _condition(data: object, where: str) -> Condition:
         raise InvalidInput(where, data, 'an object such as {"parent": "huge", "values": [true]}')
     for key in data:
         if key not in ("parent", "values"):
-            raise InvalidInput(f"{where}.{key}", data[key], "the keys parent, values")
+            allowed = "only the keys parent and values"
+            raise InvalidInput(f"{where}.{key}", data[key], allowed, problem="belongs to an unknown key")
     return Condition(data.get("parent", ""), _values(data.get("values"), f"{where}.values"))
 
 
@@ -403,41 +415,59 @@ def _values(data: object, where: str) -> tuple[Scalar, ...]:
 def _check_range(
     parameter: FloatParameter | IntParameter, least: float, most: float, step: float | None, where: str
 ) -> float | None:
-    """Raise InvalidInput unless bounds, scale and grid fit together; the factor as a plain float."""
+    """Return the factor as a plain float. Raises InvalidInput unless bounds, scale and grid fit together."""
     if least > most:
-        raise InvalidInput(f"{where}.min", least, f"at most max, which is {most!r}")
+        allowed = f"a value of at most {most!r}"
+        raise InvalidInput(f"{where}.min", least, allowed, problem=f"is above max, which is {most!r}")
     if not isinstance(parameter.log, bool):
-        raise InvalidInput(f"{where}.log", parameter.log, "true, false")
+        raise InvalidInput(f"{where}.log", parameter.log, "true or false")
     if step is not None and (step <= 0 or (step > most - least and least < most)):
-        raise InvalidInput(f"{where}.step", step, f"above 0, at most max - min, which is {most - least!r}")
+        allowed = f"a step above 0 and of at most max - min, which is {most - least!r}"
+        raise InvalidInput(f"{where}.step", step, allowed)
     factor = None if parameter.factor is None else _float(parameter.factor, f"{where}.factor")
     if (parameter.log or factor is not None) and least <= 0:
-        raise InvalidInput(f"{where}.min", least, "above 0, because of log or factor")
+        allowed = "a value above 0, which log and factor need"
+        raise InvalidInput(f"{where}.min", least, allowed, problem="is not above 0")
     if factor is not None:
         if step is not None:
-            raise InvalidInput(f"{where}.factor", factor, "no value where there is a step: a grid has one of both")
+            allowed = "either step or factor"
+            raise InvalidInput(f"{where}.factor", factor, allowed, problem="is given together with a step")
         if factor <= 1:
-            raise InvalidInput(f"{where}.factor", factor, "above 1")
+            raise InvalidInput(f"{where}.factor", factor, "a factor above 1", problem="is not above 1")
         if steps(least, most, factor) >= MOST_LISTED:
-            raise InvalidInput(f"{where}.factor", factor, f"a factor that makes at most {MOST_LISTED} points")
+            allowed = f"a factor that makes at most {MOST_LISTED} points"
+            raise InvalidInput(f"{where}.factor", factor, allowed, problem="makes too many points")
     return factor
 
 
-def _steps_of(parameter: FloatParameter | IntParameter) -> str:
+def _outside(parameter: FloatParameter | IntParameter, where: str, value: object, number: float | None) -> InvalidInput:
+    """Return the error for a value that is not one of the parameter's. `number`: the value, if it is a number."""
+    noun = "an integer" if isinstance(parameter, IntParameter) else "a number"
+    if number is None:
+        problem = "is not an integer" if isinstance(parameter, IntParameter) else "is not a finite number"
+    elif number < parameter.min:
+        problem = f"is below the minimum {parameter.min!r}"
+    elif number > parameter.max:
+        problem = f"is above the maximum {parameter.max!r}"
+    else:
+        problem = "is between two points of the grid"
+    allowed = f"{noun} from {parameter.min!r} to {parameter.max!r}"
     if parameter.factor is not None:
-        return f", each {parameter.factor!r} times the one before"
-    return f", in steps of {parameter.step!r}" if parameter.step not in (None, 1) else ""
+        allowed += f" on the grid where each point is {parameter.factor!r} times the previous one"
+    elif parameter.step not in (None, 1):
+        allowed += f" on the grid with steps of {parameter.step!r}"
+    return InvalidInput(where or parameter.name, value, allowed, problem=problem)
 
 
 def _number(value: object) -> float | None:
-    """The finite number that `value` is; a boolean is none."""
+    """Return `value` if it is a finite number; a boolean is not."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) <= LARGEST_FLOAT else None
 
 
 def _integer(value: object) -> int | None:
-    """The integer that `value` is, 3.0 included."""
+    """Return `value` as an integer if it is one; 3.0 is."""
     number = _number(value)
     return int(number) if number is not None and number == math.floor(number) else None
 
@@ -452,7 +482,7 @@ def _float(value: object, where: str) -> float:
 def _int64(value: object, where: str) -> int:
     number = _integer(value)
     if number is None or not LEAST_INT <= number <= LARGEST_INT:
-        raise InvalidInput(where, value, "an integer of 64 bits")
+        raise InvalidInput(where, value, "a 64-bit integer")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Pareto dominance, and the point that volumes of Pareto sets are measured from."""
+"""Pareto dominance, and the reference point for the hypervolume of Pareto sets."""
 
 from __future__ import annotations
 
@@ -12,24 +12,21 @@ from service.core.problem import Problem
 
 
 def non_dominated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which rows no other row dominates, smaller being better in every column.
+    """Return one flag for each row: whether no other row dominates it. Smaller is better in every column.
 
-    Args:
-        values: one row a point, one column an objective. A row with a NaN is never part of the front.
-
-    Returns:
-        One flag a row. Equal rows do not dominate each other, so copies of a front's point are all in it.
+    `values` has a row for each point and a column for each objective. A row with a NaN is never part of the front.
+    Equal rows do not dominate each other, so all copies of a point of the front are in it.
     """
     comparable = ~np.isnan(values).any(axis=1)
     front = np.zeros(len(values), dtype=np.bool_)
-    # In lexicographic order nothing can be dominated by a later row: each point need only look back at the front.
+    # In lexicographic order no row can be dominated by a later row.
     left = np.flatnonzero(comparable)
     left = left[np.lexsort(values[left].T[::-1])] if len(left) else left
     while len(left):
         first = values[left[0]]
         same = (values[left] == first).all(axis=1)
         front[left[same]] = True
-        # Whatever is not better than `first` somewhere is dominated by it, or is a copy of it.
+        # A row that is not better than `first` in any column is a copy of `first` or is dominated by it.
         left = left[(values[left] < first).any(axis=1)]
     return front
 
@@ -37,8 +34,11 @@ def non_dominated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 def reference_point(
     problem: Problem, text: str, where: str = "algorithm.options.reference_point"
 ) -> npt.NDArray[np.float64]:
-    """[m]: the point that a text such as "120, 4096" gives, in the objectives' units. Raises InvalidInput (`where`)."""
-    allowed = f"{len(problem.objectives)} finite numbers: {', '.join(problem.metrics)}"
+    """Return the m coordinates that a text such as "120, 4096" gives, in the objectives' units.
+
+    Raises InvalidInput (field `where`).
+    """
+    allowed = f"{len(problem.objectives)} finite numbers, for {', '.join(problem.metrics)}"
     try:
         numbers = np.array([float(one) for one in re.split(r"[\s,;]+", text.strip())])
     except ValueError:

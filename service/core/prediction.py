@@ -1,4 +1,4 @@
-"""What an algorithm expects of configurations."""
+"""An algorithm's predictions for configurations."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Prediction:
-    """The first objective of n configurations, in its own unit times its sign: smaller is better.
+    """The predicted first objective of n configurations, in its own unit times its sign: smaller is better.
 
-    `mean`: [n], of the latent value. `deviation`: [n], the standard deviation of that value, not of a measurement.
-    `noise`: the standard deviation of one measurement around its latent value, freak runs aside.
+    `mean`: [n], of the latent value. `deviation`: [n], the standard deviation of the latent value, not of a
+    measurement. `noise`: the standard deviation of one measurement around its latent value, without outliers.
     """
 
     mean: npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What a study searches and what it judges by."""
+"""The problem of a study: its search space, its objectives and its outcome constraints."""
 
 from __future__ import annotations
 
@@ -28,28 +28,29 @@ _METRIC_IN_WORDS = "a letter or _, then letters, digits and _ . : / -"
 
 @dataclass(frozen=True)
 class Objective:
-    """A metric and which way is better. `unit` is for people."""
+    """A metric and the direction in which it is better. `unit` is text for people."""
 
     metric: str
     goal: Goal
     unit: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON, from which `from_json` makes an equal objective."""
+        """Return plain JSON from which `from_json` makes an equal objective."""
         return {"metric": self.metric, "goal": self.goal, **({"unit": self.unit} if self.unit else {})}
 
     @classmethod
     def from_json(cls, data: object, where: str = "objective") -> Objective:
-        """The objective that the JSON describes. Raises InvalidInput with a path from `where`."""
+        """Return the objective that the JSON describes. Raises InvalidInput (field `where` or below)."""
         if not isinstance(data, Mapping):
             raise InvalidInput(where, data, 'an object such as {"metric": "seconds", "goal": "minimize"}')
         if unknown := sorted(set(data) - {"metric", "goal", "unit"}):
-            raise InvalidInput(f"{where}.{unknown[0]}", data[unknown[0]], "the keys metric, goal, unit")
+            allowed = "only the keys metric, goal and unit"
+            raise InvalidInput(f"{where}.{unknown[0]}", data[unknown[0]], allowed, problem="belongs to an unknown key")
         metric, goal, unit = data.get("metric"), data.get("goal"), data.get("unit", "")
         if not isinstance(metric, str) or not _METRIC.fullmatch(metric):
             raise InvalidInput(f"{where}.metric", metric, _METRIC_IN_WORDS)
         if goal not in ("minimize", "maximize"):
-            raise InvalidInput(f"{where}.goal", goal, "minimize, maximize")
+            raise InvalidInput(f"{where}.goal", goal, "minimize or maximize")
         if not isinstance(unit, str) or len(unit) > 32:
             raise InvalidInput(f"{where}.unit", unit, "a text of at most 32 characters")
         return cls(metric, cast(Goal, goal), unit)
@@ -59,8 +60,9 @@ class Objective:
 class Problem:
     """A search space and one or more objectives.
 
-    `noisy`: two measurements of one configuration may differ, so that measuring one again can be worth it.
-    `outcome_constraints`: what must hold of a trial's metrics, `memory_mb <= 4096`, for its configuration to be taken.
+    `noisy`: two measurements of one configuration may differ, so that a second measurement can be worth its cost.
+    `outcome_constraints`: conditions on a trial's metrics, such as `memory_mb <= 4096`, that a configuration must meet
+    to be acceptable.
     """
 
     space: Space
@@ -77,17 +79,18 @@ class Problem:
         noisy: bool = True,
         outcome_constraints: Sequence[str] = (),
     ) -> Problem:
-        """A checked problem.
+        """Return a checked problem.
 
-        Raises InvalidInput for no, too many or repeated objectives; for `outcome_constraints[<n>]` that cannot be read,
-        or that names a parameter in place of a metric.
+        Raises InvalidInput for no, too many or repeated objectives, and for `outcome_constraints[<n>]` if it cannot be
+        read or names a parameter in place of a metric.
         """
         if not 1 <= len(objectives) <= MAX_OBJECTIVES:
             raise InvalidInput("objectives", len(objectives), f"1 to {MAX_OBJECTIVES} objectives")
         seen: set[str] = set()
         for index, objective in enumerate(objectives):
             if objective.metric in seen:
-                raise InvalidInput(f"objectives[{index}].metric", objective.metric, "each metric once")
+                field = f"objectives[{index}].metric"
+                raise InvalidInput(field, objective.metric, "each metric once", problem="is repeated")
             seen.add(objective.metric)
         if len(outcome_constraints) > MAX_OUTCOME_CONSTRAINTS:
             allowed = f"at most {MAX_OUTCOME_CONSTRAINTS} outcome constraints"
@@ -106,23 +109,26 @@ class Problem:
 
     @property
     def needed_metrics(self) -> tuple[str, ...]:
-        """What every completed trial must tell: the objectives' metrics, then those that outcome constraints name."""
+        """The metrics that every completed trial must report: the objectives', then the outcome constraints'."""
         named = sorted({name for constraint in self.outcome_constraints for name in constraint.names})
         return tuple(dict.fromkeys([*self.metrics, *named]))
 
     def signs(self) -> NDArray[np.float64]:
-        """[m]: +1 to minimise, -1 to maximise. A metric times its sign is better when smaller."""
+        """Return one sign for each of the m objectives: +1 to minimise, -1 to maximise.
+
+        A metric times its sign is better if it is smaller.
+        """
         return np.array([1.0 if objective.goal == "minimize" else -1.0 for objective in self.objectives])
 
     def acceptable(self, metrics: Mapping[str, float]) -> bool:
-        """Whether a completed trial's metrics keep the outcome constraints; not where one that they name is missing."""
+        """Return whether a completed trial's metrics meet the outcome constraints; a missing metric meets none."""
         return all(
             all(math.isfinite(metrics.get(name, math.nan)) for name in constraint.names) and constraint.holds(metrics)
             for constraint in self.outcome_constraints
         )
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON, from which `from_json` makes an equal problem."""
+        """Return plain JSON from which `from_json` makes an equal problem."""
         data: dict[str, JsonValue] = {
             "space": self.space.to_json(),
             "objectives": [objective.to_json() for objective in self.objectives],
@@ -134,7 +140,7 @@ class Problem:
 
     @classmethod
     def from_json(cls, data: object) -> Problem:
-        """The problem that the JSON describes. Raises InvalidInput with the path of the field at fault."""
+        """Return the problem that the JSON describes. Raises InvalidInput with the path of the field at fault."""
         if not isinstance(data, Mapping):
             raise InvalidInput("problem", data, "an object with space and objectives")
         objectives = data.get("objectives")
@@ -142,7 +148,7 @@ class Problem:
             raise InvalidInput("objectives", objectives, "a list of objectives")
         noisy = data.get("noisy", True)
         if not isinstance(noisy, bool):
-            raise InvalidInput("noisy", noisy, "true, false")
+            raise InvalidInput("noisy", noisy, "true or false")
         constraints = data.get("outcome_constraints", [])
         if not isinstance(constraints, Sequence) or isinstance(constraints, str):
             raise InvalidInput("outcome_constraints", constraints, "a list of texts such as 'memory_mb <= 4096'")
@@ -158,8 +164,10 @@ def _outcome_constraint(text: object, where: str, parameters: Set[str]) -> Const
     constraint = language.parse(text, where)
     for name in sorted(constraint.names):
         if not _METRIC.fullmatch(name):
-            raise InvalidInput(where, text, f"names of metrics: {_METRIC_IN_WORDS} (not {name!r})")
+            allowed = f"names of metrics: {_METRIC_IN_WORDS}"
+            raise InvalidInput(where, text, allowed, problem=f"contains {name!r}, which cannot be a metric's name")
         if name in parameters:
-            raise InvalidInput(where, text, f"names of metrics ({name} is a parameter: use the space's constraints)")
+            allowed = "names of metrics here, and the space's constraints for parameters"
+            raise InvalidInput(where, text, allowed, problem=f"names the parameter {name}")
     constraint.check(dict.fromkeys(constraint.names, "number"), where)
     return constraint

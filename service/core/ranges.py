@@ -1,9 +1,10 @@
-"""Other ranges for the parameters of a space: what a study that goes on may be changed to.
+"""Changes of the ranges of a space's parameters, which a study in progress may receive.
 
     {"threads": {"min": 4, "max": 64}, "level": {"values": ["O2", "O3"]}}
 
-Names, types, scales, steps, conditions and constraints stay, and so does the default configuration, against which gains
-are judged: where the space has one, each parameter keeps the value that it has in it, given or derived.
+Names, types, scales, steps, conditions and constraints do not change. The default configuration does not change either,
+because gains are measured against it: if the space has a default, each parameter keeps its default value, given or
+derived.
 """
 
 from __future__ import annotations
@@ -18,19 +19,23 @@ from service.core.space import CategoricalParameter, OrdinalParameter, Space
 
 
 def with_ranges(space: Space, ranges: object) -> Space:
-    """The space with these ranges in place of its own; an equal one where nothing changes.
+    """Return the space with these ranges in place of its own; an equal space if nothing changes.
 
-    Of a number, `min` and `max` (one left out stays); of a list of choices, all `values` that it is to have.
+    A numeric parameter takes `min` and `max`; one that is left out keeps its value. A list of choices takes all of its
+    new `values`.
 
-    Raises InvalidInput with the path of the field at fault, `ranges.threads.min`: what `Space.build` refuses, and codes
-    `parameter_unchangeable` for what is no range (another type, a removal, a boolean) and the parent of a condition,
-    `grid_shifted` for a start off the present grid, `default_outside` for a range without the default.
+    Raises InvalidInput with the path of the field at fault, `ranges.threads.min`. Besides the errors of `Space.build`
+    these are the codes `parameter_unchangeable` for a change that is not a range (another type, a removal, a boolean)
+    and for the parent of a condition, `grid_shifted` for a start off the present grid, and `default_outside` for a
+    range without the default.
     """
     if not isinstance(ranges, Mapping):
         raise InvalidInput("ranges", ranges, 'an object such as {"threads": {"min": 4, "max": 64}}')
     for name in ranges:
         if name not in space.names():
-            raise InvalidInput(f"ranges.{name}", ranges[name], f"parameters: {shorten(', '.join(space.names()), 500)}")
+            allowed = f"only the names of parameters: {shorten(', '.join(space.names()), 500)}"
+            problem = "is given, but the space has no such parameter"
+            raise InvalidInput(f"ranges.{name}", ranges[name], allowed, problem=problem)
     parents = {one.condition.parent for one in space.parameters if one.condition is not None}
     changed = [
         _changed(one, ranges[one.name], parents, keeps_default=space.has_explicit_default)
@@ -44,30 +49,33 @@ def with_ranges(space: Space, ranges: object) -> Space:
 def _changed(old: Parameter, given: object, parents: set[str], *, keeps_default: bool) -> Parameter:
     where = f"ranges.{old.name}"
     if not isinstance(given, Mapping):
-        allowed = "an object with its range: a parameter cannot be removed"
+        allowed = "an object with the parameter's new range; a parameter cannot be removed"
         raise InvalidInput(where, given, allowed, code="parameter_unchangeable")
     keys = _keys(old)
     for key in given:
         if key not in keys:
-            allowed = f"{' and '.join(keys)}: all else of a parameter stays" if keys else f"nothing: it is a {old.kind}"
-            raise InvalidInput(f"{where}.{key}", given[key], allowed, code="parameter_unchangeable")
+            allowed = f"only {' and '.join(keys)}" if keys else "no change"
+            problem = f"cannot change, because the parameter has the type {old.kind}"
+            raise InvalidInput(f"{where}.{key}", given[key], allowed, problem=problem, code="parameter_unchangeable")
     fields: dict[str, object] = {
         key: _listed(where, value) if key == "values" else value for key, value in given.items()
     }
     new = replace(old, default=None, **fields).checked(where)  # type: ignore[arg-type]  # only keys of its own type
-    # By their texts: True and 1 are equal in Python, but two values here.
+    # The comparison is by text, because True and 1 are equal in Python but are different values here.
     if repr(_range_of(new)) == repr(_range_of(old)):
         return old
     if old.name in parents:
-        allowed = "what it has, since other parameters depend on it"
-        raise InvalidInput(where, _shown(new), allowed, code="parameter_unchangeable")
+        allowed = f"the present range, {_shown(old)}"
+        problem = "is a change, but other parameters depend on this parameter"
+        raise InvalidInput(where, _shown(new), allowed, problem=problem, code="parameter_unchangeable")
     _check_grid(old, new, where)
     if not keeps_default:
         return new
     default = old.default_value()
     if not new.contains(default):
         field = f"{where}.{_beyond(new, default)}"
-        raise InvalidInput(field, _shown(new), f"what has the default, {default!r}", code="default_outside")
+        allowed = f"a range that contains the default {default!r}"
+        raise InvalidInput(field, _shown(new), allowed, problem="leaves out the default", code="default_outside")
     return replace(new, default=new.cast(default))
 
 
@@ -97,7 +105,7 @@ def _listed(where: str, values: object) -> tuple[Scalar, ...]:
 
 
 def _check_grid(old: Parameter, new: Parameter, where: str) -> None:
-    """Raises InvalidInput where points of the old grid would lie between those of the new one."""
+    """Raise InvalidInput if points of the old grid would lie between points of the new grid."""
     if not isinstance(old, FloatParameter | IntParameter) or not isinstance(new, FloatParameter | IntParameter):
         return
     if old.factor is None and old.step in (None, 1) and isinstance(old, IntParameter):
@@ -106,15 +114,15 @@ def _check_grid(old: Parameter, new: Parameter, where: str) -> None:
         return
     ends: dict[str, Any] = {"min": min(old.min, new.min), "max": max(old.max, new.max)}
     whole = replace(old, default=None, **ends).checked(where)
-    # Points of a step are where its first one says; those of a factor may be rounded.
+    # The first point of a grid with a step determines all others. Points of a grid with a factor may be rounded.
     points = (old.min, new.min) if old.factor is None else (*(old.grid() or ()), *(new.grid() or ()))
     if not all(whole.contains(point) for point in points):
-        allowed = f"a point of the grid that begins at {old.min!r}, or one that this grid goes through"
-        raise InvalidInput(f"{where}.min", new.min, allowed, code="grid_shifted")
+        allowed = f"a point of the grid that begins at {old.min!r}, or a start from which the new grid meets that grid"
+        raise InvalidInput(f"{where}.min", new.min, allowed, problem="shifts the grid", code="grid_shifted")
 
 
 def _beyond(new: Parameter, default: Scalar) -> str:
-    """Which field leaves the default out."""
+    """Return the name of the field that excludes the default."""
     if not isinstance(new, FloatParameter | IntParameter):
         return "values"
     return "max" if not isinstance(default, str) and default > new.max else "min"

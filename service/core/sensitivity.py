@@ -1,4 +1,4 @@
-"""How much of an objective's variation a parameter is answerable for."""
+"""Shares of an objective's variance that are due to single parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of the variance, 0 to 1, which lies between `low` and `high` with 95 %."""
+    """A share of the variance, 0 to 1, with its 95 % confidence interval from `low` to `high`."""
 
     value: float
     low: float
@@ -18,9 +18,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """Sobol' indices of a parameter, as if every combination of values were as likely as any other.
+    """The Sobol' indices of a parameter if all combinations of values are equally likely.
 
-    `alone`: of the first order, what it explains by itself. `together`: the total index, with all its interactions.
+    `alone`: the first-order index, which the parameter explains by itself. `together`: the total index, which includes
+    all of its interactions.
     """
 
     alone: Share

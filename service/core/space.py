@@ -1,7 +1,7 @@
-"""The search space: parameters, of which some are active under conditions only, and constraints over them.
+"""The search space: parameters, some of which are active only under a condition, and constraints over them.
 
-A configuration is a plain dict with the values of its ACTIVE parameters. Whatever enters the project as a configuration
-passes `Space.validate`, after which equal configurations are equal to the letter.
+A configuration is a plain dict with the values of its ACTIVE parameters. Every configuration that enters the project
+passes `Space.validate`. After that, equal configurations have exactly the same text.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ __all__ = [
 MOST_PARAMETERS = 1000
 MOST_CONSTRAINTS = 1000
 NAME = re.compile(r"\w[\w.:/+-]{0,126}")
-# Where constraints rule out almost everything, a space is given up as too large to list.
+# If constraints rule out almost everything, `enumerate` gives up after so many steps more than its limit.
 _MOST_STEPS = 2**16
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Space:
-    """Parameters and the constraints over them. Made by `build` or `from_json`, which check it."""
+    """Parameters and the constraints over them. `build` and `from_json` check a space and create it."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...] = ()
 
     @classmethod
     def build(cls, parameters: Sequence[Parameter], constraints: Sequence[str] = ()) -> Space:
-        """A checked space. Raises InvalidInput with the path of the field at fault, such as `space[2].min`."""
+        """Return a checked space. Raises InvalidInput with the path of the field at fault, such as `space[2].min`."""
         if not 1 <= len(parameters) <= MOST_PARAMETERS:
             raise InvalidInput("space", len(parameters), f"1 to {MOST_PARAMETERS} parameters")
         by_name: dict[str, Parameter] = {}
@@ -67,10 +67,10 @@ class Space:
             where = f"space[{index}]"
             name = parameter.name
             if not isinstance(name, str) or not NAME.fullmatch(name):
-                allowed = "at most 127 characters: a letter, digit or _, then those and . : / + -"
+                allowed = "at most 127 characters: a letter, digit or _, then letters, digits and _ . : / + -"
                 raise InvalidInput(f"{where}.name", name, allowed)
             if name in by_name:
-                raise InvalidInput(f"{where}.name", name, "each name once")
+                raise InvalidInput(f"{where}.name", name, "each name once", problem="is repeated")
             by_name[name] = parameter.checked(where)
         for index, parameter in enumerate(parameters):
             if parameter.condition is not None:
@@ -88,13 +88,13 @@ class Space:
         return self._by_name[name]
 
     def names(self) -> tuple[str, ...]:
-        """The parameters' names, in their order."""
+        """Return the parameters' names, in their order."""
         return tuple(self._by_name)
 
     def active(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-        """The names of the parameters that are active under `values`, each after its parent.
+        """Return the names of the parameters that are active under `values`, each after its parent.
 
-        Values of inactive parameters are not looked at; children of one without a value are inactive.
+        Values of inactive parameters are ignored. The children of a parameter without a value are inactive.
         """
         found: dict[str, None] = {}
         for parameter in self._parents_first:
@@ -106,52 +106,53 @@ class Space:
         return tuple(found)
 
     def prune(self, values: Mapping[str, Scalar]) -> Configuration:
-        """The values of the active parameters alone, in the space's order."""
+        """Return the values of the active parameters only, in the space's order."""
         if not self._conditional:
             return {name: values[name] for name in self._by_name}
         active = set(self.active(values))
         return {name: values[name] for name in self._by_name if name in active}
 
     def validate(self, configuration: Mapping[str, object], where: str = "params") -> Configuration:
-        """The configuration with exact values, in the space's order.
+        """Return the configuration with exact values, in the space's order.
 
-        Raises InvalidInput (field `params.<name>`) for a name that is unknown, missing or inactive, and
-        a value out of range or off the grid; with code `constraint_broken` for a constraint that does not hold.
+        Raises InvalidInput (field `params.<name>`) for a name that is unknown, missing or inactive and for a value out
+        of range or off the grid, and with code `constraint_broken` for a constraint that does not hold.
         """
         for name in configuration:
             if name not in self._by_name:
-                known = shorten(", ".join(self._by_name), 500)
-                raise InvalidInput(f"{where}.{name}", configuration[name], f"the names of parameters: {known}")
+                raise self._unknown(f"{where}.{name}", configuration[name])
         values: dict[str, Scalar] = {}
         for parameter in self._parents_first:
             name, condition = parameter.name, parameter.condition
             if condition is None or (condition.parent in values and condition.met_by(values[condition.parent])):
-                if configuration.get(name) is None:
-                    raise InvalidInput(f"{where}.{name}", None, "a value: the parameter is active")
-                values[name] = parameter.cast(configuration[name], f"{where}.{name}")
+                given = configuration.get(name)
+                values[name] = parameter.cast(given, f"{where}.{name}")
             elif name in configuration:
-                wanted = ", ".join(map(repr, condition.values))
-                allowed = f"absent, because {condition.parent} is not {shorten(wanted, 300)}"
-                raise InvalidInput(f"{where}.{name}", configuration[name], allowed)
+                problem = f"is given, but the parameter is active only if {_in_words(condition)}"
+                allowed = "a configuration without it"
+                raise InvalidInput(f"{where}.{name}", configuration[name], allowed, problem=problem)
         for constraint in self.constraints:
             if not constraint.holds(values):
                 broken = ", ".join(f"{name} = {values[name]!r}" for name in sorted(constraint.names))
-                raise InvalidInput(where, broken, f"values for which {constraint.text}", code="constraint_broken")
+                allowed = f"values for which {constraint.text} holds"
+                message = f"{where}: {broken} breaks the constraint {constraint.text}. Use other values."
+                raise InvalidInput(where, broken, allowed, message=message, code="constraint_broken")
         return {name: values[name] for name in self._by_name if name in values}
 
     def inside(self, configuration: Mapping[str, Scalar]) -> Configuration | None:
-        """The configuration as this space spells it; None where it is not one of the space."""
+        """Return the configuration with this space's exact values; None if it is not in the space."""
         try:
             return self.validate(configuration)
         except InvalidInput:
             return None
 
     def adopt(self, configuration: Mapping[str, Scalar]) -> Configuration | None:
-        """A configuration of another space, in this one: parameters that this one lacks are left out, those that the
-        other had not take their defaults.
+        """Return a configuration of another space as one of this space, or None if that is not possible.
 
-        None where a value lies outside, where a constraint does not hold, and where the two have nothing in common: the
-        default would come of it. No value is moved to the nearest: nobody has measured what would come of that.
+        Parameters that this space lacks are left out. Parameters that only this space has take their defaults.
+        The result is None if a value is out of range or a constraint does not hold, and also if the two spaces have
+        no parameter in common, because the result would be the default. No value is moved to the nearest allowed one,
+        because no measurement exists for such a configuration.
         """
         shared = {name: configuration[name] for name in self._by_name if name in configuration}
         if not shared:
@@ -161,38 +162,38 @@ class Space:
             try:
                 values[name] = self._by_name[name].cast(value, name)
             except InvalidInput:
-                # Where it is inactive here it does not matter.
+                # `prune` removes the value if the parameter is inactive here; otherwise `inside` refuses it.
                 values[name] = value
         return self.inside(self.prune(values))
 
     def feasible(self, configuration: Mapping[str, Scalar]) -> bool:
-        """Whether every constraint holds; one that names an inactive parameter does."""
+        """Return whether every constraint holds. A constraint that names an inactive parameter holds."""
         return all(constraint.holds(configuration) for constraint in self.constraints)
 
     @property
     def has_explicit_default(self) -> bool:
-        """Whether any parameter was given a default, so that the default configuration means something to the user."""
+        """Whether any parameter has a given default, so that the default configuration is meaningful to the user."""
         return any(parameter.default is not None for parameter in self.parameters)
 
     def default(self) -> Configuration:
-        """The configuration of all defaults, given or derived. It may break a constraint."""
+        """Return the configuration of all defaults, given or derived. It may break a constraint."""
         return self.prune({parameter.name: parameter.default_value() for parameter in self.parameters})
 
     @cached_property
     def lattice(self) -> Lattice | None:
-        """The space's configurations, numbered; None with a continuum."""
+        """The space's numbered configurations; None if a parameter is a continuum."""
         if any(parameter.size() is None for parameter in self.parameters):
             return None
         return Lattice(self.parameters, self.constraints)
 
     def cardinality(self) -> int | None:
-        """The number of distinct configurations, constraints aside; None with a continuum."""
+        """Return the number of distinct configurations without regard to constraints; None with a continuum."""
         return None if self.lattice is None else self.lattice.size
 
     def enumerate(self, limit: int) -> list[Configuration] | None:
-        """All distinct feasible configurations where there are at most `limit`; None where there are more.
+        """Return all distinct feasible configurations; None if there are more than `limit`.
 
-        None as well where constraints rule out so much that it would take too long to tell.
+        The result is also None if constraints rule out so many that the search would take too long.
         """
         lattice = self.lattice
         if lattice is None or (lattice.size > limit and not self.constraints):
@@ -206,19 +207,18 @@ class Space:
         return found
 
     def restrict(self, fixed: Mapping[str, object]) -> Space:
-        """The part of the space in which these parameters are active and have these values.
+        """Return the part of the space in which these parameters are active and have these values.
 
-        Parameters keep their names and order; those that are fixed, and those that have to have certain values for a
-        fixed one to be active, are narrowed. A configuration of the part is one of the whole. Raises InvalidInput
-        (field `fixed.<name>`) for what no configuration can have.
+        Parameters keep their names and order. A fixed parameter is narrowed to its value, and its ancestors to the
+        values that make it active. Every configuration of the part is one of the whole space. Raises InvalidInput
+        (field `fixed.<name>`) for a value that no configuration can have.
         """
         if not fixed:
             return self
         narrowed: dict[str, tuple[Scalar, ...]] = {}
         for name, value in fixed.items():
             if name not in self._by_name:
-                known = shorten(", ".join(self._by_name), 500)
-                raise InvalidInput(f"fixed.{name}", value, f"the names of parameters: {known}")
+                raise self._unknown(f"fixed.{name}", value)
             narrowed[name] = (self[name].cast(value, f"fixed.{name}"),)
         for name, value in fixed.items():
             condition = self[name].condition
@@ -226,9 +226,9 @@ class Space:
                 known_values = narrowed.get(condition.parent, condition.values)
                 narrowed[condition.parent] = tuple(value for value in known_values if condition.met_by(value))
                 if not narrowed[condition.parent]:
-                    wanted = ", ".join(map(repr, condition.values))
-                    allowed = f"only together with {condition.parent} being {shorten(wanted, 300)}"
-                    raise InvalidInput(f"fixed.{name}", value, allowed)
+                    allowed = f"a value of {condition.parent} with which the parameter is active"
+                    problem = f"is fixed, but the parameter is active only if {_in_words(condition)}"
+                    raise InvalidInput(f"fixed.{name}", value, allowed, problem=problem)
                 condition = self[condition.parent].condition
         return Space(
             tuple(
@@ -239,12 +239,12 @@ class Space:
         )
 
     def key(self, configuration: Mapping[str, Scalar]) -> str:
-        """A text that is equal for equal configurations, as `validate` gives them, and for no others."""
+        """Return a text that identifies the configuration, which must have the exact values of `validate`."""
         exact = {name: float(value) if name in self._floats else value for name, value in configuration.items()}
         return _CANONICAL.encode(exact)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON, stored and sent; `from_json` makes an equal space of it."""
+        """Return the plain JSON that is stored and sent, from which `from_json` makes an equal space."""
         return {
             "parameters": [parameter.to_json() for parameter in self.parameters],
             "constraints": [constraint.text for constraint in self.constraints],
@@ -252,14 +252,15 @@ class Space:
 
     @classmethod
     def from_json(cls, data: object) -> Space:
-        """The space that the JSON describes; a mere list of parameters is one without constraints.
+        """Return the space that the JSON describes. A plain list of parameters is a space without constraints.
 
         Raises InvalidInput with the path of the field at fault: `space[2].min`, `constraints[0]`.
         """
         if isinstance(data, Mapping):
             for key in data:
                 if key not in ("parameters", "constraints"):
-                    raise InvalidInput(f"space.{key}", data[key], "the keys parameters, constraints")
+                    allowed = "only the keys parameters and constraints"
+                    raise InvalidInput(f"space.{key}", data[key], allowed, problem="belongs to an unknown key")
             parameters, constraints = data.get("parameters"), data.get("constraints")
         else:
             parameters, constraints = data, None
@@ -270,6 +271,11 @@ class Space:
             raise InvalidInput("constraints", constraints, "a list of texts")
         read = [parameter_from_json(entry, f"space[{index}]") for index, entry in enumerate(parameters)]
         return cls.build(read, constraints)
+
+    def _unknown(self, field: str, value: object) -> InvalidInput:
+        known = shorten(", ".join(self._by_name), 500)
+        allowed = f"only the names of parameters: {known}"
+        return InvalidInput(field, value, allowed, problem="is given, but the space has no such parameter")
 
     @cached_property
     def _by_name(self) -> Mapping[str, Parameter]:
@@ -285,7 +291,7 @@ class Space:
 
     @cached_property
     def _parents_first(self) -> tuple[Parameter, ...]:
-        """The parameters in their order, but for those that come before the parent of their condition."""
+        """The parameters in their order, except that each one comes after the parent of its condition."""
         placed: dict[str, Parameter] = {}
         for parameter in self.parameters:
             line = [parameter]
@@ -295,10 +301,15 @@ class Space:
         return tuple(placed.values())
 
 
+def _in_words(condition: Condition) -> str:
+    values = [repr(value) for value in condition.values]
+    return f"{condition.parent} is {'one of ' if len(values) > 1 else ''}{shorten(', '.join(values), 300)}"
+
+
 def _checked_condition(
     parameter: Parameter, condition: Condition, by_name: Mapping[str, Parameter], where: str
 ) -> Condition:
-    """The condition with its parent's exact values. Raises InvalidInput."""
+    """Return the condition with its parent's exact values. Raises InvalidInput."""
     if not isinstance(condition.parent, str) or condition.parent not in by_name:
         raise InvalidInput(f"{where}.parent", condition.parent, f"one of {shorten(', '.join(by_name), 500)}")
     ancestor: Parameter | None = by_name[condition.parent]
@@ -306,13 +317,16 @@ def _checked_condition(
         if ancestor is None:
             break
         if ancestor.name == parameter.name:
-            raise InvalidInput(f"{where}.parent", condition.parent, "a parameter that does not depend on this one")
+            problem = f"is {parameter.name} itself or depends on it"
+            allowed = "a parameter that does not depend on this one"
+            raise InvalidInput(f"{where}.parent", condition.parent, allowed, problem=problem)
         ancestor = by_name.get(ancestor.condition.parent) if ancestor.condition is not None else None
     if not condition.values:
         raise InvalidInput(f"{where}.values", [], "at least one value of the parent")
     parent = by_name[condition.parent]
     if parent.size() is None:
-        # Hardly any configuration would have just this value.
-        raise InvalidInput(f"{where}.parent", condition.parent, "a parameter with a grid or choices, not a continuum")
+        # Almost no configuration would have exactly this value.
+        allowed = "a parameter with a grid or choices"
+        raise InvalidInput(f"{where}.parent", condition.parent, allowed, problem="is a continuum")
     values = [parent.cast(value, f"{where}.values[{index}]") for index, value in enumerate(condition.values)]
     return Condition(condition.parent, tuple({identity(value): value for value in values}.values()))

@@ -1,4 +1,4 @@
-"""A trial as algorithms and estimates see it."""
+"""The record of a trial that algorithms, policies and estimates use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from service.core.space import Configuration
 class TrialRecord:
     """One evaluation of one configuration.
 
-    `metrics` are final ones: empty unless COMPLETED (PRUNED: a bound). `seconds` is its own running time, without that
-    in any queue; None where it is not known. `origin` is "default", "suggested", "replicate" (a policy had a
-    configuration measured again), "check" (of the final comparison with the default), "added" (a user brought it),
-    "enqueued" (a user wanted it measured) or "earlier" (an earlier study's configuration).
+    `metrics` are the final ones: empty unless COMPLETED or PRUNED, where they are a bound. `seconds` is the running
+    time without any time in a queue; None if it is unknown. `origin` is "default", "suggested", "replicate" (a policy
+    repeated a configuration), "check" (part of the final comparison with the default), "added" (a user reported a
+    measurement), "enqueued" (a user requested a measurement) or "earlier" (the configuration of an earlier study).
     """
 
     number: int

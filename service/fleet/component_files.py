@@ -83,7 +83,10 @@ def write(principal: Principal, text: str, *, after: int) -> ComponentFile:
     checked = check(text)
     if checked.problems:
         first = checked.problems[0]
-        fault = InvalidInput(first.field, f"line {first.line}", first.message, code="invalid_component")
+        message = f"line {first.line}: {first.field}: {first.message}"
+        fault = InvalidInput(
+            first.field, f"line {first.line}", first.message, message=message, code="invalid_component"
+        )
         fault.data["problems"] = [_told(problem) for problem in checked.problems]
         raise fault
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -160,7 +163,8 @@ def _check_space(definition: Definition, component: Component) -> None:
             return
         table: Table = definition.places[parameters[int(place[1])].name]
         key = re.split(r"[.\[]", place[2])[0]
-        definition.reader.report(table.at(key), table.path(key), f"allowed: {error.data['allowed']}")
+        fault = error.message.removeprefix(f"{error.data['field']}: ")
+        definition.reader.report(table.at(key), table.path(key), f"a study would be refused: {fault}")
 
 
 def _parameter_json(parameter: Parameter) -> dict[str, JsonValue]:

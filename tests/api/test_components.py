@@ -70,7 +70,7 @@ def test_a_study_stays_within_what_its_component_takes(api: Api) -> None:
         refused = api.refused(400, "outside_component", "POST", path, {**more, "spec": spec(0.5, 17)})
         assert refused["data"]["field"] == "space[1].max"
         assert refused["data"]["value"] == 17
-        assert refused["data"]["allowed"] == "integers from 1 to 16, as the component has 'n'"
+        assert refused["data"]["allowed"] == "integers from 1 to 16, the range of the component's parameter 'n'"
     api.refused(404, "study_not_found", "GET", "/studies/s")
     api.ok("POST", "/studies", {"name": "s", "spec": spec(0.5, 16)})
     # a study that is asked and told has no component

@@ -36,11 +36,11 @@ def test_every_fault_of_a_body_is_told(api: Api) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"count": "x"}, "count is 'x'; allowed: a whole number"),
-        ({"count": 2.5}, "count is 2.5; allowed: a whole number"),
-        ({"client_id": None}, "client_id is missing; allowed: a value"),
-        ({"client_id": []}, "client_id is []; allowed: a text"),
-        ({"held_trials": "y"}, "held_trials is 'y'; allowed: a list"),
+        ({"count": "x"}, "count: 'x' is not allowed. Use a whole number"),
+        ({"count": 2.5}, "count: 2.5 is not allowed. Use a whole number"),
+        ({"client_id": None}, "client_id: a value is missing. Use a value"),
+        ({"client_id": []}, "client_id: [] is not allowed. Use a text"),
+        ({"held_trials": "y"}, "held_trials: 'y' is not allowed. Use a list"),
     ],
 )
 def test_a_body_is_refused_with_what_is_allowed(api: Api, changes: dict[str, object], told: str) -> None:

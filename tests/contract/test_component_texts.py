@@ -91,8 +91,8 @@ def test_a_space_that_the_loader_accepts_is_one(given_: Sequence[tuple[dict[str,
         written = {**fields, "env": f"P{index}", **({} if condition is None else {"condition": condition})}
         text += f"  p{index}: {_flow(written)}\n"
     checked = component_files.check(text)
-    refused = [one for one in checked.problems if one.message.startswith("allowed: ")]
-    # these are core's words: what the agent's own loader lets through, and no study could be made with
+    refused = [one for one in checked.problems if one.message.startswith("a study would be refused: ")]
+    # The agent's own loader accepts such a file, but the service could not create a study with it.
     assert not refused, (text, refused)
 
 

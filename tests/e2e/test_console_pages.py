@@ -235,7 +235,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
     expect(starts.get_by_role("listitem").first).to_contain_text("3 configurations")
     file.fill(file.input_value().replace(earlier, "never-was"))
-    expect(starts).to_contain_text("start_from[0] is 'never-was'")
+    expect(starts).to_contain_text("start_from[0]: 'never-was'")
     file.fill(file.input_value().replace("never-was", earlier))
     expect(starts).not_to_contain_text("never-was")
     assert accessibility_faults(page) == []
@@ -264,7 +264,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     page.get_by_label("Trials", exact=True).fill("4")
     # What the service says in seconds is told in the unit that stands in the field.
     page.get_by_label("Time", exact=True).fill("0m")
-    expect(page.get_by_text("budget.max_time is 0m; allowed: more than 0m, at most 5,270,400m")).to_be_visible()
+    expect(page.get_by_text("budget.max_time: 0m is not allowed. Use more than 0m, at most 5,270,400m")).to_be_visible()
     page.get_by_label("Time", exact=True).fill("")
     expect(page.get_by_text("It takes about")).to_be_visible()
     file.fill("objectives: [")
@@ -289,7 +289,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(named).to_have_attribute("aria-invalid", "true")
     expect(start).to_be_disabled()
     named.fill("no spaces")
-    expect(page.get_by_text("name is 'no spaces'")).to_be_visible()
+    expect(page.get_by_text("name: 'no spaces'")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(start).to_be_disabled()
     # What the agent would run, as it says itself.
@@ -300,7 +300,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(shown).to_contain_text("RUNS")
     assert accessibility_faults(page) == []
     file.fill(file.input_value().replace("name: no spaces", f"name: {name}"))
-    expect(page.get_by_text("name is 'no spaces'")).to_have_count(0)
+    expect(page.get_by_text("name: 'no spaces'")).to_have_count(0)
     # It is taken by somebody else after it was judged: the start tells.
     taken = f"taken-{uuid.uuid4().hex[:6]}"
     with page.expect_response("**/study-name-checks") as judged:
@@ -347,7 +347,7 @@ def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     rules = page.get_by_role("group", name="Stopping: when")
     expect(rules.get_by_label("Rule 2", exact=True)).to_be_visible()
     # What is wrong stands beside the field of the rule that it is about.
-    expect(rules.get_by_text(re.compile(r"stopping\.any\[0\]\.trials is 'many'"))).to_be_visible()
+    expect(rules.get_by_text(re.compile(r"stopping\.any\[0\]\.trials: 'many'"))).to_be_visible()
     rules.get_by_label("trials", exact=True).fill("30")
     rules.get_by_label("Rule 2", exact=True).select_option("seconds")
     rules.get_by_label("seconds", exact=True).fill("60")
@@ -397,7 +397,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
     expect(x).to_contain_text("what has the default, 4.0")
     x.get_by_label("Min of x").fill("2")
     n.get_by_label("Max of n").fill("many")
-    expect(n).to_contain_text("ranges.n.max is 'many'")
+    expect(n).to_contain_text("ranges.n.max: 'many'")
     n.get_by_label("Max of n").fill("6")
     expect(dialogue.get_by_role("status")).to_contain_text("finished trials would lie outside")
     assert not accessibility_faults(page)
@@ -517,7 +517,7 @@ def test_an_administrator_sees_quota_audit_and_tenants(page: Page) -> None:
     page.get_by_role("radio", name="Tenants").click()
     page.get_by_label("Short name of a new tenant").fill("no spaces")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_text("slug is 'no spaces'")).to_be_visible()
+    expect(page.get_by_text("slug: 'no spaces'")).to_be_visible()
     page.get_by_label("Short name of a new tenant").fill("acme")
     # Twice before the page can show that it is at work.
     page.get_by_role("button", name="Add").evaluate("button => { button.click(); button.click(); }")

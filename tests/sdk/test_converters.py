@@ -182,5 +182,5 @@ def test_both_forms_of_a_condition_mean_the_same() -> None:
 @pytest.mark.parametrize("states", [["COMPLETED"], ["completed"], [trimtab.TrialState.COMPLETED]])
 def test_states_have_names(states: list[str]) -> None:
     assert converters.to_trial_states(states) == [pb.TRIAL_STATE_COMPLETED]
-    with pytest.raises(InvalidInput, match=r"states\[1\] is 'DONE'; allowed: REQUESTED, ACTIVE"):
+    with pytest.raises(InvalidInput, match=r"states\[1\]: 'DONE' is not allowed. Use REQUESTED, ACTIVE"):
         converters.to_trial_states([*states, "DONE"])

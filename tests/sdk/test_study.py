@@ -184,7 +184,7 @@ def test_tell_takes_exactly_one_result(study: Study) -> None:
     for arguments in calls:
         with pytest.raises(trimtab.errors.InvalidInput, match="exactly one of"):
             study.tell(trial, **arguments)
-    with pytest.raises(trimtab.errors.InvalidInput, match="reason is True"):
+    with pytest.raises(trimtab.errors.InvalidInput, match="reason: True"):
         study.tell(trial, infeasible=True)  # type: ignore[arg-type]
 
 

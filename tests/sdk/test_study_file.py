@@ -152,9 +152,11 @@ def test_a_component_s_parameters_are_changed_and_chosen(tmp_path: Path) -> None
     assert changed.space(COMPONENT) == [trimtab.Int("inline", 10, 400, log=True, default=100)]
     listed = load(tmp_path, head + "parameters: {inline: {type: ordinal, values: [10, 100], default: 10}}")
     assert listed.space(COMPONENT) == [trimtab.Ordinal("inline", [10, 100], default=10), COMPONENT[1]]
-    with pytest.raises(InvalidInput, match="parameters is 'inlin'; allowed: the component's own: inline, unroll"):
+    with pytest.raises(
+        InvalidInput, match=r"parameters: 'inlin' is not allowed\. Use the component's own: inline, unroll"
+    ):
         load(tmp_path, head + "parameters: {inlin: {max: 400}}").space(COMPONENT)
-    with pytest.raises(InvalidInput, match="only is 'x'"):
+    with pytest.raises(InvalidInput, match="only: 'x'"):
         load(tmp_path, head + "only: [x]").space(COMPONENT)
 
 
@@ -167,27 +169,36 @@ def test_times(tmp_path: Path, text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("objectives: []", "objectives is []; allowed: at least one"),
-        ("objectives: [{minimise: s}]", "a key of objectives[0] is 'minimise'; allowed: minimize, maximize, unit"),
+        ("objectives: []", "objectives: [] is not allowed. Use at least one"),
+        (
+            "objectives: [{minimise: s}]",
+            "a key of objectives[0]: 'minimise' is not allowed. Use minimize, maximize, unit",
+        ),
         ("objectives: [{minimize: s, maximize: t}]", "objectives[0] is"),
-        ("budgets: {}", "a key of the file is 'budgets'; allowed: name, component"),
-        ("budget: {max_time: soon}", "budget.max_time is 'soon'; allowed: a time such as 90"),
-        ("budget: {max_trials: 1.5}", "budget.max_trials is 1.5; allowed: a whole number"),
-        ("seed: true", "seed is True; allowed: a whole number"),
-        ("noisy: yes", "noisy is 'yes'; allowed: true or false"),
-        ("parameters: [x]", "parameters is ['x']; allowed: a mapping"),
-        ("parameters: {x: {type: real}}", "parameters.x.type is 'real'; allowed: float, int"),
-        ("parameters: {x: {type: float, min: 1}}", "parameters.x.max is None; allowed: a number"),
-        ("parameters: {x: {type: int, min: a, max: 2}}", "parameters.x.min is 'a'; allowed: a whole number"),
-        ("parameters: {x: {type: bool, min: 1}}", "a key of parameters.x is 'min'; allowed: type, default, condition"),
-        ("parameters: {x: {type: ordinal, values: 3}}", "parameters.x.values is 3; allowed: a list"),
-        ("parameters: {x: {type: ordinal, values: [[]]}}", "parameters.x.values is []; allowed: a number, a text"),
-        ("constraints: x < 1", "constraints is 'x < 1'; allowed: a list"),
-        ("pruning: default", "pruning is 'default'; allowed: a list"),
-        ("pruning: [{named: limit}]", "a key of pruning[0] is 'named'; allowed: name, options"),
-        ("resampling: {options: {n: 2}}", "resampling.name is None; allowed: a text"),
-        ("final_check: {speed: 1}", "a key of final_check is 'speed'; allowed: width, max_trials, level"),
-        ("stopping: soon", "stopping is 'soon'; allowed: a mapping"),
+        ("budgets: {}", "a key of the file: 'budgets' is not allowed. Use name, component"),
+        ("budget: {max_time: soon}", "budget.max_time: 'soon' is not allowed. Use a time such as 90"),
+        ("budget: {max_trials: 1.5}", "budget.max_trials: 1.5 is not allowed. Use a whole number"),
+        ("seed: true", "seed: True is not allowed. Use a whole number"),
+        ("noisy: yes", "noisy: 'yes' is not allowed. Use true or false"),
+        ("parameters: [x]", "parameters: ['x'] is not allowed. Use a mapping"),
+        ("parameters: {x: {type: real}}", "parameters.x.type: 'real' is not allowed. Use float, int"),
+        ("parameters: {x: {type: float, min: 1}}", "parameters.x.max: a value is missing. Use a number"),
+        ("parameters: {x: {type: int, min: a, max: 2}}", "parameters.x.min: 'a' is not allowed. Use a whole number"),
+        (
+            "parameters: {x: {type: bool, min: 1}}",
+            "a key of parameters.x: 'min' is not allowed. Use type, default, condition",
+        ),
+        ("parameters: {x: {type: ordinal, values: 3}}", "parameters.x.values: 3 is not allowed. Use a list"),
+        (
+            "parameters: {x: {type: ordinal, values: [[]]}}",
+            "parameters.x.values: [] is not allowed. Use a number, a text",
+        ),
+        ("constraints: x < 1", "constraints: 'x < 1' is not allowed. Use a list"),
+        ("pruning: default", "pruning: 'default' is not allowed. Use a list"),
+        ("pruning: [{named: limit}]", "a key of pruning[0]: 'named' is not allowed. Use name, options"),
+        ("resampling: {options: {n: 2}}", "resampling.name: a value is missing. Use a text"),
+        ("final_check: {speed: 1}", "a key of final_check: 'speed' is not allowed. Use width, max_trials, level"),
+        ("stopping: soon", "stopping: 'soon' is not allowed. Use a mapping"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, change: str, message: str) -> None:
@@ -201,7 +212,7 @@ def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, change: str, messa
 def test_a_file_that_is_no_yaml(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"study\.yaml is not YAML: .*line 1"):
         load(tmp_path, "{a: [")
-    with pytest.raises(InvalidInput, match="the file is None"):
+    with pytest.raises(InvalidInput, match="the file: a value is missing"):
         load(tmp_path, "")
     with pytest.raises(InvalidInput, match=r"nowhere\.yaml cannot be read: No such file"):
         study_file.load(tmp_path / "nowhere.yaml")

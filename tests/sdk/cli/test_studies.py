@@ -27,9 +27,9 @@ def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Clie
 def test_bad_files_are_named_by_field(shell: Shell, study_file: str) -> None:
     text = Path(study_file).read_text()
     Path(study_file).write_text(text.replace("minimize", "minimise"))
-    assert f"error: {study_file}: a key of objectives[0] is 'minimise'" in shell.fail("study", "create", study_file)
+    assert f"error: {study_file}: a key of objectives[0]: 'minimise'" in shell.fail("study", "create", study_file)
     Path(study_file).write_text(text.replace("min: 1e-3", "min: 11"))
-    assert "space[0].min is 11.0; allowed: at most max" in shell.fail("study", "create", study_file)
+    assert "space[0].min: 11.0 is above max, which is" in shell.fail("study", "create", study_file)
     assert "does not exist" in shell.fail("study", "create", "nowhere.yaml", code=2)
 
 
@@ -44,7 +44,7 @@ def test_list_and_show(shell: Shell, client: trimtab.Client, name: str) -> None:
     assert "minimize seconds (s)" in listed
     found = json.loads(shell.succeed("study", "list", "--prefix", name, "--json"))
     assert [item["finished_count"] for item in found] == [1]
-    assert "states[0] is 'NONE'; allowed: ACTIVE" in shell.fail("study", "list", "--state", "NONE")
+    assert "states[0]: 'NONE' is not allowed. Use ACTIVE" in shell.fail("study", "list", "--state", "NONE")
     shown = shell.succeed("study", "show", name)
     assert "Best: seconds 1.25 s (trial 1)" in shown
     assert "20 trials" in shown
@@ -110,7 +110,7 @@ def test_create_a_study_that_starts_from_an_earlier_one(
     assert shown["started_from"] == [{"study": name, "taken": 1, "passed_over": 0}]
     assert shown["spec"]["start_from"] == [name]
     path.write_text(STUDY.format(name=f"{name}-3") + "start_from: [no-study]\n")
-    assert "start_from[0] is 'no-study'" in shell.fail("study", "create", str(path))
+    assert "start_from[0]: 'no-study'" in shell.fail("study", "create", str(path))
 
 
 def test_change_the_space_and_the_budget(shell: Shell, study: Study) -> None:

@@ -41,7 +41,9 @@ def test_tune_from_a_file_to_the_result(
     assert "No agent offers component" in shell.fail("tune", file)
     with agent(embedded_service.grpc_address, embedded_service.token, component) as name:
         wide = tune_file(tmp_path, component, "parameters: {inline: {max: 4000}}\n")
-        assert "allowed: integers from 10 to 1000, as the component has 'inline'" in shell.fail("tune", wide)
+        assert "Use integers from 10 to 1000, the range of the component's parameter 'inline'" in shell.fail(
+            "tune", wide
+        )
         file = tune_file(tmp_path, component, "parameters: {inline: {max: 400}}\n")
         run = shell.run("tune", file)
         assert run.returncode == 0, run.stderr
@@ -93,7 +95,7 @@ def test_versions_of_a_component_must_be_told_apart(
 
 
 def test_tune_needs_a_component(shell: Shell, study_file: str) -> None:
-    assert "component is None; allowed: a component that an agent offers" in shell.fail("tune", study_file)
+    assert "component: a value is missing. Use a component that an agent offers" in shell.fail("tune", study_file)
 
 
 def test_ctrl_c_while_tuning_leaves_the_study(

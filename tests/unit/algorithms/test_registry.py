@@ -69,7 +69,7 @@ def test_validate_refuses(name: str, options: dict[str, object], field: str, all
 @pytest.mark.parametrize(
     ("option", "good", "bad", "allowed"),
     [
-        (Option("o", "bool", True, "."), [True, False], [1, "true"], "true, false"),
+        (Option("o", "bool", True, "."), [True, False], [1, "true"], "true or false"),
         (Option("o", "text", "a", ".", choices=("a", "b")), ["a", "b"], ["c", 1], "one of a, b"),
         (Option("o", "text", "a", "."), ["anything"], [1], "a text"),
         (Option("o", "float", 1.0, ".", min=0), [0, 0.5, 1e9], [-1, "1", float("inf"), False], "a number from 0"),

@@ -22,10 +22,10 @@ def test_every_kind_has_the_one_root() -> None:
 def test_invalid_input_names_field_value_and_what_is_allowed() -> None:
     error = InvalidInput("space[0].min", 5, "at most 3")
     assert error.code == "invalid_argument"
-    assert error.message == "space[0].min is 5; allowed: at most 3"
+    assert error.message == "space[0].min: 5 is not allowed. Use at most 3."
     assert error.data == {"field": "space[0].min", "value": 5, "allowed": "at most 3"}
-    assert InvalidInput("x", "a", "b").message == "x is 'a'; allowed: b"
-    assert InvalidInput("x", None, "b").message == "x is missing; allowed: b"
+    assert InvalidInput("x", "a", "b").message == "x: 'a' is not allowed. Use b."
+    assert InvalidInput("x", None, "b").message == "x: a value is missing. Use b."
     assert InvalidInput("x", 1, "b", code="special").code == "special"
 
 

@@ -73,7 +73,7 @@ def test_what_it_does_not(wanted: dict[str, Any], offered: dict[str, Any], field
         check(wanted, offered)
     assert (refused.value.code, refused.value.data["field"]) == ("outside_component", f"space[0].{field}")
     assert refused.value.data["value"] == value
-    assert str(refused.value.data["allowed"]).endswith("as the component has 'p'")
+    assert str(refused.value.data["allowed"]).endswith("the range of the component's parameter 'p'")
 
 
 def test_a_parameter_that_it_has_not() -> None:

@@ -3,7 +3,7 @@ import { ApiError } from "./api/client";
 import { writtenTimes } from "./times";
 
 function refused(data: Record<string, unknown>): ApiError {
-  return new ApiError("budget.max_seconds is 60; allowed: more than the 65 s spent, or null", "invalid_argument", 400, data);
+  return new ApiError("budget.max_seconds: 60 is not allowed. Use more than the 65 s spent, or null.", "invalid_argument", 400, data);
 }
 
 describe("writtenTimes", () => {

@@ -46,19 +46,19 @@ describe("where a fault is", () => {
   });
 
   it("is told in the words of the file", () => {
-    const refused = new ApiError("space[1].min is 3; allowed: at most 1", "invalid_argument", 400, { field: "space[1].min" });
-    expect(faultOf(refused, SPACE, {}).message).toBe("parameters.block.min is 3; allowed: at most 1");
+    const refused = new ApiError("space[1].min: 3 is not allowed. Use at most 1.", "invalid_argument", 400, { field: "space[1].min" });
+    expect(faultOf(refused, SPACE, {}).message).toBe("parameters.block.min: 3 is not allowed. Use at most 1.");
     expect(faultOf(new ApiError("There is a study 'a' already.", "study_exists", 409), SPACE, {}).field).toBe("name");
   });
 
   it.each([
-    [{ budget: { max_time: "0m" } }, "budget.max_seconds", 0, "budget.max_time is 0m; allowed: more than 0m, at most 60m"],
-    [{ budget: { max_time: 0 } }, "budget.max_seconds", 0, "budget.max_time is 0; allowed: more than 0, at most 3,600"],
-    [{ trial_timeout: "9h" }, "execution.trial_timeout_seconds", 32400, "trial_timeout is 9h; allowed: more than 0h, at most 1h"],
+    [{ budget: { max_time: "0m" } }, "budget.max_seconds", 0, "budget.max_time: 0m is not allowed. Use more than 0m, at most 60m."],
+    [{ budget: { max_time: 0 } }, "budget.max_seconds", 0, "budget.max_time: 0 is not allowed. Use more than 0, at most 3,600."],
+    [{ trial_timeout: "9h" }, "execution.trial_timeout_seconds", 32400, "trial_timeout: 9h is not allowed. Use more than 0h, at most 1h."],
     // What is allowed is told as it is where the error says no numbers.
-    [{ budget: { max_time: "1m" } }, "budget.max_seconds", "x", "budget.max_time is x; allowed: seconds"],
+    [{ budget: { max_time: "1m" } }, "budget.max_seconds", "x", "budget.max_time: x is not allowed. Use seconds."],
   ])("of %j is told in the unit in which the time is written", (file, field, value, message) => {
-    const refused = new ApiError(`${field} is ${value}; allowed: seconds`, "invalid_argument", 400, { field, value, above: 0, at_most: 3600 });
+    const refused = new ApiError(`${field}: ${value} is not allowed. Use seconds.`, "invalid_argument", 400, { field, value, above: 0, at_most: 3600 });
     expect(faultOf(refused, SPACE, file)).toEqual({ field: message.split(" ")[0], message });
   });
 });

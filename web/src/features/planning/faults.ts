@@ -27,10 +27,10 @@ export function faultOf(error: Error, parameters: readonly Parameter[], file: St
   if (written !== undefined && error instanceof ApiError && typeof error.data.value === "number") {
     const unit = timeUnit(written);
     const allowed = writtenTimes(error, unit);
-    if (allowed !== undefined) return { field, message: `${field} is ${formatNumber(error.data.value / unit.seconds, 6)}${unit.symbol}; allowed: ${allowed}` };
+    if (allowed !== undefined) return { field, message: `${field}: ${formatNumber(error.data.value / unit.seconds, 6)}${unit.symbol} is not allowed. Use ${allowed}.` };
   }
   // The service's name for the field is in no file.
-  const message = named !== "" && error.message.startsWith(`${named} `) ? field + error.message.slice(named.length) : error.message;
+  const message = named !== "" && error.message.startsWith(`${named}:`) ? field + error.message.slice(named.length) : error.message;
   return { field, message };
 }
 
