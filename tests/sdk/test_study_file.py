@@ -174,7 +174,7 @@ def test_times(tmp_path: Path, text: str, seconds: float) -> None:
             "objectives: [{minimise: s}]",
             "a key of objectives[0]: 'minimise' is not allowed. Use minimize, maximize, unit",
         ),
-        ("objectives: [{minimize: s, maximize: t}]", "objectives[0] is"),
+        ("objectives: [{minimize: s, maximize: t}]", "objectives[0]: "),
         ("budgets: {}", "a key of the file: 'budgets' is not allowed. Use name, component"),
         ("budget: {max_time: soon}", "budget.max_time: 'soon' is not allowed. Use a time such as 90"),
         ("budget: {max_trials: 1.5}", "budget.max_trials: 1.5 is not allowed. Use a whole number"),

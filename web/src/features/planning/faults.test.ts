@@ -55,10 +55,10 @@ describe("where a fault is", () => {
     [{ budget: { max_time: "0m" } }, "budget.max_seconds", 0, "budget.max_time: 0m is not allowed. Use more than 0m, at most 60m."],
     [{ budget: { max_time: 0 } }, "budget.max_seconds", 0, "budget.max_time: 0 is not allowed. Use more than 0, at most 3,600."],
     [{ trial_timeout: "9h" }, "execution.trial_timeout_seconds", 32400, "trial_timeout: 9h is not allowed. Use more than 0h, at most 1h."],
-    // What is allowed is told as it is where the error says no numbers.
+    // An error without numbers keeps the service's own words.
     [{ budget: { max_time: "1m" } }, "budget.max_seconds", "x", "budget.max_time: x is not allowed. Use seconds."],
-  ])("of %j is told in the unit in which the time is written", (file, field, value, message) => {
+  ])("names the allowed times of %j in the unit of the file", (file, field, value, message) => {
     const refused = new ApiError(`${field}: ${value} is not allowed. Use seconds.`, "invalid_argument", 400, { field, value, above: 0, at_most: 3600 });
-    expect(faultOf(refused, SPACE, file)).toEqual({ field: message.split(" ")[0], message });
+    expect(faultOf(refused, SPACE, file)).toEqual({ field: message.split(":")[0], message });
   });
 });
