@@ -47,7 +47,7 @@ const study = createRoute({
   getParentRoute: () => signedIn,
   path: "/studies/$name",
   validateSearch: studySearch,
-  component: lazyRouteComponent(() => import("./routes/StudyPage"), "StudyPage"),
+  component: lazyRouteComponent(() => import("./routes/study/StudyPage"), "StudyPage"),
 });
 
 const trial = createRoute({

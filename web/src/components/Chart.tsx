@@ -1,28 +1,11 @@
 import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import type { EChartsType } from "echarts/core";
-import { createContext, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { createContext, useContext, useEffect, useRef, useState } from "react";
 import { saveText } from "@/lib/save";
-import { useIsDark } from "@/lib/theme";
 import { Button } from "./Button";
+import { usePalette, type Palette } from "./palette";
 import styles from "./Chart.module.css";
-
-export interface Palette {
-  font: string;
-  text: string;
-  soft: string;
-  line: string;
-  surface: string;
-  accent: string;
-  good: string;
-  warn: string;
-  bad: string;
-  info: string;
-  /** Told apart with any kind of colour vision. */
-  series: readonly string[];
-  /** From low to high. */
-  scale: readonly string[];
-}
 
 interface Props {
   /** What the chart shows, in words, for those who cannot see it. */
@@ -133,45 +116,4 @@ interface Stretch {
 function stretches(chart: EChartsType): Stretch[] {
   const { dataZoom = [] } = chart.getOption() as { dataZoom?: Stretch[] };
   return dataZoom.map(({ start, end, startValue, endValue }) => ({ start, end, startValue, endValue }));
-}
-
-function usePalette(onPaper: boolean): Palette {
-  const dark = useIsDark() && !onPaper;
-  return useMemo(() => paletteOf(dark), [dark]);
-}
-
-const palettes = new Map<boolean, Palette>();
-
-function paletteOf(dark: boolean): Palette {
-  const palette = palettes.get(dark) ?? readPalette(dark);
-  palettes.set(dark, palette);
-  return palette;
-}
-
-/** Colours as a canvas understands them: it knows neither variables nor light-dark(). */
-function readPalette(dark: boolean): Palette {
-  const probe = document.createElement("span");
-  probe.style.colorScheme = dark ? "dark" : "light";
-  document.body.append(probe);
-  const read = (name: string) => {
-    probe.style.color = `var(--${name})`;
-    return getComputedStyle(probe).color;
-  };
-  const palette = {
-    // ECharts writes it between double quotes into an SVG's attributes.
-    font: getComputedStyle(document.body).fontFamily.replaceAll('"', "'"),
-    text: read("text"),
-    soft: read("soft"),
-    line: read("line"),
-    surface: read("surface"),
-    accent: read("accent"),
-    good: read("good"),
-    warn: read("warn"),
-    bad: read("bad"),
-    info: read("info"),
-    series: [1, 2, 3, 4, 5, 6].map((number) => read(`series-${number}`)),
-    scale: [1, 2, 3, 4, 5].map((number) => read(`scale-${number}`)),
-  };
-  probe.remove();
-  return palette;
 }

@@ -1,6 +1,6 @@
 import type { CustomSeriesRenderItem } from "echarts";
-import type { Palette } from "./Chart";
 import type { IsolinePayload } from "./isolines";
+import type { Palette } from "./palette";
 
 /** What all charts have in common: type, colours, and a tooltip of text, since units and names are users' own. */
 export function frame(palette: Palette) {

@@ -1,7 +1,8 @@
 import { t } from "@lingui/core/macro";
 import type { EChartsOption } from "echarts";
 import { useCallback, useMemo, useState } from "react";
-import { Chart, type Palette } from "@/components/Chart";
+import { Chart } from "@/components/Chart";
+import type { Palette } from "@/components/palette";
 import { axis, frame, isolines, shade } from "@/components/plot";
 import { Select } from "@/components/Select";
 import type { Objective, ObjectiveInsight, Parameter, Scalar, StudySpec, Surface, Trial } from "@/lib/api/client";

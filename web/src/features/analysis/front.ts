@@ -1,5 +1,11 @@
 import type { Objective } from "@/lib/api/client";
 
+/** A configuration that was measured: the number of its first trial and its values. */
+export interface Point {
+  number: number;
+  values: Record<string, number>;
+}
+
 /**
  * Which points no other point dominates in these objectives: by place in `points`, in the order of the first objective's
  * values from its best on. A copy of a point of the front is in it too.

@@ -1,22 +1,20 @@
-import { i18n, type MessageDescriptor } from "@lingui/core";
-import { msg, plural, t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Fragment, useEffect, useId, useMemo, useRef, useState, type ReactNode } from "react";
-import { StateBadge, stateText } from "@/components/Badge";
+import { Fragment, useId, useMemo, useState, type ReactNode } from "react";
+import { stateText } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
 import { Problem } from "@/components/Message";
-import { Popover } from "@/components/Popover";
 import type { Configuration, StudySpec, Trial, TrialState } from "@/lib/api/client";
-import { useNow, useThrottled } from "@/lib/clock";
-import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
+import { useThrottled } from "@/lib/clock";
+import { formatNumber } from "@/lib/format";
 import { rowsQuery } from "./api";
-import { columnsOf, DIFFERENCES, rememberColumns, shownColumns, type Shown } from "./columns";
-import { differences } from "./differences";
+import { ColumnChooser } from "./ColumnChooser";
+import { rememberColumns, shownColumns, type Shown } from "./columns";
+import { titleOf } from "./columnTitles";
 import { ALL, isShown, type Filter } from "./filter";
-import { originText } from "./origins";
-import { duration, measuredBy, sortTrials, type Column, type Order } from "./sorting";
-import { TrialDetails } from "./TrialDetails";
+import { sortTrials, type Column, type Order } from "./sorting";
+import { TrialRow } from "./TrialRow";
 import styles from "./TrialTable.module.css";
 
 const PAGE = 50;
@@ -107,7 +105,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
               {t`One reason ✕`}
             </Button>
           )}
-          <Columns
+          <ColumnChooser
             spec={spec}
             trials={trials}
             shown={chosen}
@@ -156,7 +154,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
             </thead>
             <tbody>
               {shown.map((trial) => (
-                <Row
+                <TrialRow
                   key={trial.number}
                   study={study}
                   spec={spec}
@@ -190,51 +188,11 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   );
 }
 
-const TITLES: Partial<Record<Shown, MessageDescriptor>> = {
-  agent: msg`Measured by`,
-  duration: msg`Duration`,
-  [DIFFERENCES]: msg`Differs from the default in`,
-  origin: msg`Origin`,
-  attempt: msg`Attempt`,
-  started: msg`Started`,
-  reason: msg`Reason`,
-};
-
-/** What a column is called: its metric, its parameter, or what it is. */
-function titleOf(column: Shown): string {
-  const title = TITLES[column];
-  return title === undefined ? column.slice(column.indexOf(":") + 1) : i18n._(title);
-}
-
 function heading(column: Shown, header: (column: Column, text: string, numeric?: boolean) => ReactNode): ReactNode {
   if (column === "agent" || column === "duration" || column.startsWith("metric:") || column.startsWith("param:")) {
     return header(column as Column, titleOf(column), column === "duration" || column.startsWith("metric:"));
   }
   return <th scope="col">{titleOf(column)}</th>;
-}
-
-/** Which columns are shown. */
-function Columns({ spec, trials, shown, onChange }: { spec: StudySpec; trials: Trial[]; shown: Shown[]; onChange: (shown: Shown[]) => void }) {
-  const all = columnsOf(spec, trials);
-  return (
-    <Popover label={t`Columns`} trigger={<Button small>{t`Columns`}</Button>}>
-      <ul className={styles.columns}>
-        {all.map((column) => (
-          <li key={column}>
-            <label>
-              <input
-                type="checkbox"
-                checked={shown.includes(column)}
-                onChange={({ target: { checked } }) => onChange(all.filter((one) => (one === column ? checked : shown.includes(one))))}
-              />
-              {titleOf(column)}
-              {column.startsWith("param:") ? <span className={styles.origin}>{t`parameter`}</span> : null}
-            </label>
-          </li>
-        ))}
-      </ul>
-    </Popover>
-  );
 }
 
 function countStates(trials: Trial[]): Map<TrialState, number> {
@@ -267,109 +225,4 @@ function Header({ column, order, numeric, onSort, children }: HeaderProps) {
       </button>
     </th>
   );
-}
-
-interface RowProps {
-  study: string;
-  spec: StudySpec;
-  trial: Trial;
-  shown: Shown[];
-  mayStop: boolean;
-  link: (number: number, text: string) => ReactNode;
-  standard: Configuration | undefined;
-  isBest: boolean;
-  columns: number;
-  open: boolean;
-  onOpen: (trial: number | null) => void;
-}
-
-function Row({ study, spec, trial, shown, mayStop, link, standard, isBest, columns, open, onOpen }: RowProps) {
-  const id = useId();
-  const row = useRef<HTMLTableRowElement>(null);
-  useEffect(() => {
-    if (open) row.current?.scrollIntoView({ block: "nearest" });
-  }, [open]);
-  return (
-    <>
-      <tr ref={row} className={isBest ? styles.best : undefined}>
-        <td className={styles.opener}>
-          <button
-            type="button"
-            className={styles.toggle}
-            aria-expanded={open}
-            aria-controls={id}
-            aria-label={t`Details of trial ${trial.number}`}
-            onClick={() => onOpen(open ? null : trial.number)}
-          >
-            <span aria-hidden="true">{open ? "▾" : "▸"}</span>
-          </button>
-        </td>
-        <th scope="row" className={styles.number}>
-          {link(trial.number, String(trial.number))}
-        </th>
-        <td>
-          <StateBadge state={trial.state} />
-          {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? t`trade-off` : t`best`}</span> : null}
-          {trial.origin === "suggested" ? null : <span className={styles.origin}>{originText(trial.origin)}</span>}
-        </td>
-        {shown.map((column) => (
-          <Fragment key={column}>{cell(column, trial, spec, standard)}</Fragment>
-        ))}
-      </tr>
-      {open ? (
-        <tr id={id}>
-          <td colSpan={columns} className={styles.details}>
-            <TrialDetails study={study} spec={spec} trial={trial} standard={standard} mayStop={mayStop} />
-          </td>
-        </tr>
-      ) : null}
-    </>
-  );
-}
-
-function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configuration | undefined): ReactNode {
-  if (column.startsWith("metric:")) {
-    const metric = column.slice(7);
-    const value = trial.metrics?.[metric];
-    const objective = spec.objectives.find((objective) => objective.metric === metric) ?? { metric };
-    return <td className={styles.number}>{value === undefined ? "—" : formatMetric(value, unitOf(objective))}</td>;
-  }
-  if (column.startsWith("param:")) {
-    const name = column.slice(6);
-    const differs = standard !== undefined && trial.params[name] !== standard[name];
-    return <td className={differs ? styles.value : styles.standard}>{formatValue(trial.params[name])}</td>;
-  }
-  switch (column) {
-    case DIFFERENCES:
-      return <td className={styles.differences}>{differences(trial.params, standard)}</td>;
-    case "agent":
-      return <td>{measuredBy(trial) || "—"}</td>;
-    case "duration":
-      return (
-        <td className={styles.number}>
-          <Duration trial={trial} />
-        </td>
-      );
-    case "started":
-      return <td>{trial.started_at === null ? "—" : formatTime(new Date(trial.started_at))}</td>;
-    case "attempt":
-      return <td className={styles.number}>{trial.attempt}</td>;
-    case "reason":
-      return <td className={styles.differences}>{trial.reason}</td>;
-    default:
-      return <td>{originText(trial.origin)}</td>;
-  }
-}
-
-function Duration({ trial }: { trial: Trial }) {
-  return trial.state === "ACTIVE" ? <RunningDuration trial={trial} /> : <>{text(duration(trial, new Date()))}</>;
-}
-
-function RunningDuration({ trial }: { trial: Trial }) {
-  const seconds = duration(trial, useNow(1000));
-  return <>{text(seconds === null || seconds < 1 ? seconds : Math.floor(seconds))}</>;
-}
-
-function text(seconds: number | null): string {
-  return seconds === null ? "—" : formatDuration(seconds);
 }

@@ -1,16 +1,12 @@
-import { plural, t } from "@lingui/core/macro";
-import type { EChartsOption } from "echarts";
-import { useCallback } from "react";
+import { t } from "@lingui/core/macro";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
-import { Chart, type Palette } from "@/components/Chart";
 import { ConfigurationTable } from "@/components/ConfigurationTable";
 import { CopyButton } from "@/components/CopyButton";
 import { Code, Empty, Problem } from "@/components/Message";
-import { axis, frame, scaleAxis } from "@/components/plot";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { useNow } from "@/lib/clock";
-import { formatDuration, formatMetric, formatNumber, formatTime, unitOf } from "@/lib/format";
+import { formatDuration, formatMetric, formatTime, unitOf } from "@/lib/format";
 import { useStopTrial } from "./api";
 import { Artifacts } from "./Artifacts";
 import { Fact } from "./Fact";
@@ -20,6 +16,7 @@ import { LogTail } from "./LogTail";
 import { MeasureAgain } from "./MeasureAgain";
 import { originText } from "./origins";
 import { duration, measuredBy } from "./sorting";
+import { StepsChart } from "./StepsChart";
 import styles from "./TrialView.module.css";
 
 interface Props {
@@ -56,7 +53,7 @@ export function TrialView({ study, spec, trial, standard, best, mayTune, measure
         </Card>
         <div className={styles.column}>
           <Metrics spec={spec} trial={trial} />
-          {trial.measurements.length > 1 ? <Steps study={study} trial={trial} /> : null}
+          {trial.measurements.length > 1 ? <StepsChart study={study} trial={trial} /> : null}
         </div>
       </div>
       <Card title={t`Output`}>
@@ -161,39 +158,4 @@ function Metrics({ spec, trial }: { spec: StudySpec; trial: Trial }) {
       )}
     </Card>
   );
-}
-
-/** Metrics over a trial's steps. */
-function Steps({ study, trial }: { study: string; trial: TrialDetail }) {
-  const option = useCallback((palette: Palette) => stepsOption(palette, trial), [trial]);
-  return (
-    <Card title={t`Over its steps`}>
-      <Chart name={`${study}-trial-${trial.number}`} label={t`Metrics of trial ${trial.number} over ${plural(trial.measurements.length, { one: "# step", other: "# steps" })}.`} height={240} option={option} />
-    </Card>
-  );
-}
-
-function stepsOption(palette: Palette, { measurements }: TrialDetail): EChartsOption {
-  const metrics = [...new Set(measurements.flatMap(({ metrics }) => Object.keys(metrics)))];
-  return {
-    ...frame(palette),
-    legend: metrics.length > 1 ? { textStyle: { color: palette.soft }, top: 0 } : { show: false },
-    grid: { left: 8, right: 16, top: metrics.length > 1 ? 34 : 12, bottom: 24, containLabel: true },
-    tooltip: {
-      ...frame(palette).tooltip,
-      formatter: (item) => {
-        const { value, seriesName } = item as unknown as { value: number[]; seriesName: string };
-        return `${t`Step ${value[0] ?? ""}`}\n${seriesName} ${formatNumber(value[1] ?? NaN, 6)}`;
-      },
-    },
-    xAxis: { type: "value", scale: true, minInterval: 1, name: t`step`, nameLocation: "middle", nameGap: 24, ...axis(palette) },
-    yAxis: { type: "value", scale: true, ...scaleAxis(palette, (value) => formatNumber(value, 3)) },
-    series: metrics.map((metric, index) => ({
-      type: "line",
-      name: metric,
-      showSymbol: measurements.length < 200,
-      color: palette.series[index % palette.series.length] ?? palette.accent,
-      data: measurements.flatMap(({ step, metrics: values }) => (values[metric] === undefined ? [] : [[step, values[metric]]])),
-    })),
-  };
 }

@@ -10,12 +10,10 @@ import { EffectTable } from "@/features/analysis/EffectTable";
 import { Importance } from "@/features/analysis/Importance";
 import { ParallelCoordinates } from "@/features/analysis/ParallelCoordinates";
 import { Slices } from "@/features/analysis/Slices";
-import { TradeOffs } from "@/features/analysis/TradeOffs";
-import { aggregate } from "@/features/trials/aggregate";
 import type { Analysis, Insight, Study, Trial } from "@/lib/api/client";
 import { formatGain } from "@/lib/format";
-import { isInside } from "@/lib/scale";
-import styles from "./pages.module.css";
+import styles from "../pages.module.css";
+import { useInside } from "./useInside";
 
 interface Props {
   study: Study;
@@ -24,7 +22,7 @@ interface Props {
   finished: number;
 }
 
-/** Which parameters matter and what they do. */
+/** Show which parameters matter and how each changes the objective. */
 export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
   const trials = useInside(study, all);
   const [metric, setMetric] = useState(study.spec.objectives[0]?.metric ?? "");
@@ -73,35 +71,6 @@ export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
       </Card>
     </>
   );
-}
-
-/** How objectives go together. */
-export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }: Props & { onPick: (trial: number) => void }) {
-  const trials = useInside(study, all);
-  const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
-  const { objectives } = study.spec;
-  const points = useMemo(() => aggregate(trials, objectives).map(({ number, middle }) => ({ number, values: middle })), [trials, objectives]);
-  if (points.length === 0) {
-    return (
-      <Empty title={t`No trade-offs yet`}>
-        <p>{t`They are drawn as soon as a trial has completed with a value for each objective.`}</p>
-      </Empty>
-    );
-  }
-  return (
-    <>
-      {error === null ? null : <Problem error={error} />}
-      {insight?.computing ? <Loading what={t`correlations`} /> : null}
-      <TradeOffs study={study.name} objectives={objectives} points={points} standard={analysis?.default?.numbers[0]} data={insight?.data ?? null} onPick={onPick} />
-    </>
-  );
-}
-
-/** The trials that lie in the study's space, which may have been another when they were measured. */
-function useInside(study: Study, trials: Trial[]): Trial[] {
-  const { space_version: version } = study;
-  const { parameters } = study.spec.space;
-  return useMemo(() => (version === 1 ? trials : trials.filter(({ params }) => isInside(parameters, params))), [version, parameters, trials]);
 }
 
 function AsOf({ insight, explained, configurations }: { insight: Insight; explained: number | undefined; configurations: number | undefined }) {

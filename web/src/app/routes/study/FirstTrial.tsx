@@ -1,0 +1,32 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Link } from "@tanstack/react-router";
+import { Code, Empty } from "@/components/Message";
+import type { Study } from "@/lib/api/client";
+import styles from "../pages.module.css";
+
+/** Explain what starts the first trial of a study that has none yet. */
+export function FirstTrial({ study }: { study: Study }) {
+  const { execution } = study.spec;
+  return (
+    <div className={styles.panel}>
+      {execution ? (
+        <Empty title={study.requested_count > 0 ? t`Waiting for an agent` : t`No trials yet`}>
+          <p>
+            {study.requested_count > 0 ? t`The first trials are ready.` : t`The first suggestion is being computed.`}{" "}
+            <Trans>
+              Trials run as soon as an <Link to="/agents">agent</Link> with the component <b>{execution.component}</b> is online and free.
+            </Trans>
+          </p>
+        </Empty>
+      ) : (
+        <Empty title={t`No trials yet`}>
+          <p>{t`This study waits to be asked. From Python:`}</p>
+          <Code>{`study = client.get_study("${study.name}")
+trial = study.ask(1)[0]
+study.tell(trial, {${study.spec.objectives.map(({ metric }) => `"${metric}": …`).join(", ")}})`}</Code>
+        </Empty>
+      )}
+    </div>
+  );
+}

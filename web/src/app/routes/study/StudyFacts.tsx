@@ -1,0 +1,94 @@
+import { plural, t } from "@lingui/core/macro";
+import { Link } from "@tanstack/react-router";
+import { Progress } from "@/components/Progress";
+import { Ago } from "@/components/Time";
+import type { Study } from "@/lib/api/client";
+import { formatDuration, formatNumber } from "@/lib/format";
+import styles from "../pages.module.css";
+
+/** Progress, budget, algorithm, search space and origin of a study, above its tabs. */
+export function StudyFacts({ study }: { study: Study }) {
+  const { algorithm, budget, execution, space } = study.spec;
+  const waiting = study.requested_count;
+  const open = [
+    study.active_count > 0 ? t`${formatNumber(study.active_count)} running` : "",
+    waiting > 0 ? t`${formatNumber(waiting)} waiting` : "",
+    study.exhausted ? t`space exhausted` : "",
+  ].filter((text) => text !== "");
+  return (
+    <dl className={styles.facts}>
+      <div>
+        <dt>{t`Trials`}</dt>
+        <dd>
+          <Progress done={study.finished_count} of={budget?.max_trials} unit={t`done`} />
+          {open.length === 0 ? null : <span className={styles.soft}> {open.join(", ")}</span>}
+        </dd>
+      </div>
+      {budget?.max_seconds ? (
+        <div>
+          <dt>{t`Time budget`}</dt>
+          <dd>{formatDuration(budget.max_seconds)}</dd>
+        </div>
+      ) : null}
+      {budget?.max_node_hours ? (
+        <div>
+          <dt>{t`Node-hours`}</dt>
+          <dd>{t`at most ${formatNumber(budget.max_node_hours)}`}</dd>
+        </div>
+      ) : null}
+      <div>
+        <dt>{t`Algorithm`}</dt>
+        <dd title={study.algorithm_choice?.reason}>
+          {algorithm?.name}
+          {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`chose ${study.algorithm_choice.name}`}</span>}
+        </dd>
+      </div>
+      <div>
+        <dt>{t`Space`}</dt>
+        <dd>
+          {plural(space.parameters.length, { one: "# parameter", other: "# parameters" })}
+          {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
+        </dd>
+      </div>
+      {study.started_from.length === 0 ? null : (
+        <div>
+          <dt>{t`Started from`}</dt>
+          <dd>
+            {study.started_from.map(({ study: earlier, taken }) => (
+              <span key={earlier}>
+                <Link to="/studies/$name" params={{ name: earlier }}>
+                  {earlier}
+                </Link>{" "}
+                <span className={styles.soft}>{plural(taken, { one: "# configuration", other: "# configurations" })}</span>
+              </span>
+            ))}
+          </dd>
+        </div>
+      )}
+      {execution ? (
+        <div>
+          <dt>{t`Runs on agents`}</dt>
+          <dd>
+            {execution.component}
+            {execution.application ? ` / ${execution.application}` : ""}
+            {execution.parallelism ? t`, ${execution.parallelism} at a time` : ""}
+            {execution.placement ? (
+              <span className={styles.soft}>
+                {" "}
+                {execution.placement.exclusive ? t`each alone on its node` : t`sharing nodes`}
+                {execution.placement.spread ? t`, replicates on different nodes` : ""}
+              </span>
+            ) : null}
+          </dd>
+        </div>
+      ) : null}
+      <div>
+        <dt>{t`Created`}</dt>
+        <dd>
+          <Ago at={study.created_at} />
+          {study.owner === "" ? null : <span className={styles.soft}>{t`by ${study.owner}`}</span>}
+        </dd>
+      </div>
+    </dl>
+  );
+}

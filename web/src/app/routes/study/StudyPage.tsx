@@ -1,0 +1,166 @@
+import { i18n } from "@lingui/core";
+import { plural, t } from "@lingui/core/macro";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useCallback, useEffect } from "react";
+import { StateBadge } from "@/components/Badge";
+import { Empty, Loading, Problem } from "@/components/Message";
+import { Tabs } from "@/components/Tabs";
+import { Tags } from "@/components/Tags";
+import { analysisQuery, studyQuery } from "@/features/studies/api";
+import { ConnectionState } from "@/features/studies/ConnectionState";
+import type { Connection } from "@/features/studies/feed";
+import { StudyActions } from "@/features/studies/StudyActions";
+import { useStudyFeed } from "@/features/studies/useStudyFeed";
+import { Timeline } from "@/features/trials/Timeline";
+import { ApiError, type Study, type Trial } from "@/lib/api/client";
+import { useLast, useThrottled } from "@/lib/clock";
+import { formatNumber } from "@/lib/format";
+import { useMay } from "@/lib/session";
+import { useTitle } from "@/lib/title";
+import { tabsOf } from "../../addresses";
+import { TITLES } from "../../titles";
+import styles from "../pages.module.css";
+import { AnalysisTab } from "./AnalysisTab";
+import { ExportMenu } from "./ExportMenu";
+import { FirstTrial } from "./FirstTrial";
+import { hasBegun } from "./hasBegun";
+import { Overview } from "./Overview";
+import { StudyFacts } from "./StudyFacts";
+import { TradeOffsTab } from "./TradeOffsTab";
+import { TrialsTab } from "./TrialsTab";
+
+// What writes files comes with the tab that shows one.
+const AsFile = lazy(() => import("@/features/planning/AsFile"));
+
+const route = getRouteApi("/signed-in/studies/$name");
+
+export function StudyPage() {
+  const { name } = route.useParams();
+  useTitle(name);
+  // A study of another name is another page: nothing of the one before may stay.
+  return <StudyByName key={name} name={name} />;
+}
+
+function StudyByName({ name }: { name: string }) {
+  const { study, trials, complete, sampled, connection, add } = useStudyFeed(name);
+  // The stream cannot say why it fails: this asks, at first and after each break.
+  const asked = useQuery({ ...studyQuery(name), enabled: study === null || connection === "waiting", refetchInterval: connection === "waiting" ? 5000 : false });
+  const missing = asked.error instanceof ApiError && asked.error.status === 404;
+
+  if (missing || connection === "gone") {
+    return (
+      <Empty title={missing && study === null ? t`There is no study ${name}` : t`The study ${name} was deleted`}>
+        <Link to="/studies">{t`To the studies`}</Link>
+      </Empty>
+    );
+  }
+  if (study === null || !complete) {
+    return asked.error === null ? <Loading what={name} /> : <Problem error={asked.error} again={() => void asked.refetch()} />;
+  }
+  return <StudyView study={study} trials={trials} sampled={sampled} connection={connection} add={add} />;
+}
+
+// From so many trials on pictures follow once a second, whatever comes in meanwhile.
+const MANY = 300;
+// From so many on results are summed up anew every ten seconds.
+const LONG = 5000;
+
+interface ViewProps {
+  study: Study;
+  trials: Trial[];
+  sampled: boolean;
+  connection: Connection;
+  add: (trials: Trial[]) => void;
+}
+
+function StudyView({ study, trials: latest, sampled, connection, add }: ViewProps) {
+  const navigate = useNavigate();
+  const { tab: wanted = "overview" } = route.useSearch();
+  const may = useMay();
+  const mayTune = may("study.update");
+  const slow = useThrottled(latest, 1000);
+  const trials = latest.length > MANY ? slow : latest;
+  const finished = useThrottled(study.finished_count, study.finished_count > LONG ? 10_000 : 1000);
+  const asked = useQuery({ ...analysisQuery(study.name, study.created_at, finished, study.state, study.space_version), enabled: study.trial_count > 0 });
+  // What was known before the connection broke is still known.
+  const analysis = useLast(asked.data);
+  const { isError, refetch } = asked;
+  useEffect(() => {
+    if (connection === "live" && isError) void refetch();
+  }, [connection, isError, refetch]);
+  const shown = tabsOf(study.spec);
+  const tab = shown.includes(wanted) ? wanted : "overview";
+  const openTrial = useCallback(
+    (number: number) => void navigate({ to: "/studies/$name/trials/$number", params: { name: study.name, number: String(number) } }),
+    [navigate, study.name],
+  );
+  const link = useCallback((number: number, text: string) => <TrialLink study={study.name} number={number} text={text} />, [study.name]);
+  return (
+    <>
+      <div className={styles.head}>
+        <div className={styles.title}>
+          <h1>{study.name}</h1>
+          <StateBadge state={study.state} />
+          <ConnectionState connection={connection} study={study} />
+          <Tags tags={study.tags} />
+        </div>
+        <div className={styles.buttons}>
+          {may("study.create") ? (
+            <Link to="/new" search={{ clone: study.name }} className={styles.secondary} title={t`A new study that begins as this one did`}>
+              {t`Clone`}
+            </Link>
+          ) : null}
+          <ExportMenu study={study} />
+          {mayTune ? <StudyActions study={study} connection={connection} onDeleted={() => void navigate({ to: "/studies" })} /> : null}
+        </div>
+      </div>
+      {study.state_reason === "" ? null : <p className={styles.reason}>{study.state_reason}</p>}
+      <StudyFacts study={study} />
+      <Tabs label={t`Study`}>
+        {shown.map((one) => (
+          <Link
+            key={one}
+            to="/studies/$name"
+            params={{ name: study.name }}
+            search={{ tab: one === "overview" ? undefined : one }}
+            aria-current={one === tab ? "page" : undefined}
+            activeProps={{}}
+            activeOptions={{ exact: true, includeSearch: true }}
+          >
+            {i18n._(TITLES[one])}
+          </Link>
+        ))}
+      </Tabs>
+      {tab === "setup" ? (
+        <Suspense fallback={<Loading what={t`the study file`} />}>
+          <AsFile study={study} />
+        </Suspense>
+      ) : null}
+      {hasBegun(study) || tab === "setup" ? null : <FirstTrial study={study} />}
+      {study.trial_count === 0 || tab === "setup" ? null : (
+        <>
+          {sampled && tab !== "trials" ? (
+            <p className={styles.note}>
+              {t`Of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}, plots show ${formatNumber(trials.length)}: the extremes of each stretch, all that were the best so far, and the latest. A stretch that you zoom into (by the slider, or with Ctrl and the wheel; dragging moves it) is shown in full.`}
+            </p>
+          ) : null}
+          {isError && analysis === undefined && connection === "live" ? <Problem error={asked.error} again={() => void refetch()} /> : null}
+          {tab === "overview" ? <Overview study={study} trials={trials} analysis={analysis} sampled={sampled} add={add} mayTune={mayTune} openTrial={openTrial} link={link} /> : null}
+          {tab === "trials" ? <TrialsTab study={study} trials={trials} sampled={sampled} analysis={analysis} finished={finished} mayTune={mayTune} link={link} /> : null}
+          {tab === "analysis" ? <AnalysisTab study={study} trials={trials} analysis={analysis} finished={finished} /> : null}
+          {tab === "trade-offs" ? <TradeOffsTab study={study} trials={trials} analysis={analysis} finished={finished} onPick={openTrial} /> : null}
+          {tab === "timeline" ? <Timeline study={study.name} trials={trials} onPick={openTrial} /> : null}
+        </>
+      )}
+    </>
+  );
+}
+
+function TrialLink({ study, number, text }: { study: string; number: number; text: string }) {
+  return (
+    <Link to="/studies/$name/trials/$number" params={{ name: study, number: String(number) }} preload={false}>
+      {text}
+    </Link>
+  );
+}

@@ -1,0 +1,68 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Card } from "@/components/Card";
+import { Wide } from "@/components/Wide";
+import type { Dependence, InsightData, Objective } from "@/lib/api/client";
+import { formatFixed, formatGain, formatNumber } from "@/lib/format";
+import styles from "./analysis.module.css";
+
+/** Show the correlations of the objectives, and which objectives are linear functions of others. */
+export function Correlations({ objectives, data }: { objectives: Objective[]; data: InsightData }) {
+  return (
+    <Card title={t`How objectives go together`}>
+      <Wide label={t`Correlations`}>
+        <table className={`${styles.table} ${styles.matrix}`}>
+          <caption className="visually-hidden">{t`Correlations of objectives`}</caption>
+          <thead>
+            <tr>
+              <td />
+              {objectives.map(({ metric }) => (
+                <th key={metric} scope="col">
+                  {metric}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {objectives.map(({ metric }, row) => (
+              <tr key={metric}>
+                <th scope="row">{metric}</th>
+                {objectives.map((other, column) => (
+                  <Correlation key={other.metric} value={data.correlations[row]?.[column] ?? null} own={row === column} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+      {relations(data.dependences).map(({ metric, coefficients, constant, explained }) => (
+        <p key={metric} className={styles.sentence}>
+          <Trans>
+            {[metric, ...Object.keys(coefficients)].join(", ")} depend on each other: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
+            {formatGain(explained)} of it. One of them says nothing of its own: the search is easier without it.
+          </Trans>
+        </p>
+      ))}
+      {data.dependences.length === 0 ? <p className={styles.note}>{t`No objective is a linear function of the others. Correlations are Pearson’s, over configurations.`}</p> : null}
+    </Card>
+  );
+}
+
+function Correlation({ value, own }: { value: number | null; own: boolean }) {
+  if (value === null) return <td>—</td>;
+  const strength = own ? 0 : Math.round(Math.abs(value) * 45);
+  return <td style={{ background: `color-mix(in srgb, var(--series-${value < 0 ? 2 : 1}) ${strength}%, transparent)` }}>{formatFixed(value, 2)}</td>;
+}
+
+/** Each relation once, whichever of its objectives it was found for; the last of the study's first, as the one that was added. */
+function relations(dependences: Dependence[]): Dependence[] {
+  const found = new Map<string, Dependence>();
+  for (const one of dependences) found.set([one.metric, ...Object.keys(one.coefficients)].sort().join(" "), one);
+  return [...found.values()];
+}
+
+function linear(coefficients: Record<string, number>, constant: number): string {
+  const terms = Object.entries(coefficients).map(([metric, slope]) => `${formatNumber(slope)} · ${metric}`);
+  if (Math.abs(constant) > 1e-9 || terms.length === 0) terms.push(formatNumber(constant));
+  return terms.join(" + ").replaceAll("+ \u2212", "\u2212 ");
+}

@@ -1,0 +1,118 @@
+import { t } from "@lingui/core/macro";
+import { Fragment, useEffect, useId, useRef, type ReactNode } from "react";
+import { StateBadge } from "@/components/Badge";
+import type { Configuration, StudySpec, Trial } from "@/lib/api/client";
+import { useNow } from "@/lib/clock";
+import { formatDuration, formatMetric, formatTime, formatValue, unitOf } from "@/lib/format";
+import { DIFFERENCES, type Shown } from "./columns";
+import { differences } from "./differences";
+import { originText } from "./origins";
+import { duration, measuredBy } from "./sorting";
+import { TrialDetails } from "./TrialDetails";
+import styles from "./TrialTable.module.css";
+
+interface Props {
+  study: string;
+  spec: StudySpec;
+  trial: Trial;
+  shown: Shown[];
+  mayStop: boolean;
+  link: (number: number, text: string) => ReactNode;
+  standard: Configuration | undefined;
+  isBest: boolean;
+  columns: number;
+  open: boolean;
+  onOpen: (trial: number | null) => void;
+}
+
+/** One trial of the table. It opens to show the details of the trial. */
+export function TrialRow({ study, spec, trial, shown, mayStop, link, standard, isBest, columns, open, onOpen }: Props) {
+  const id = useId();
+  const row = useRef<HTMLTableRowElement>(null);
+  useEffect(() => {
+    if (open) row.current?.scrollIntoView({ block: "nearest" });
+  }, [open]);
+  return (
+    <>
+      <tr ref={row} className={isBest ? styles.best : undefined}>
+        <td className={styles.opener}>
+          <button
+            type="button"
+            className={styles.toggle}
+            aria-expanded={open}
+            aria-controls={id}
+            aria-label={t`Details of trial ${trial.number}`}
+            onClick={() => onOpen(open ? null : trial.number)}
+          >
+            <span aria-hidden="true">{open ? "▾" : "▸"}</span>
+          </button>
+        </td>
+        <th scope="row" className={styles.number}>
+          {link(trial.number, String(trial.number))}
+        </th>
+        <td>
+          <StateBadge state={trial.state} />
+          {isBest ? <span className={styles.mark}>{spec.objectives.length > 1 ? t`trade-off` : t`best`}</span> : null}
+          {trial.origin === "suggested" ? null : <span className={styles.origin}>{originText(trial.origin)}</span>}
+        </td>
+        {shown.map((column) => (
+          <Fragment key={column}>{cell(column, trial, spec, standard)}</Fragment>
+        ))}
+      </tr>
+      {open ? (
+        <tr id={id}>
+          <td colSpan={columns} className={styles.details}>
+            <TrialDetails study={study} spec={spec} trial={trial} standard={standard} mayStop={mayStop} />
+          </td>
+        </tr>
+      ) : null}
+    </>
+  );
+}
+
+function cell(column: Shown, trial: Trial, spec: StudySpec, standard: Configuration | undefined): ReactNode {
+  if (column.startsWith("metric:")) {
+    const metric = column.slice(7);
+    const value = trial.metrics?.[metric];
+    const objective = spec.objectives.find((objective) => objective.metric === metric) ?? { metric };
+    return <td className={styles.number}>{value === undefined ? "—" : formatMetric(value, unitOf(objective))}</td>;
+  }
+  if (column.startsWith("param:")) {
+    const name = column.slice(6);
+    const differs = standard !== undefined && trial.params[name] !== standard[name];
+    return <td className={differs ? styles.value : styles.standard}>{formatValue(trial.params[name])}</td>;
+  }
+  switch (column) {
+    case DIFFERENCES:
+      return <td className={styles.differences}>{differences(trial.params, standard)}</td>;
+    case "agent":
+      return <td>{measuredBy(trial) || "—"}</td>;
+    case "duration":
+      return (
+        <td className={styles.number}>
+          <Duration trial={trial} />
+        </td>
+      );
+    case "started":
+      return <td>{trial.started_at === null ? "—" : formatTime(new Date(trial.started_at))}</td>;
+    case "attempt":
+      return <td className={styles.number}>{trial.attempt}</td>;
+    case "reason":
+      return <td className={styles.differences}>{trial.reason}</td>;
+    default:
+      return <td>{originText(trial.origin)}</td>;
+  }
+}
+
+function Duration({ trial }: { trial: Trial }) {
+  return trial.state === "ACTIVE" ? <RunningDuration trial={trial} /> : <>{text(duration(trial, new Date()))}</>;
+}
+
+function RunningDuration({ trial }: { trial: Trial }) {
+  const seconds = duration(trial, useNow(1000));
+  return <>{text(seconds === null || seconds < 1 ? seconds : Math.floor(seconds))}</>;
+}
+
+function text(seconds: number | null): string {
+  return seconds === null ? "—" : formatDuration(seconds);
+}
