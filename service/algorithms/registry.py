@@ -38,6 +38,8 @@ class Entry:
     implementation: str
     options: tuple[Option, ...] = ()
     most_objectives: int | None = None
+    opening: str = ""
+    """The cheap algorithm whose suggestions a costly one begins with, for as long as its start design lasts."""
 
 
 AUTO = "auto"
@@ -254,6 +256,7 @@ _ENTRIES: Mapping[str, Entry] = {
             uses_history=True,
             implementation="service.algorithms.gp.algorithm:GpAlgorithm",
             options=GP_OPTIONS,
+            opening="sobol",
         ),
         Entry(
             name="smbo",

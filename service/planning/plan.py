@@ -57,32 +57,39 @@ class Plan:
 
 
 def plan(principal: Principal, spec: object, *, check_space: SpaceCheck = takes_all) -> Plan:
-    """The plan of a study. Raises InvalidInput and Forbidden as creating it would."""
-    found = completed(parse(spec))
-    check_space(principal, found, places_of(found))
-    start = warm_start(principal, found, may_lag=True)
+    """Return the plan of a study. Raises InvalidInput and Forbidden as creating the study would."""
+    found, start = checked(principal, parse(spec), check_space=check_space)
     first = first_configurations(found, start)
     return Plan(found, found.space.cardinality(), first, _duration(principal, found), start.told)
 
 
+def checked(
+    principal: Principal, spec: StudySpec, *, check_space: SpaceCheck = takes_all
+) -> tuple[StudySpec, WarmStart]:
+    """Return the completed spec and its warm start. Raises InvalidInput and Forbidden as creating the study would."""
+    found = completed(spec)
+    check_space(principal, found, places_of(found))
+    return found, warm_start(principal, found, may_lag=True)
+
+
 def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuration]:
-    """What a study of a completed spec would measure first, in this order, as far as no worker is needed."""
+    """Return what a study of a completed spec measures first, in this order, as far as no worker is needed."""
     default = default_first(spec.space)
     found = [*([] if default is None else [default]), *start.configurations][:FIRST]
-    tuner = bare_tuner(spec)
-    chosen = spec.algorithm if spec.choice is None else spec.choice.name
-    if tuner.cost == Cost.COSTLY and chosen != "gp":
+    name, options = (spec.algorithm, spec.options) if spec.choice is None else (spec.choice.name, spec.choice.options)
+    entry = registry.describe(name)
+    most = FIRST
+    if entry.opening:
+        # The start design ends where the costly model takes over.
+        name, options, most = entry.opening, {}, min(FIRST, bare_tuner(spec).method.start(spec.problem))
+    elif entry.cost == Cost.COSTLY:
         return found
-    # The process begins with a sequence that costs nothing: gp/algorithm.py.
-    name = "sobol" if chosen == "gp" else chosen
-    options = {} if chosen == "gp" else (spec.options if spec.choice is None else spec.choice.options)
     algorithm = registry.create(name, spec.problem, seed=spec.seed, options=dict(options))
     cursor = 0
     taken = {spec.space.key(one) for one in found}
-    repeats = spec.problem.noisy and chosen != "gp" and not algorithm.uses_history
-    most = tuner.method.start(spec.problem) if chosen == "gp" else FIRST
+    repeats = spec.problem.noisy and not entry.opening and not algorithm.uses_history
     for _ in range(10 * FIRST):
-        if len(found) >= min(FIRST, most):
+        if len(found) >= most:
             break
         pending = [
             TrialRecord(number=number, configuration=one, state=TrialState.REQUESTED, metrics={})
