@@ -195,7 +195,7 @@ def plain(params: Any) -> dict[str, Any]:
     return {name: getattr(item, item.WhichOneof("kind")) for name, item in params.items()}
 
 
-def spec(algorithm: str = "random", **changes: Any) -> tuning_pb2.StudySpec:
+def spec(algorithm: str | tuning_pb2.Algorithm = "random", **changes: Any) -> tuning_pb2.StudySpec:
     """A study of one float `x` in [0, 1] and one integer `n` in 1..8 that minimises `loss`."""
     fields: dict[str, Any] = {
         "space": [
@@ -203,7 +203,7 @@ def spec(algorithm: str = "random", **changes: Any) -> tuning_pb2.StudySpec:
             tuning_pb2.Parameter(name="n", integer=tuning_pb2.Parameter.IntRange(min=1, max=8)),
         ],
         "objectives": [tuning_pb2.Objective(metric="loss", goal=tuning_pb2.Objective.GOAL_MINIMIZE)],
-        "algorithm": tuning_pb2.Algorithm(name=algorithm),
+        "algorithm": tuning_pb2.Algorithm(name=algorithm) if isinstance(algorithm, str) else algorithm,
         "noisy": True,
     }
     return tuning_pb2.StudySpec(**(fields | changes))
