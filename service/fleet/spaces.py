@@ -8,9 +8,11 @@ from typing import Any
 from service.core.errors import InvalidInput
 from service.core.offered import check_within
 from service.core.parameters import Parameter, parameter_from_json
+from service.fleet import selectors
 from service.fleet.models import Agent
 from service.studies.specs import StudySpec
 from service.tenancy import access
+from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
 
@@ -34,6 +36,25 @@ def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]
             return
     if refusal is not None:
         raise refusal
+
+
+def offered_space(principal: Principal, component: str, digest: str) -> list[dict[str, Any]] | None:
+    """Return the parameters (JSON) of a component as agents offer it, None where no agent does.
+
+    Versions that online agents offer go before the others. Raises InvalidInput where versions differ in their
+    parameters and `digest` does not choose one.
+    """
+    require(principal, Action.AGENT_READ)
+    found: dict[bool, dict[str, list[dict[str, Any]]]] = {True: {}, False: {}}
+    for agent in selectors.list_agents(principal):
+        for one in agent.components:
+            if one["name"] == component and digest in ("", one["digest"]):
+                found[agent.online][str(one["digest"])] = list(one.get("space", ()))
+    versions = found[True] or found[False]
+    spaces = list(versions.values())
+    if any(space != spaces[0] for space in spaces):
+        raise InvalidInput("digest", digest, f"one of {', '.join(versions)}: agents differ in {component}")
+    return spaces[0] if spaces else None
 
 
 def _versions(principal: Principal, component: str, digest: str) -> list[dict[str, Parameter]]:

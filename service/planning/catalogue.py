@@ -1,12 +1,13 @@
-"""The catalogue of what a study can be made of: algorithms, policies and rules by name, with their options."""
+"""The catalogue: algorithms, policies and rules that a study can name, with their options, and keys of study files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.algorithms import registry
 from service.core.options import Option
+from service.planning import study_file
 from service.policies import noise, pruning, resampling, stopping
 
 
@@ -22,17 +23,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All there are, by what they are for."""
+    """All algorithms, policies and rules by what they are for, and the keys and units of study files."""
 
     algorithms: Sequence[Entry]
     resampling: Sequence[Entry]
     estimators: Sequence[Entry]
     pruning: Sequence[Entry]
     stopping: Sequence[Entry]
+    file_keys: Sequence[study_file.Key]
+    time_units: Mapping[str, float]
 
 
 def catalogue() -> Catalogue:
-    """The catalogue."""
+    """Return the catalogue."""
     algorithms = [registry.describe(name) for name in registry.names()]
     again = [resampling.describe(name) for name in resampling.names()]
     estimators = [noise.describe(name) for name in noise.names()]
@@ -44,4 +47,6 @@ def catalogue() -> Catalogue:
         estimators=[Entry(one.name, one.doc, one.options, True) for one in estimators],
         pruning=[Entry(one.name, one.doc, one.options, True) for one in prunings],
         stopping=[Entry(one.name, one.doc, one.options, True) for one in rules],
+        file_keys=study_file.KEYS,
+        time_units=study_file.UNITS,
     )

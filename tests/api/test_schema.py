@@ -13,7 +13,7 @@ def test_the_schema_is_valid_and_tells_every_path() -> None:
         f"/api/v1{path}"
         for path in (
             "/sign-in", "/session", "/tokens", "/tokens/{token_id}", "/members", "/enrolments", "/revocations",
-            "/studies", "/studies/{name}", "/studies/{name}/best", "/studies/{name}/analysis",
+            "/studies", "/studies/{name}", "/studies/{name}/file", "/studies/{name}/best", "/studies/{name}/analysis",
             "/studies/{name}/events", "/studies/{name}/suggestions", "/studies/{name}/queue", "/studies/{name}/trials",
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",

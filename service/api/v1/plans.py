@@ -16,9 +16,10 @@ from service.api.v1.serializers.plans import (
 from service.api.views import View
 from service.fleet import dry_runs, selectors
 from service.fleet.components import obstacle
-from service.fleet.spaces import check_space
+from service.fleet.spaces import check_space, offered_space
 from service.planning.catalogue import catalogue
 from service.planning.plan import plan
+from service.planning.study_file import given_spec
 from service.tenancy.permissions import Action
 
 
@@ -29,7 +30,7 @@ class MethodList(View):
 
     @extend_schema(operation_id="listMethods", responses=MethodsSerializer)
     def get(self, request: Request) -> Response:
-        """Algorithms, policies and rules, with their options."""
+        """Algorithms, policies and rules with their options, and the keys of study files."""
         return Response(MethodsSerializer(catalogue()).data)
 
 
@@ -40,8 +41,10 @@ class PlanList(View):
 
     @extend_schema(operation_id="planStudy", request=PlanStudySerializer, responses=PlanSerializer)
     def post(self, request: Request) -> Response:
-        """What a study of this spec would do. It is checked as if it were created, and nothing is written."""
-        found = plan(self.principal, self.body(PlanStudySerializer)["spec"], check_space=check_space)
+        """What a study of this spec or file would do. It is checked as if it were created, and nothing is written."""
+        body = self.body(PlanStudySerializer)
+        with given_spec(self.principal, body["spec"], body["file"], offered_space=offered_space) as spec:
+            found = plan(self.principal, spec, check_space=check_space)
         execution = found.spec.execution
         agents = []
         if execution is not None:

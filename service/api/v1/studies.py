@@ -16,13 +16,15 @@ from service.api.v1.serializers.studies import (
     StudyNameSerializer,
     StudyQuery,
     StudySerializer,
+    StudyTextSerializer,
     UpdateStudySerializer,
 )
 from service.api.v1.serializers.trials import BestTrialsSerializer
 from service.api.views import View
 from service.core.errors import InvalidInput
-from service.fleet.spaces import check_space
+from service.fleet.spaces import check_space, offered_space
 from service.planning.create import check_new_name, create_study, delete_study, update_state, update_tags
+from service.planning.study_file import given_spec, text_of
 from service.results.analysis import analyse, best_trials
 from service.studies import selectors
 from service.tenancy.permissions import Action
@@ -64,15 +66,16 @@ class StudyList(View):
     def post(self, request: Request) -> Response:
         """Create a study. One with `execution` starts to run on agents at once."""
         body = self.body(CreateStudySerializer)
-        study = create_study(
-            self.principal,
-            body["name"],
-            body["spec"],
-            check_space=check_space,
-            tags=body["tags"],
-            load_if_exists=body["load_if_exists"],
-            request_id=body["request_id"],
-        )
+        with given_spec(self.principal, body["spec"], body["file"], offered_space=offered_space) as spec:
+            study = create_study(
+                self.principal,
+                body["name"],
+                spec,
+                check_space=check_space,
+                tags=body["tags"],
+                load_if_exists=body["load_if_exists"],
+                request_id=body["request_id"],
+            )
         return Response(
             StudySerializer(study).data, status=201, headers={"Location": request.build_absolute_uri(study.name)}
         )
@@ -137,6 +140,17 @@ class StudyDetail(View):
         """Delete a study with all its trials."""
         delete_study(self.principal, name)
         return Response(status=204)
+
+
+class StudyAsFile(View):
+    """/studies/NAME/file"""
+
+    actions = {"GET": Action.STUDY_READ}
+
+    @extend_schema(operation_id="getStudyFile", responses=StudyTextSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The study file that describes the study again, with its space and budget as they are now."""
+        return Response({"text": text_of(selectors.get_study(self.principal, name))})
 
 
 class StudyBest(View):

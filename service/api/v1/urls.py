@@ -16,7 +16,15 @@ from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.plans import DryRunList, MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
 from service.api.v1.space import StudySpace
-from service.api.v1.studies import StudyAnalysis, StudyBest, StudyDetail, StudyFacets, StudyList, StudyNameCheck
+from service.api.v1.studies import (
+    StudyAnalysis,
+    StudyAsFile,
+    StudyBest,
+    StudyDetail,
+    StudyFacets,
+    StudyList,
+    StudyNameCheck,
+)
 from service.api.v1.table import TrialFailures, TrialSample, TrialTable
 from service.api.v1.tenancy import AuditExport, AuditTrail, QueueView, Quota, TenantDetail, TenantExport, TenantList
 from service.api.v1.tokens import (
@@ -53,6 +61,7 @@ urlpatterns = [
     path("study-name-checks", StudyNameCheck.as_view()),
     path("comparison", ComparisonView.as_view()),
     path("studies/<str:name>", StudyDetail.as_view()),
+    path("studies/<str:name>/file", StudyAsFile.as_view()),
     path("studies/<str:name>/best", StudyBest.as_view()),
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
     path("studies/<str:name>/insight", StudyInsightView.as_view()),

@@ -1,6 +1,7 @@
 """trimtab.tuning.v1.TuningService."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from uuid import UUID
@@ -8,9 +9,10 @@ from uuid import UUID
 from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import NotFound, Unavailable
 from service.fleet import selectors as fleet
-from service.fleet.spaces import check_space
-from service.planning import space_changes
+from service.fleet.spaces import check_space, offered_space
+from service.planning import space_changes, study_file
 from service.planning.create import create_study, delete_study, extend_budget, update_state
+from service.planning.plan import checked
 from service.results.analysis import analyse, best_trials
 from service.rpc import converters
 from service.rpc.interceptors import Context, current_principal, requires
@@ -18,6 +20,7 @@ from service.rpc.threads import DatabaseThreads
 from service.rpc.waiting import Waits, end_of
 from service.studies import selectors
 from service.studies.notifications import listener
+from service.studies.specs import parse
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 from service.trials import ask, enqueue, tell
@@ -44,6 +47,18 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.STUDY_CREATE, study="name")
     async def CreateStudy(self, request: tuning_pb2.CreateStudyRequest, context: Context) -> tuning_pb2.Study:
         return await self._threads.run(_create_study, current_principal(), request)
+
+    @requires(Action.STUDY_CREATE, study="name")
+    async def ParseStudyFile(
+        self, request: tuning_pb2.ParseStudyFileRequest, context: Context
+    ) -> tuning_pb2.ParseStudyFileResponse:
+        return await self._threads.run(_parse_study_file, current_principal(), request)
+
+    @requires(Action.STUDY_READ, study="study")
+    async def GetStudyFile(
+        self, request: tuning_pb2.GetStudyFileRequest, context: Context
+    ) -> tuning_pb2.GetStudyFileResponse:
+        return await self._threads.run(_get_study_file, current_principal(), request)
 
     @requires(Action.STUDY_READ, study="name")
     async def GetStudy(self, request: tuning_pb2.GetStudyRequest, context: Context) -> tuning_pb2.Study:
@@ -196,6 +211,22 @@ def _create_study(principal: Principal, request: tuning_pb2.CreateStudyRequest) 
         request_id=request.request_id,
     )
     return converters.study_message(study)
+
+
+def _parse_study_file(
+    principal: Principal, request: tuning_pb2.ParseStudyFileRequest
+) -> tuning_pb2.ParseStudyFileResponse:
+    found = study_file.read(principal, request.text, offered_space=offered_space)
+    with found.places():
+        spec = parse(found.spec)
+        checked(principal, spec, check_space=check_space)
+    return tuning_pb2.ParseStudyFileResponse(name=found.name or "", spec=converters.spec_message(spec))
+
+
+def _get_study_file(principal: Principal, request: tuning_pb2.GetStudyFileRequest) -> tuning_pb2.GetStudyFileResponse:
+    study = selectors.get_study(principal, request.study)
+    content = study_file.content_of(study, brief=False)
+    return tuning_pb2.GetStudyFileResponse(text=study_file.text_of(study), json=json.dumps(content))
 
 
 def _get_study(principal: Principal, request: tuning_pb2.GetStudyRequest) -> tuning_pb2.Study:

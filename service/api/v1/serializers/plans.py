@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from service.api.v1.serializers.fields import ConfigurationField, Input, ScalarField
 from service.api.v1.serializers.problems import StudySpecSerializer
-from service.api.v1.serializers.studies import AlgorithmChoiceSerializer, SpecField, StartedFromSerializer
+from service.api.v1.serializers.studies import AlgorithmChoiceSerializer, FileField, SpecField, StartedFromSerializer
 from service.api.v1.serializers.trials import InvocationSerializer
 
 
@@ -33,20 +33,33 @@ class MethodSerializer(serializers.Serializer[Any]):
     several = serializers.BooleanField(help_text="Whether it may be used with several objectives.")
 
 
+class FileKeySerializer(serializers.Serializer[Any]):
+    """A key of study files."""
+
+    path = serializers.CharField(help_text="With a dot between levels: budget.max_time.")
+    kind = serializers.CharField()
+    doc = serializers.CharField()
+
+
 class MethodsSerializer(serializers.Serializer[Any]):
-    """All there are, by what they are for."""
+    """All that a study can be made of, by what it is for."""
 
     algorithms = MethodSerializer(many=True)
     resampling = MethodSerializer(many=True)
     estimators = MethodSerializer(many=True)
     pruning = MethodSerializer(many=True)
     stopping = MethodSerializer(many=True)
+    file_keys = FileKeySerializer(many=True)
+    time_units = serializers.DictField(
+        child=serializers.FloatField(), help_text="Seconds of each unit that a study file can give a time in."
+    )
 
 
 class PlanStudySerializer(Input):
     """A study to plan."""
 
-    spec = SpecField()
+    spec = SpecField(required=False, default=None)
+    file = FileField()
 
 
 class AskDryRunSerializer(Input):

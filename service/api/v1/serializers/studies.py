@@ -29,6 +29,25 @@ class SpecField(serializers.JSONField):
     """A spec as it came; `studies/specs.py` checks it and names the field at fault."""
 
 
+class FileField(serializers.CharField):
+    """The text of a study file, in place of a spec; `planning/study_file.py` reads it and names the field at fault."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            default=None,
+            allow_blank=True,
+            trim_whitespace=False,
+            help_text="A study file (YAML or JSON) in place of `spec`. Errors name the place in the file.",
+        )
+
+
+class StudyTextSerializer(serializers.Serializer[Any]):
+    """A study as a study file."""
+
+    text = serializers.CharField(help_text="YAML.")
+
+
 class MeasuredSerializer(serializers.Serializer[Any]):
     """A configuration with the estimates of its metrics, from all trials that measured it."""
 
@@ -263,8 +282,9 @@ class StudyFacetsSerializer(serializers.Serializer[Any]):
 class CreateStudySerializer(Input):
     """A study to create."""
 
-    name = serializers.CharField()
-    spec = SpecField()
+    name = serializers.CharField(help_text="It goes before the file's.")
+    spec = SpecField(required=False, default=None)
+    file = FileField()
     tags = serializers.ListField(child=serializers.CharField(), required=False, default=list)
     load_if_exists = serializers.BooleanField(
         required=False, default=False, help_text="Answer with the study of this name if it asks the same question."

@@ -1,0 +1,537 @@
+"""Study files: the specification of a study as YAML (or JSON), as people write it.
+
+`KEYS` is the only description of the file. The service reads files with it, writes a study back as a file, and tells
+the console which keys there are. Values that a key of the file shares with the spec (`studies/specs.py`) are checked
+there; this module checks the file's own forms: units of time, objectives, policies by name, and changes to a
+component's parameters. An error names the place in the file, and the line where it is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import yaml
+
+from service._gen.components.reader import LONGEST_INTEGER, Reader
+from service.core.errors import InvalidInput, JsonValue, NotFound, shorten
+from service.studies.models import Study
+from service.studies.specs import LONGEST_SECONDS, budget_of, spec_of
+from service.tenancy.principal import Principal
+
+Json: TypeAlias = dict[str, Any]
+
+LONGEST = 256 * 1024
+UNITS: Mapping[str, float] = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of the file. A dot in `path` separates the levels. `spec` is its place in the spec where that is another
+    one. `default` is the value that a file need not repeat."""
+
+    path: str
+    kind: str
+    doc: str
+    spec: str = ""
+    default: JsonValue = None
+
+    @property
+    def place(self) -> str:
+        """Return the path in the spec."""
+        return self.spec or self.path
+
+
+KEYS: Sequence[Key] = (
+    Key("name", "text", "Name of the study. The command line makes one up where it is missing."),
+    Key(
+        "component", "text", "Component that agents tune; without one, a script asks and tells.", "execution.component"
+    ),
+    Key("application", "text", "Application of the component.", "execution.application", ""),
+    Key("digest", "text", "Version of the component: the SHA-256 of its file.", "execution.digest", ""),
+    Key(
+        "parameters",
+        "parameters",
+        "Search space: {x: {type: float, min: 1e-3, max: 10, log: true}}; types: float, int, ordinal, categorical, "
+        "boolean. With a component: changes to the component's parameters.",
+        "space.parameters",
+    ),
+    Key("only", "texts", "Names of the component's parameters that are tuned; the others keep their defaults."),
+    Key("constraints", "texts", 'Rules for parameters: ["n * 4 <= block"].', "space.constraints", []),
+    Key("objectives", "objectives", "Goals: [{minimize: seconds, unit: s}] or [{maximize: rate}]."),
+    Key("algorithm", "policy", "auto, gp, ga, random, ..., or {name: gp, options: {...}}."),
+    Key("seed", "integer", "The same seed and the same results give the same suggestions.", default=0),
+    Key("noisy", "boolean", "Whether two measurements of one configuration may differ.", default=True),
+    Key("budget.max_trials", "integer", "Number of trials."),
+    Key("budget.max_time", "time", "Time from the first trial: 90s, 20m, 8h.", "budget.max_seconds"),
+    Key("budget.max_node_hours", "number", "Running time of all trials together, in hours."),
+    Key("outcome_constraints", "texts", 'Limits on metrics: ["memory_mb <= 4096"].', default=[]),
+    Key("resampling", "policy", "What is measured again: adaptive, or {name: static, options: {n: 3}}."),
+    Key("estimator", "policy", "How several measurements become one value: median."),
+    Key(
+        "pruning",
+        "policies",
+        "Policies that stop trials early: [default, {name: limit, options: {seconds: 60}}].",
+        default=[],
+    ),
+    Key("stopping", "mapping", "When the search ends: {rule: best_improvement, threshold: 0.01, trials: 20}."),
+    Key("final_check", "check", "true, or {width: 0.05, max_trials: 20, level: 0.95}: measure the gain at the end."),
+    Key("parallelism", "integer", "Number of trials that agents run at the same time.", "execution.parallelism"),
+    Key(
+        "trial_timeout", "time", "Time after which an agent stops a trial: 60s, 5m.", "execution.trial_timeout_seconds"
+    ),
+    Key(
+        "placement.exclusive",
+        "boolean",
+        "Whether each trial has its node for itself.",
+        "execution.placement.exclusive",
+    ),
+    Key(
+        "placement.spread",
+        "boolean",
+        "Whether the trials of one configuration run on different nodes.",
+        "execution.placement.spread",
+    ),
+    Key("start_from", "texts", "Earlier studies, at most 5, whose best configurations are measured first.", default=[]),
+)
+_TOP = tuple(dict.fromkeys(key.path.partition(".")[0] for key in KEYS))
+
+OfferedSpace: TypeAlias = Callable[[Principal, str, str], Sequence[Mapping[str, Any]] | None]
+"""Returns the parameters (their JSON form) of a component's version, None where no agent offers it."""
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A file that was read: the name that it gives, the spec (JSON), and the line of each of its fields."""
+
+    name: str | None
+    spec: Json
+    lines: Mapping[str, int] = field(repr=False)
+
+    @contextmanager
+    def places(self) -> Iterator[None]:
+        """Make InvalidInput errors about the spec name the place in the file."""
+        try:
+            yield
+        except InvalidInput as error:
+            before = str(error.data["field"])
+            after = self._place(before)
+            message = error.message
+            raise _fault(
+                error,
+                after,
+                self.lines,
+                after + message.removeprefix(before) if message.startswith(f"{before} ") else message,
+            ) from None
+
+    def _place(self, at: str) -> str:
+        """Return the field of the file for a field of the spec."""
+        if match := re.fullmatch(r"space\[(\d+)\](.*)", at):
+            parameters = self.spec["space"]["parameters"]
+            index = int(match[1])
+            name = parameters[index]["name"] if index < len(parameters) else str(index)
+            return f"parameters.{name}{match[2]}"
+        if at in ("space", "execution"):
+            return "parameters" if at == "space" else "component"
+        if match := re.fullmatch(r"(objectives\[\d+\])\.(metric|goal)", at):
+            return match[1]
+        for key in KEYS:
+            if at == key.place or at.startswith((f"{key.place}.", f"{key.place}[")):
+                return key.path + at[len(key.place) :]
+        return at.removeprefix("execution.")
+
+
+def read(principal: Principal, text: str, *, offered_space: OfferedSpace) -> StudyFile:
+    """Return what the text of a study file says.
+
+    Raises InvalidInput (`unreadable_file` for a text that is not YAML), with the field, its value, what is allowed, and
+    the line; NotFound (`component_not_found`) where no agent offers the component and the file does not describe all
+    parameters itself.
+    """
+    if len(text.encode(errors="replace")) > LONGEST or "\0" in text:
+        raise InvalidInput("file", shorten(text, 100), f"a text of at most {LONGEST} bytes, without NUL characters")
+    lines: dict[str, int] = {}
+    data = _content(text, lines)
+    try:
+        return _read(principal, data, lines, offered_space)
+    except InvalidInput as error:
+        raise _fault(error, str(error.data["field"]), lines, error.message) from None
+
+
+@contextmanager
+def given_spec(
+    principal: Principal, spec: object, file: str | None, *, offered_space: OfferedSpace
+) -> Iterator[object]:
+    """Return the spec that a request gives, either itself or as a study file; errors then name the place in the file.
+
+    Raises InvalidInput for none or both.
+    """
+    if (spec is None) == (file is None):
+        raise InvalidInput("spec", None if spec is None else "given with `file`", "either `spec` or `file`")
+    if file is None:
+        yield spec
+        return
+    found = read(principal, file, offered_space=offered_space)
+    with found.places():
+        yield found.spec
+
+
+def _read(principal: Principal, data: Json, lines: dict[str, int], offered_space: OfferedSpace) -> StudyFile:
+    _known("", data, _TOP)
+    spec: Json = {}
+    for key in KEYS:
+        value = _value(data, key)
+        if value is not None and key.path not in ("name", "only", "parameters"):
+            _put(spec, key.place, _READ[key.kind](key.path, value))
+    own: Sequence[Mapping[str, Any]] | None = ()
+    execution = spec.get("execution", {})
+    if "component" in execution:
+        own = offered_space(principal, execution["component"], execution.get("digest", ""))
+    else:
+        # Execution settings mean nothing for a study without a component.
+        spec.pop("execution", None)
+    changes = _mapping("parameters", {} if data.get("parameters") is None else data["parameters"])
+    only = None if data.get("only") is None else _texts("only", data["only"])
+    _put(spec, "space.parameters", _parameters(changes, own, only, execution.get("component")))
+    if not spec.get("objectives"):
+        raise InvalidInput("objectives", [], "at least one, as in [{minimize: seconds}]")
+    name = data.get("name")
+    return StudyFile(None if name is None else _text("name", name), spec, lines)
+
+
+def _parameters(
+    changes: Json, own: Sequence[Mapping[str, Any]] | None, only: list[str] | None, component: str | None
+) -> list[Json]:
+    """Return the parameters: the component's own with the file's changes, or the file's alone."""
+    described = {str(one["name"]): dict(one) for one in own or ()}
+    names = list(described)
+    for name, given in changes.items():
+        change = {key: value for key, value in _mapping(f"parameters.{name}", given).items() if value is not None}
+        if "name" in change:
+            raise _unknown(f"parameters.{name}", "name", ("type", "min", "max", "values", "default", "condition"))
+        if names and name not in names:
+            error = _unknown("parameters", name, names)
+            error.data["allowed"] = f"the component's own: {', '.join(names)}"
+            raise error
+        if change.get("type") == "boolean":
+            change["type"] = "bool"
+        before = described.get(name, {})
+        # A parameter that gets another type, such as a list of values in place of a range, keeps nothing else.
+        kept = before if change.get("type", before.get("type")) == before.get("type") else {}
+        described[name] = {**kept, **change, "name": name}
+    for index, name in enumerate(only or ()):
+        if name not in described:
+            raise InvalidInput(f"only[{index}]", name, ", ".join(described) or "no name: there is no parameter")
+    found = [one for name, one in described.items() if only is None or name in only]
+    if own is None and (not found or any("type" not in one for one in found)):
+        raise NotFound(
+            "component_not_found",
+            f"No agent offers component {component!r}, and the file does not describe all of its parameters.",
+            component=component,
+        )
+    if not found:
+        raise InvalidInput("parameters", {}, "at least one, or a component that has some")
+    return found
+
+
+def content_of(study: Study, *, brief: bool = True) -> Json:
+    """Return the content of the file that describes a study again, with its budget as it is now.
+
+    `brief` leaves out the defaults and writes a policy without options as its name. The other form, for programs, has
+    every value at the same place in each file.
+    """
+    spec = spec_of(study)
+    data = {**spec.to_json(), "name": study.name, "budget": budget_of(study).to_json()}
+    content: Json = {}
+    for key in KEYS:
+        value = _get(data, key.place)
+        if key.path == "only" and spec.execution is not None:
+            # The component may have more parameters than the study.
+            value = list(spec.space.names())
+        if value is None or (brief and value == key.default):
+            continue
+        write = _WRITE.get(key.kind)
+        if write is not None and (brief or key.kind in ("objectives", "parameters")):
+            value = write(value)
+        _put(content, key.path, value)
+    return content
+
+
+def text_of(study: Study) -> str:
+    """Return the text of the file that describes a study again: a line for each key, and for each parameter."""
+    lines = []
+    for key, value in content_of(study).items():
+        if key == "parameters":
+            lines += [f"{key}:", *(f"  {_line(name, one)}" for name, one in value.items())]
+        else:
+            lines.append(_line(key, value))
+    return "\n".join(lines) + "\n"
+
+
+def _line(key: str, value: object) -> str:
+    """Return the YAML of a key on one line; a text of several lines stands below its key."""
+    flow = not isinstance(value, str)
+    text: str = yaml.dump(
+        {key: value}, Dumper=_Dumper, default_flow_style=flow, sort_keys=False, width=10**9, allow_unicode=True
+    )
+    return text.strip("\n")[1:-1] if flow else text.rstrip("\n")
+
+
+# --- the values of the file: each function takes the path and the value
+
+
+def _mapping(path: str, value: object) -> Json:
+    if not isinstance(value, dict):
+        raise InvalidInput(path, value, "a mapping")
+    return value
+
+
+def _list(path: str, value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInput(path, value, "a list")
+    return value
+
+
+def _text(path: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(path, value, "a text")
+    return value
+
+
+def _texts(path: str, value: object) -> list[str]:
+    return [_text(f"{path}[{index}]", item) for index, item in enumerate(_list(path, value))]
+
+
+def _integer(path: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(path, value, "a whole number")
+    return value
+
+
+def _number(path: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(path, value, "a number")
+    return value
+
+
+def _boolean(path: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(path, value, "true or false")
+    return value
+
+
+def _time(path: str, value: object) -> float:
+    """Return a length of time in seconds."""
+    text = str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
+    match = re.fullmatch(r"\s*(\d{1,20}(?:\.\d*)?) *([a-z]*)\s*", text)
+    if match is None or match[2] not in UNITS:
+        raise InvalidInput(path, value, "a time such as 90, 90s, 2m or 1.5h")
+    seconds = float(match[1]) * UNITS[match[2]]
+    if not 0 < seconds <= LONGEST_SECONDS:
+        # In the unit that the file uses.
+        longest = f"{LONGEST_SECONDS / UNITS[match[2]]:,.0f}{match[2]}"
+        error = InvalidInput(path, value, f"more than 0{match[2]}, at most {longest}")
+        error.message = f"{path} is {text}; allowed: {error.data['allowed']}"
+        raise error
+    return seconds
+
+
+def _policy(path: str, value: object) -> Json:
+    """Read NAME, or {name: NAME, options: {...}}."""
+    given = _mapping(path, {"name": value} if isinstance(value, str) else value)
+    _known(path, given, ("name", "options"))
+    return {
+        "name": _text(f"{path}.name", given.get("name")),
+        "options": _mapping(f"{path}.options", given.get("options") or {}),
+    }
+
+
+def _policies(path: str, value: object) -> list[Json]:
+    return [_policy(f"{path}[{index}]", item) for index, item in enumerate(_list(path, value))]
+
+
+def _check(path: str, value: object) -> Json | None:
+    """Read true, false, or a mapping with the options of the final check."""
+    return ({} if value else None) if isinstance(value, bool) else _mapping(path, value)
+
+
+def _objectives(path: str, value: object) -> list[Json]:
+    return [_objective(f"{path}[{index}]", item) for index, item in enumerate(_list(path, value))]
+
+
+def _objective(path: str, value: object) -> Json:
+    """Read {minimize: METRIC, unit: U} or {maximize: METRIC, unit: U}."""
+    given = _mapping(path, value)
+    _known(path, given, ("minimize", "maximize", "unit"))
+    goals = [goal for goal in ("minimize", "maximize") if goal in given]
+    if len(goals) != 1:
+        raise InvalidInput(path, given, "{minimize: METRIC} or {maximize: METRIC}")
+    [goal] = goals
+    unit = _text(f"{path}.unit", given.get("unit", ""))
+    return {"metric": _text(f"{path}.{goal}", given[goal]), "goal": goal, **({"unit": unit} if unit else {})}
+
+
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "text": _text,
+    "texts": _texts,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "time": _time,
+    "mapping": _mapping,
+    "policy": _policy,
+    "policies": _policies,
+    "check": _check,
+    "objectives": _objectives,
+}
+
+
+def _short(policy: Mapping[str, Any]) -> Any:
+    """Return a policy as its name where it has no options."""
+    options = {name: value for name, value in policy["options"].items() if value is not None}
+    return {"name": policy["name"], "options": options} if options else policy["name"]
+
+
+def _described(parameter: Mapping[str, Any]) -> Json:
+    kind = "boolean" if parameter["type"] == "bool" else parameter["type"]
+    return {"type": kind, **{key: value for key, value in parameter.items() if key not in ("name", "type")}}
+
+
+_WRITE: Mapping[str, Callable[[Any], Any]] = {
+    "policy": _short,
+    "policies": lambda policies: [_short(policy) for policy in policies],
+    "objectives": lambda objectives: [
+        {one["goal"]: one["metric"], **({"unit": one["unit"]} if one.get("unit") else {})} for one in objectives
+    ],
+    "parameters": lambda parameters: {one["name"]: _described(one) for one in parameters},
+}
+
+
+# --- paths
+
+
+def _value(data: Json, key: Key) -> Any:
+    """Return the value of a key, None where it is missing. Raises InvalidInput for an unknown key on the way."""
+    outer, _, inner = key.path.partition(".")
+    if not inner or data.get(outer) is None:
+        return data.get(outer) if not inner else None
+    within = _mapping(outer, data[outer])
+    _known(outer, within, [one.path.partition(".")[2] for one in KEYS if one.path.startswith(f"{outer}.")])
+    return within.get(inner)
+
+
+def _get(data: Mapping[str, Any], path: str) -> Any:
+    value: Any = data
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(data: Json, path: str, value: Any) -> None:
+    *outer, last = path.split(".")
+    for part in outer:
+        data = data.setdefault(part, {})
+    data[last] = value
+
+
+def _known(path: str, given: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in given:
+        if key not in keys:
+            raise _unknown(path, key, keys)
+
+
+def _unknown(path: str, key: str, keys: Sequence[str]) -> InvalidInput:
+    error = InvalidInput(f"a key of {path or 'the file'}", key, ", ".join(keys))
+    error.data["field"] = f"{path}.{key}" if path else key
+    return error
+
+
+def _fault(error: InvalidInput, place: str, lines: Mapping[str, int], message: str) -> InvalidInput:
+    """Return the error with this field, the line of the field in the file, and this message."""
+    error.data["field"] = place
+    at = place
+    while at and at not in lines:
+        at = re.sub(r"(\.[^.\[]*|\[\d+\]|^[^.\[]*)$", "", at)
+    if at:
+        error.data["line"] = lines[at]
+    error.message, error.args = message, (message,)
+    return error
+
+
+# --- YAML
+
+
+def _content(text: str, lines: dict[str, int]) -> Json:
+    """Return the file's outermost mapping as plain values; `lines` gets the line of each place."""
+    reader = Reader("file")
+    top = reader.parse(text)
+    if top is None:
+        problem = reader.problems[0]
+        if problem.field == "file":
+            raise InvalidInput("file", shorten(text.strip(), 60), f"a mapping with {', '.join(_TOP)}")
+        error = InvalidInput("file", f"line {problem.line}", "YAML", code="unreadable_file", line=problem.line)
+        error.message = f"The file cannot be read: line {problem.line}, column {problem.column}: {problem.message}."
+        error.args = (error.message,)
+        raise error
+    return dict(_plain(top.node, "", lines))
+
+
+def _plain(node: yaml.Node, path: str, lines: dict[str, int]) -> Any:
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, f"{path}[{index}]", lines) for index, item in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node)
+    found: Json = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise InvalidInput(
+                path or "file", "a key that is not a text", "texts as keys", line=key.start_mark.line + 1
+            )
+        inner = f"{path}.{key.value}" if path else key.value
+        if key.value in found:
+            raise InvalidInput(inner, "there twice", "each key once", line=key.start_mark.line + 1)
+        found[key.value] = _plain(value, inner, lines)
+    return found
+
+
+def _scalar(node: yaml.ScalarNode) -> JsonValue:
+    """Return a plain value by the rules of YAML 1.2: 1e-3 is a number, and on, off, yes and no are texts."""
+    text: str = node.value
+    if node.style not in (None, ""):
+        return text
+    if text in ("", "~", "null", "Null", "NULL"):
+        return None
+    if text.lower() in ("true", "false") and text in (text.lower(), text.title(), text.upper()):
+        return text.lower() == "true"
+    if re.fullmatch(r"[-+]?[0-9]+", text) and len(text) <= LONGEST_INTEGER:
+        return int(text)
+    if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
+        return float(text)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML that `_scalar` and other YAML 1.2 readers read back as it was: no aliases, and quotes where needed."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Return True: write every value where it is used."""
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    plain = _scalar(yaml.ScalarNode("tag:yaml.org,2002:str", text))
+    style = "|" if "\n" in text else None if isinstance(plain, str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _represent_float(dumper: yaml.SafeDumper, number: float) -> yaml.Node:
+    return dumper.represent_int(int(number)) if number.is_integer() and abs(number) < 2**53 else _float(dumper, number)
+
+
+_float = yaml.SafeDumper.represent_float
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(float, _represent_float)
