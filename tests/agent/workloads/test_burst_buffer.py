@@ -26,7 +26,8 @@ from tests.factories.slurm import Slurm
 WORKLOAD = Path(__file__).parents[3] / "agents" / "workloads" / "burst-buffer"
 SOURCES = WORKLOAD / "src"
 DAEMON = [
-    SOURCES / name for name in ("main.c", "options.c", "serve.c", "store.c", "backend.c", "recover.c", "common.c")
+    *(SOURCES / name for name in ("main.c", "options.c", "serve.c", "backend.c", "recover.c", "common.c")),
+    *sorted((SOURCES / "store").glob("*.c")),
 ]
 LIBRARY = sorted((SOURCES / "preload").glob("*.c"))
 HELPERS = Path(__file__).parent / "burst_buffer"

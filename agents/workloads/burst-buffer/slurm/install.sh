@@ -46,8 +46,8 @@ sources=$here/../src
 mkdir -p "$FOLDER" "$STATE"
 chmod 755 "$FOLDER" "$STATE"
 gcc -std=gnu11 -O2 -pthread -o "$FOLDER/burst" \
-    "$sources/main.c" "$sources/options.c" "$sources/serve.c" "$sources/store.c" "$sources/backend.c" \
-    "$sources/recover.c" "$sources/common.c"
+    "$sources/main.c" "$sources/options.c" "$sources/serve.c" "$sources/backend.c" "$sources/recover.c" \
+    "$sources/common.c" "$sources"/store/*.c
 gcc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -pthread -o "$FOLDER/libburst.so" "$sources"/preload/*.c -ldl
 for script in burst_buffer.lua node.sh; do
     sed -e "s|@FOLDER@|$FOLDER|g" -e "s|@STATE@|$STATE|g" -e "s|@BUFFERS@|$BUFFERS|g" \

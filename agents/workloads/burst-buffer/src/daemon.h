@@ -1,6 +1,6 @@
-/* The daemon: what its files know of each other. main.c starts it, as options.c was told, serve.c takes requests, store.c
- * keeps the two levels, backend.c is the slow directory and how slow both are, recover.c brings there what a killed
- * daemon has left, common.c is for all of them. */
+/* What the parts of the daemon share. main.c starts the daemon with the options that options.c reads; serve.c receives
+ * requests; the files in store/ keep the two levels; backend.c accesses the slow directory and injects the delays;
+ * recover.c writes to the directory what a killed daemon has left; all of them use common.c. */
 
 #ifndef BURST_DAEMON_H
 #define BURST_DAEMON_H
@@ -91,7 +91,7 @@ int64_t backend_write(int descriptor, const uint8_t *from, size_t bytes, uint64_
 void store_start(int buffer);
 int64_t store_attach(int descriptor);
 /* Whether a handle is of this daemon, not of one before it. */
-bool store_gave(uint64_t handle);
+bool store_issued(uint64_t handle);
 int64_t store_read(uint64_t handle, uint64_t offset, uint8_t *to, size_t bytes);
 int64_t store_write(uint64_t handle, uint64_t offset, const uint8_t *from, size_t bytes);
 int64_t store_append(uint64_t handle, int64_t *offset, const uint8_t *from, size_t bytes);

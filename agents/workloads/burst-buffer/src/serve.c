@@ -69,7 +69,7 @@ static void serve_one(struct connection *connection)
     /* what is in shared memory may change under our hands: the copy counts */
     bool fits = asked.length <= AREA_BYTES && asked.offset >= 0 && asked.offset <= INT64_MAX - AREA_BYTES;
     int64_t result = -EINVAL;
-    bool former = asked.operation != ATTACH && asked.operation != SYNC_ALL && !store_gave(asked.handle);
+    bool former = asked.operation != ATTACH && asked.operation != SYNC_ALL && !store_issued(asked.handle);
     atomic_fetch_add(&counters->requests, 1);
     switch (fits && !former ? asked.operation : 0) {
     case ATTACH: result = attach(connection); break;

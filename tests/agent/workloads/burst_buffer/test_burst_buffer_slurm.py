@@ -1,4 +1,4 @@
-"""The burst buffer by Slurm's burst_buffer/lua: jobs that ask for one by directives in their script."""
+"""Tests of the burst buffer under Slurm's burst_buffer/lua, for which jobs ask by directives in their scripts."""
 
 import getpass
 import hashlib
@@ -24,8 +24,10 @@ from trimtab_agent.components.loader import load
 from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.slurm_states import refusal
 
-SOURCES = Path(__file__).parents[3] / "agents" / "workloads" / "burst-buffer" / "slurm"
+SOURCES = Path(__file__).parents[4] / "agents" / "workloads" / "burst-buffer" / "slurm"
 MIB = 1 << 20
+SECONDS = 240
+"""How long a test waits for a step of a job. Slurm needs a minute for some steps when the machine is busy."""
 SMALL = "ram-cache-size=16 flash-cache-size=16"
 
 WRITE = """
@@ -36,7 +38,7 @@ for number in range(24): os.write(file, bytes([number]) * (1 << 20))
 
 
 def digest(content: bytes) -> str:
-    """What is compared in place of so much: pytest's explanation of a difference would take minutes."""
+    """Return a digest to compare instead of the content: pytest would take minutes to explain a difference."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -44,22 +46,23 @@ CONTENT = digest(b"".join(bytes([number]) * MIB for number in range(24)))
 
 
 class Place:
-    """A cluster with the burst buffer installed, and an ordinary user of it: Slurm refuses root a burst buffer."""
+    """A cluster with the burst buffer, and an ordinary user: Slurm gives no burst buffer to jobs of root."""
 
     def __init__(self, slurm: Slurm, folder: Path, user: str) -> None:
         self.slurm, self.folder, self.user = slurm, folder, user
         self.burst, self.state = folder / "installed" / "burst", folder / "installed" / "state"
         self.buffers, self.scratch = folder / "buffers", folder / "scratch"
+        (folder / "write.py").write_text(WRITE)
 
     def directory(self, name: str) -> Path:
-        """A new directory that is the user's own."""
+        """Make a directory that belongs to the user."""
         path = self.scratch / name
         path.mkdir()
         shutil.chown(path, self.user)
         return path
 
     def submit(self, *lines: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        """Submits a script of these lines, as the user."""
+        """Submit a script of these lines as the user."""
         command = ["sbatch", "--parsable", f"--chdir={self.scratch}", f"--output={self.scratch}/%j.out", *options]
         root = os.getuid() == 0
         return subprocess.run(
@@ -75,51 +78,73 @@ class Place:
         )
 
     def submitted(self, *lines: str, options: tuple[str, ...] = ()) -> str:
-        """The number of a job that was taken."""
+        """Submit such a script, which Slurm accepts; return the number of the job."""
         done = self.submit(*lines, options=options)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def write(self, directory: Path, *then: str, keys: str = SMALL, options: tuple[str, ...] = ()) -> str:
-        """A job that writes 24 MiB, more than the RAM cache holds, and then does something else."""
-        script = self.scratch / "write.py"
-        script.write_text(WRITE)
+        """Submit a job that writes 24 MiB, which is more than the RAM cache holds, and then runs other lines."""
         lines = [f"#BB_LUA directory={directory}", f"#BB_LUA {keys}"]
-        writing = f"python3 -IS {script} {directory}/data && echo written"
+        writing = f"python3 -IS {self.folder}/write.py {directory}/data && echo written"
         return self.submitted(*lines, writing, *then, options=options)
 
     def said(self, job: str, what: str) -> str:
-        """What Slurm says of a job."""
+        """Return what squeue prints about a job, in its format `what`."""
         return self.slurm.run("squeue", "-h", "--states=all", "-j", job, "-o", what).strip()
 
     def output(self, job: str) -> str:
+        """Return what a job has printed."""
         path = self.scratch / f"{job}.out"
         return path.read_text() if path.exists() else ""
 
     def ended(self, job: str, state: str) -> None:
-        """Waits for a job's end, and for that of its buffer; nothing of it is left."""
-        wait_for(lambda: self.said(job, "%T") == state, 120, f"job {job} is {state}: {self.slurm.logs()}")
-        wait_for(lambda: not self.left(job), 120, f"nothing is left of job {job}: {self.left(job)}")
+        """Wait until a job has ended in this state, and nothing of its buffer is left."""
+        wait_for(lambda: self.said(job, "%T") == state, SECONDS, f"job {job} is {state}: {self.slurm.logs()}")
+        wait_for(lambda: not self.left(job), SECONDS, f"nothing is left of job {job}: {self.left(job)}")
 
     def left(self, job: str) -> list[object]:
-        """Files and processes of a job's buffer."""
+        """Return the files and processes of a job's buffer."""
         files = [*self.state.glob(f"{job}.*"), *self.buffers.glob(job)]
         return [*files, *self.processes(job)]
 
     def kill(self, job: str) -> None:
-        """Kills both."""
-        for process in self.processes(job):
-            with suppress(psutil.NoSuchProcess):  # it has ended with the other
-                process.kill()
+        """Kill the guardian and the daemon of a job."""
+        kill(self.processes(job))
 
     def processes(self, job: str) -> list[psutil.Process]:
-        """The guardian and the daemon of a job, whichever comes first."""
-        own = str(self.buffers / job)
-        return [process for process in psutil.process_iter(["cmdline"]) if own in (process.info["cmdline"] or [])]
+        """Return the guardian and the daemon of a job, in any order."""
+        return [process for process in running() if str(self.buffers / job) in (process.info["cmdline"] or [])]
+
+    def clear(self) -> None:
+        """End all jobs and their buffers. After a test that has passed there are none."""
+        jobs = self.slurm.run("squeue", "-h", "-o", "%A").split()
+        if jobs:
+            self.slurm.run("scancel", "--hurry", *jobs)
+            with suppress(AssertionError):
+                wait_for(lambda: not self.slurm.run("squeue", "-h"), 60, "no job is left")
+        for path in self.buffers.glob("*"):
+            self.kill(path.name)
+            shutil.rmtree(path)
+        for path in self.state.iterdir():
+            path.unlink()
+
+
+def running() -> list[psutil.Process]:
+    """Return all processes of the machine, with their command lines and working directories."""
+    return list(psutil.process_iter(["cmdline", "cwd"]))
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """Kill processes, which may end at the same time."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
+def cluster() -> Iterator[Place]:
+    """A cluster for all tests. When it ends, so does every process that has begun in its folder."""
     if not [
         *Path("/usr").glob("lib*/slurm*/burst_buffer_lua.so"),
         *Path("/usr").glob("lib/*/slurm*/burst_buffer_lua.so"),
@@ -127,7 +152,7 @@ def place() -> Iterator[Place]:
         lack("this Slurm has no burst_buffer/lua (Debian package slurm-wlm-basic-plugins)")
     require_program("setpriv", "util-linux")
     user = "nobody" if os.getuid() == 0 else getpass.getuser()
-    # a folder that other users may look into
+    # other users must be able to read the folder
     folder = Path(tempfile.mkdtemp(prefix="trimtab-burst-"))
     folder.chmod(0o755)
     command: list[str | Path] = [
@@ -138,13 +163,32 @@ def place() -> Iterator[Place]:
     ]
     done = subprocess.run([*command, "FLASH_CACHE_MOST=1048576"], capture_output=True, text=True, check=True)
     shutil.copy(folder / "installed" / "burst_buffer.lua", folder)
-    (folder / "scratch").mkdir()
-    shutil.chown(folder / "scratch", user)
+    for name in ("scratch", "notes"):
+        (folder / name).mkdir()
+        shutil.chown(folder / name, user)
     try:
         with slurm_cluster(folder, done.stdout) as slurm:
-            yield Place(slurm, folder, user)
+            place = Place(slurm, folder, user)
+            try:
+                yield place
+            finally:
+                place.clear()
     finally:
+        kill([process for process in running() if is_of(process, folder)])
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_of(process: psutil.Process, folder: Path) -> bool:
+    """Return whether a process works in a folder, or has a path below it in its command line."""
+    words = [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
+    return any(f"{word}/".startswith(f"{folder}/") for word in words)
+
+
+@pytest.fixture
+def place(cluster: Place) -> Iterator[Place]:
+    """The cluster. A test that fails leaves no job and no buffer to the next test."""
+    yield cluster
+    cluster.clear()
 
 
 def test_a_job_has_a_buffer_of_its_own(place: Place) -> None:
@@ -157,7 +201,7 @@ def test_a_job_has_a_buffer_of_its_own(place: Place) -> None:
         f"until [ -e {seen} ]; do sleep 0.1; done",
         keys=f"{SMALL} worker-threads=3",
     )
-    wait_for(lambda: "journal" in place.output(job), 120, f"the job has written: {place.slurm.logs()}")
+    wait_for(lambda: "journal" in place.output(job), SECONDS, f"the job has written: {place.slurm.logs()}")
     running = place.processes(job)
     assert running
     assert {process.username() for process in running} == {place.user}
@@ -171,7 +215,7 @@ def test_a_job_has_a_buffer_of_its_own(place: Place) -> None:
 
 
 def test_the_shipped_component_has_its_buffer_from_slurm(place: Place, tmp_path: Path) -> None:
-    """Its trial's directive starts a buffer with the trial's values, and its command uses that one, as it is."""
+    """The directive of a trial starts a buffer with the trial's values, and the command uses that buffer."""
     work = place.directory("trial")
     component = load(SOURCES.parent / "component.yaml", Generator(tmp_path))
     options: dict[str, Any] = {"required": [], "timeout": 0, "cache": place.folder / "builds", "cache_limit": 1}
@@ -185,48 +229,55 @@ def test_the_shipped_component_has_its_buffer_from_slurm(place: Place, tmp_path:
     command = [{"16": "2"}.get(item, item) for item in spec.command]
     seen = place.scratch / "trial-seen"
     job = place.submitted(*spec.directives, shlex.join(command), f"until [ -e {seen} ]; do sleep 0.1; done")
-    wait_for(lambda: '"bytes"' in place.output(job), 120, f"the application has ended: {place.slurm.logs()}")
-    wait_for((work / "report").exists, 120, "burst has reported")
+    wait_for(lambda: '"bytes"' in place.output(job), SECONDS, f"the application has ended: {place.slurm.logs()}")
+    wait_for((work / "report").exists, SECONDS, "burst has reported")
     expected = {name: parameter.default for name, parameter in component.parameters.items()} | values
     wanted = {f"--{name}={value}" for name, value in expected.items()}
     running = place.processes(job)
     assert running
     assert all(wanted <= set(process.info["cmdline"]) for process in running)
-    # nothing was started besides it
+    # the command has started no other buffer
     assert list((work / "buffer").iterdir()) == []
     seen.touch()
     place.ended(job, "COMPLETED")
     assert json.loads((work / "report").read_text())["daemon_survived"] is True
 
 
-def test_what_a_cancelled_job_has_written_is_in_the_directory(place: Place) -> None:
+def test_the_directory_has_all_that_a_cancelled_job_has_written(place: Place) -> None:
     directory = place.directory("cancelled")
     job = place.write(directory, "sleep 60")
-    wait_for(lambda: "written" in place.output(job), 120, "the job has written")
+    wait_for(lambda: "written" in place.output(job), SECONDS, "the job has written")
     place.slurm.run("scancel", job)
     place.ended(job, "CANCELLED")
     assert digest((directory / "data").read_bytes()) == CONTENT
 
 
-def test_jobs_with_one_directory_come_one_after_the_other(place: Place) -> None:
-    """Also with one above it: no two buffers hold the same file. One that is cancelled meanwhile leaves nothing."""
-    directory = place.directory("shared")
-    order, gate = place.scratch / "order", place.scratch / "gate"
-    # Of a job that is no more, since Slurm may end a teardown together with the setup.
-    (place.state / "99999.wanted").write_text(f"{directory}\n")
-    mine = ["echo begin >>order", f"until [ -e {gate} ]; do sleep 0.1; done", "echo end >>order"]
-    jobs = [place.write(directory, *mine), place.write(directory, *mine), place.write(place.scratch, *mine)]
-    wait_for(order.exists, 120, "one runs")
-    waiting = place.write(directory, "echo never >>order")
-    wait_for((place.state / f"{waiting}.waiting").exists, 120, "the last one waits")
+def test_jobs_with_one_directory_run_one_after_the_other(place: Place) -> None:
+    """A directory and one below it have one buffer at a time. A job that is cancelled while it waits leaves nothing.
+
+    The jobs write down their order outside of what they buffer. One job that buffers the whole directory has begun
+    before the others are submitted; Slurm may start these in any order.
+    """
+    outer = place.directory("shared")
+    inner = place.directory("shared/inner")
+    order, gate = place.folder / "notes" / "order", place.folder / "notes" / "gate"
+    # A file of a job that does not exist any more, since Slurm may end a teardown together with the setup.
+    (place.state / "99999.wanted").write_text(f"{inner}\n")
+    mine = [f"echo begin >>{order}", f"until [ -e {gate} ]; do sleep 0.1; done", f"echo end >>{order}"]
+    jobs = [place.write(outer, *mine)]
+    wait_for(order.exists, SECONDS, f"the first job runs: {place.slurm.logs()}")
+    jobs += [place.write(inner, *mine), place.write(inner, *mine), place.write(outer, *mine)]
+    waiting = place.write(inner, f"echo never >>{order}")
+    wait_for((place.state / f"{waiting}.waiting").exists, SECONDS, "the last job waits")
     place.slurm.run("scancel", waiting)
     place.ended(waiting, "CANCELLED")
     gate.touch()
     for job in jobs:
         place.ended(job, "COMPLETED")
-    assert order.read_text().split() == ["begin", "end"] * 3
+    assert order.read_text().split() == ["begin", "end"] * 4
     assert not place.left("99999")
-    assert digest((directory / "data").read_bytes()) == CONTENT
+    for directory in (inner, outer):
+        assert digest((directory / "data").read_bytes()) == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -246,22 +297,22 @@ def test_jobs_with_one_directory_come_one_after_the_other(place: Place) -> None:
         (["directory=/etc/passwd"], "directory is '/etc/passwd'; allowed: a directory that is there"),
     ],
 )
-def test_what_is_refused_at_submission(place: Place, directives: list[str], message: str) -> None:
+def test_submission_refuses_wrong_directives(place: Place, directives: list[str], message: str) -> None:
     done = place.submit(*(f"#BB_LUA {line}" for line in directives), "true")
     assert done.returncode == 1
     assert f"burst buffer: {message}" in done.stderr
-    # another value of a parameter would be taken
+    # only a number out of range is a limit that another trial may keep
     assert (refusal(done.stderr) == "too much") == (re.search(r"\d+ to \d+$", message) is not None)
 
 
-def test_what_only_the_nodes_can_tell_is_said_of_the_job(place: Place) -> None:
-    """No job begins without its buffer, and no node is taken out of service."""
+def test_the_job_says_what_goes_wrong_on_its_node(place: Place) -> None:
+    """No job begins without its buffer, and Slurm takes no node out of service."""
     job = place.write(place.directory("large"), keys="flash-cache-size=1048576")
     wide = place.write(place.directory("wide"), options=("--nodes=2",))
     place.ended(job, "CANCELLED")
     about = place.slurm.run("scontrol", "show", "job", job)
     assert "AdminComment=burst: cannot reserve --flash-cache-size, 1048576 MiB, in " in about
-    wait_for(lambda: "pre_run" in place.said(wide, "%r"), 120, "the other is held")
+    wait_for(lambda: "pre_run" in place.said(wide, "%r"), SECONDS, "the other is held")
     assert "nodes is '2'; allowed: 1" in place.slurm.run("scontrol", "show", "job", wide)
     place.slurm.run("scancel", wide)
     place.ended(wide, "CANCELLED")
@@ -269,8 +320,8 @@ def test_what_only_the_nodes_can_tell_is_said_of_the_job(place: Place) -> None:
     assert place.slurm.run("sinfo", "-h", "-t", "drain,down,drng,fail", "-o", "%D").strip() == ""
 
 
-def test_what_a_requeued_job_has_left_is_recovered_before_it_begins(place: Place) -> None:
-    """By Prolog, on the same node: all of its buffer was killed there."""
+def test_prolog_recovers_the_data_of_a_requeued_job(place: Place) -> None:
+    """All processes of its buffer were killed on the same node."""
     directory, own = place.directory("requeued"), place.buffers / "987654"
     (place.state / "987654.wanted").write_text(
         f"{directory}\n--ram-cache-size=16\n--flash-destagers=1\n--latency=20000\n"
@@ -291,7 +342,7 @@ def test_what_a_requeued_job_has_left_is_recovered_before_it_begins(place: Place
     environment = {**os.environ, **{name: str(value) for name, value in names.items()}}
     subprocess.run(writing, env=environment, user=owner.st_uid, check=True)
     place.kill("987654")
-    wait_for(lambda: not place.processes("987654"), 120, "all are gone")
+    wait_for(lambda: not place.processes("987654"), SECONDS, "all are gone")
     assert (own / "journal").exists()
     run("prolog")
     assert digest((directory / "data").read_bytes()) == CONTENT
@@ -302,14 +353,14 @@ def test_what_a_requeued_job_has_left_is_recovered_before_it_begins(place: Place
     assert place.left("987654") == []
 
 
-def test_what_a_killed_daemon_has_left_is_kept_for_recover(place: Place) -> None:
+def test_the_data_of_a_killed_daemon_is_kept_for_recover(place: Place) -> None:
     directory = place.directory("killed")
     seen = place.scratch / "killed-seen"
     job = place.write(directory, f"until [ -e {seen} ]; do sleep 0.1; done", keys=f"{SMALL} flash-destagers=1")
-    wait_for(lambda: "written" in place.output(job), 120, "the job has written")
+    wait_for(lambda: "written" in place.output(job), SECONDS, "the job has written")
     place.kill(job)
     seen.touch()
-    wait_for(lambda: "recover --buffer" in place.slurm.run("scontrol", "show", "job", job), 120, "it says how")
+    wait_for(lambda: "recover --buffer" in place.slurm.run("scontrol", "show", "job", job), SECONDS, "it says how")
     own = place.buffers / job
     done = subprocess.run([place.burst, "recover", "--buffer", own], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
