@@ -9,4 +9,4 @@ app.autodiscover_tasks()
 
 @signals.setup_logging.connect
 def _leave_logging(**_: object) -> None:
-    """Django has set it up; Celery would raise the root's level to WARNING."""
+    """Keep Celery from changing the logging that Django has set up: it would raise the root's level to WARNING."""

@@ -1,4 +1,4 @@
-"""What the console's page may load, and whom it may talk to: this service, and the identity provider."""
+"""The content security policy: the console's page connects to this service and to the identity provider only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLICY = (
 
 
 def policy() -> str:
-    """The header's value. Of the identity provider's addresses it names the realm's alone."""
+    """Return the header's value. It names only the realm among the identity provider's addresses."""
     issuer = settings.TRIMTAB_OIDC_ISSUER
     return _POLICY.format(reached=f"'self' {issuer}/" if issuer else "'self'")
 
@@ -28,7 +28,7 @@ RespondAsync = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
 
 @sync_and_async_middleware
 def middleware(get_response: Respond | RespondAsync) -> Respond | RespondAsync:
-    """Adds the header to every answer, those of WhiteNoise included."""
+    """Add the header to every answer, also to the answers of WhiteNoise."""
     value = policy()
     if iscoroutinefunction(get_response):
 

@@ -1,4 +1,4 @@
-"""Around every HTTP request: its name, by which the log and whoever asked can speak of it, and a line in the log."""
+"""Give every HTTP request an identifier, for the log and for the caller, and write one line in the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.decorators import sync_and_async_middleware
 from service.core import logcontext
 
 HEADER = "X-Request-ID"
-# Asked for every few seconds by machines: they would drown the rest.
+# Machines request these paths every few seconds, so their lines would hide the others.
 QUIET = ("/healthz", "/readyz", "/metrics")
 
 logger = logging.getLogger("service.requests")
@@ -24,7 +24,7 @@ RespondAsync = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
 
 @sync_and_async_middleware
 def middleware(get_response: Respond | RespondAsync) -> Respond | RespondAsync:
-    """Takes the caller's name for the request, or makes one up, and gives it back in the answer."""
+    """Use the caller's identifier for the request or make a new one, and return it in the answer."""
     if iscoroutinefunction(get_response):
 
         async def answer_async(request: HttpRequest) -> HttpResponseBase:
@@ -45,7 +45,7 @@ def middleware(get_response: Respond | RespondAsync) -> Respond | RespondAsync:
 
 def _done(request: HttpRequest, response: HttpResponseBase, name: str, started: float) -> HttpResponseBase:
     response.headers[HEADER] = name
-    # The path alone: a query may have a code in it that opens the console.
+    # Only the path is logged: a query may contain a login code.
     level = logging.DEBUG if request.path in QUIET else logging.INFO
     milliseconds = (time.perf_counter() - started) * 1000
     logger.log(level, "%s %s %d %.1f ms", request.method, request.path, response.status_code, milliseconds)

@@ -1,4 +1,4 @@
-"""Everything on the REST port: the API first, then the console."""
+"""The URLs of the web process: the API first, then the console."""
 
 from django.urls import include, re_path
 

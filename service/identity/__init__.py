@@ -1,1 +1,1 @@
-"""Who is calling: the local administrator's token, one-time login codes and console sessions."""
+"""Authentication: tokens, credentials of agents, login codes and console sessions."""

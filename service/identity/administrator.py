@@ -1,4 +1,4 @@
-"""The local administrator's token: what embedded mode has in place of an identity provider."""
+"""The token of the local administrator. Embedded mode uses it instead of an identity provider."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from service.core.errors import Unauthenticated
 
 
 def matches(token: str) -> bool:
-    """Whether this is the administrator's token, compared in constant time."""
+    """Return whether this is the administrator's token, compared in constant time."""
     expected = _token()
     return bool(expected) and hmac.compare_digest(token.encode(), expected.encode())
 
 
 def fingerprint() -> str:
-    """Names the token in force without giving it away: a session ends when the token is changed.
+    """Return a hash that identifies the current token. A session ends when the token changes.
 
-    Raises Unauthenticated where the service has no token at all.
+    Raises Unauthenticated if the service has no token.
     """
     token = _token()
     if not token:
-        raise Unauthenticated("no_token_configured", "This service has no administrator token: nobody can sign in.")
+        raise Unauthenticated(
+            "no_token_configured", "This service has no administrator token, so it cannot open a session."
+        )
     return hashlib.sha256(b"trimtab-session:" + token.encode()).hexdigest()[:16]
 
 
@@ -43,5 +45,5 @@ def _token() -> str:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int) -> str:
-    # `changed` is part of the key so that a new token counts without a restart.
+    # `changed` is part of the key, so that a new token takes effect without a restart.
     return path.read_text().strip()

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class IdentityConfig(AppConfig):
-    """Names the application and its label."""
+    """Name and label of the application."""
 
     name = "service.identity"
     label = "identity"

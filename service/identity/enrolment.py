@@ -1,8 +1,8 @@
-"""Agents' credentials. An administrator gives out a token that is good once; the agent exchanges it for a credential
-that it renews long before that ends.
+"""The credentials of agents.
 
-The agent draws each of its credentials itself, writes it down, and sends the hash. So an answer that is lost loses
-nothing: the agent asks again with the same hash and gets the same answer.
+An administrator creates an enrolment token, which is valid once. The agent exchanges it for a credential and renews the
+credential long before it expires. The agent draws each credential itself, stores it, and sends the hash. If an answer
+is lost, the agent repeats the call with the same hash and gets the same answer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from service.tenancy.principal import Principal, Role, Scope
 
 DEFAULT_MINUTES = 60
 LONGEST_MINUTES = 7 * 24 * 60
-# How long beyond its end one is kept, for an agent that asks again because it never had the answer.
+# An expired enrolment is kept for this time, for an agent that repeats the call because the answer was lost.
 _KEPT = timedelta(days=1)
-# Of one agent: that in use, its successor, and one whose answer was lost.
+# For each agent: the credential in use, its successor, and one whose answer was lost.
 _MOST_CREDENTIALS = 3
 _CREDENTIAL = "agent:"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -34,14 +34,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """How long the credential holds, and after what time the agent should renew it."""
+    """The lifetime of a credential, and the time after which the agent should renew it, in seconds."""
 
     seconds: float
     renewal_seconds: float
 
 
 def create(principal: Principal, *, minutes: int = DEFAULT_MINUTES) -> tuple[Enrolment, str]:
-    """A token that enrols one agent, once, and its secret. Raises InvalidInput."""
+    """Create a token that enrols one agent once; return its row and its secret. Raises InvalidInput."""
     if isinstance(minutes, bool) or not 1 <= minutes <= LONGEST_MINUTES:
         raise InvalidInput("minutes", minutes, f"1 to {LONGEST_MINUTES}")
     text = secret.create(secret.Kind.ENROLMENT)
@@ -59,10 +59,10 @@ def create(principal: Principal, *, minutes: int = DEFAULT_MINUTES) -> tuple[Enr
 
 
 def enrol(token: str, *, agent_id: str, credential_digest: str) -> Issued:
-    """Use an enrolment up, for an agent's first credential. Earlier ones of that agent end.
+    """Exchange an enrolment token for the first credential of an agent. Earlier credentials of the agent end.
 
-    Raises Unauthenticated (`invalid_enrolment`) for a token that is too old, was used for another credential, or is
-    none; InvalidInput.
+    Raises Unauthenticated (`invalid_enrolment`) for a token that has expired, was used for another credential, or does
+    not exist; InvalidInput.
     """
     check_identifier("agent_id", agent_id, 100, required=True)
     _check_digest(credential_digest)
@@ -94,9 +94,9 @@ def enrol(token: str, *, agent_id: str, credential_digest: str) -> Issued:
 
 
 def renew(principal: Principal, *, agent_id: str, credential_digest: str) -> Issued:
-    """The successor of the credential that an agent calls with, which stays valid until its own end.
+    """Add a successor to the credential that an agent calls with. The old one stays valid until it expires.
 
-    Raises Conflict (`not_enrolled`) for a caller without such a credential; InvalidInput.
+    Raises Conflict (`not_enrolled`) for a caller without an agent's credential; InvalidInput.
     """
     check_own(principal, agent_id)
     if not principal.credential.startswith(_CREDENTIAL):
@@ -104,7 +104,7 @@ def renew(principal: Principal, *, agent_id: str, credential_digest: str) -> Iss
     _check_digest(credential_digest)
     with access.work(principal):
         mine = access.rows(AgentCredential, principal).filter(agent_id=agent_id)
-        # The lock has two renewals that arrive together follow one another.
+        # The lock serialises two renewals that arrive at the same time.
         live = list(mine.select_for_update().filter(expires_at__gt=Now()).order_by("-issued_at"))
         if not any(credential.digest == credential_digest for credential in live):
             in_use = [credential.pk for credential in live if _names(principal, credential)]
@@ -125,7 +125,7 @@ def revoke(principal: Principal, agent_id: str) -> None:
 
 
 def find(text: str) -> Principal:
-    """The principal of an agent's credential. Raises Unauthenticated."""
+    """Return the principal of an agent's credential. Raises Unauthenticated."""
     digest = secret.digest(text)
     tenant = tenant_of(digest)
     if tenant is not None:
@@ -139,18 +139,20 @@ def find(text: str) -> Principal:
                 frozenset({Scope.AGENT}),
                 credential=_CREDENTIAL + digest[:8],
             )
-    raise Unauthenticated("invalid_credential", "The agent's credential has ended or was revoked: enrol it again.")
+    raise Unauthenticated(
+        "invalid_credential", "The agent's credential has expired or was revoked. Enrol the agent again."
+    )
 
 
 def check_own(principal: Principal, agent_id: str) -> None:
-    """Refuse an enrolled agent that speaks for another one. Raises Forbidden (`another_agent`)."""
+    """Refuse an enrolled agent that calls in the name of another. Raises Forbidden (`another_agent`)."""
     if principal.credential.startswith(_CREDENTIAL) and principal.actor != f"agent/{agent_id}":
         raise Forbidden("another_agent", f"This credential belongs to {principal.actor}, not to {agent_id!r}.")
 
 
 def _add(principal: Principal, agent_id: str, digest: str) -> None:
     if access.rows(AgentCredential, principal).filter(digest=digest).exists():
-        raise InvalidInput("credential_digest", digest, "the hash of a credential of one's own")
+        raise InvalidInput("credential_digest", digest, "the hash of a new credential that no other agent uses")
     access.add(
         principal,
         AgentCredential(agent_id=agent_id, digest=digest, expires_at=Now() + settings.TRIMTAB_AGENT_CREDENTIAL),
@@ -175,5 +177,6 @@ def _check_digest(digest: str) -> None:
 
 def _invalid() -> Unauthenticated:
     return Unauthenticated(
-        "invalid_enrolment", "The enrolment token was used, is too old, or is none: ask an administrator for a new one."
+        "invalid_enrolment",
+        "The enrolment token was used, has expired, or does not exist. Ask an administrator for a new one.",
     )

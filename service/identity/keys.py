@@ -1,4 +1,4 @@
-"""The identity provider's public keys: fetched seldom, and never on the way of a call whose key is known."""
+"""The public keys of the identity provider. They are fetched rarely; a call whose key is known never waits for them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from service.core.errors import Unauthenticated, Unavailable
 
 logger = logging.getLogger(__name__)
 
-# Keys are fetched anew this often, beside the calls, so that one that was withdrawn counts no longer.
+# A background thread fetches the keys again after this time, so that a withdrawn key becomes invalid.
 REFRESH_SECONDS = 300.0
-# An unknown key is asked for this often at most: anybody can name one.
+# An unknown key causes a fetch at most this often, since any caller can name one.
 RETRY_SECONDS = 5.0
 TIMEOUT_SECONDS = 3.0
 MAX_BYTES = 1024 * 1024
 
 
 class Keys:
-    """The keys by their identifiers (`kid`). Thread-safe.
+    """The keys by identifier (`kid`). Thread-safe.
 
-    While the provider is away the keys last seen go on to count.
+    While the provider does not answer, the last known keys stay valid.
     """
 
     def __init__(self, fetch: Callable[[], Mapping[str, jwt.PyJWK]]) -> None:
@@ -37,10 +37,10 @@ class Keys:
         self._tried = self._fetched = -float("inf")
 
     def find(self, kid: str) -> jwt.PyJWK:
-        """The key of this name.
+        """Return the key with this identifier.
 
-        Raises Unauthenticated (`unknown_key`): the provider does not have it; Unavailable (`keys_unavailable`): it
-        could not be asked.
+        Raises Unauthenticated (`unknown_key`) if the provider does not have it, and Unavailable (`keys_unavailable`) if
+        the provider does not answer.
         """
         key = self._keys.get(kid)
         if key is None:
@@ -51,7 +51,7 @@ class Keys:
         return key
 
     def _ask_for(self, kid: str) -> jwt.PyJWK:
-        # Who comes while another fetches waits only as long as there is no key at all, after a start.
+        # A call waits for the fetch of another call only after a start, while there is no key at all.
         if self._guard.acquire(blocking=not self._keys):
             try:
                 if kid not in self._keys and time.monotonic() - self._tried > RETRY_SECONDS:
@@ -64,10 +64,10 @@ class Keys:
         if self._fetched < self._tried or not self._keys:
             raise Unavailable(
                 "keys_unavailable",
-                "The identity provider does not answer, so the token's key cannot be checked; try again.",
+                "The identity provider does not answer, so the key of the token cannot be checked. Try again.",
                 retryable=True,
             )
-        # A key that is seconds old may be unknown because another was asked for a moment ago.
+        # A new key may be unknown for seconds, because a fetch for another key has just taken place.
         raise Unauthenticated(
             "unknown_key", "The token is signed with a key that the identity provider does not have.", retryable=True
         )
@@ -80,20 +80,20 @@ class Keys:
                 self._guard.release()
 
     def _load(self) -> None:
-        """Fetch all keys; those that are there stay where that fails."""
+        """Fetch all keys. If that fails, the present keys stay."""
         self._tried = time.monotonic()
         try:
             keys = self._fetch()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the keys of before are the best there is
+        except Exception as error:  # noqa: BLE001 - the last known keys stay in use whatever the error
             logger.warning("the identity provider's keys could not be fetched: %s", error)
         else:
-            # In this order: who does not find a key among the new ones is told so, not that nobody could be asked.
+            # This order matters: a call that misses its key among the new ones reports `unknown_key`.
             self._fetched = time.monotonic()
             self._keys = keys
 
 
 def fetch(issuer: str, url: str) -> Mapping[str, jwt.PyJWK]:
-    """The signing keys that the issuer publishes at `url`, or where its own description says they are.
+    """Fetch the signing keys that the issuer publishes at `url`, or at the address in its own description.
 
     Raises OSError, ValueError.
     """

@@ -20,7 +20,7 @@ LIFETIME = timedelta(minutes=15)
 
 
 def create_code() -> str:
-    """A new code for the administrator, good for one login within 15 minutes."""
+    """Create a code for the administrator, valid for one login within 15 minutes."""
     code = secrets.token_urlsafe(24)
     principal = administrator()
     with access.work(principal):
@@ -34,15 +34,15 @@ def create_code() -> str:
 
 
 def redeem(code: str) -> Principal:
-    """The principal of an unused code, which is used up by this. Raises Unauthenticated."""
+    """Return the principal of an unused code and mark the code as used. Raises Unauthenticated."""
     digest = secret.digest(code)
     tenant = tenant_of(digest)
     if tenant is not None:
         principal = replace(administrator(), tenant_id=tenant, credential="login-code")
         with access.work(principal):
             unused = access.rows(LoginCode, principal).filter(digest=digest, used_at=None, expires_at__gt=Now())
-            # The update decides between two that redeem the code at the same moment.
+            # The update decides between two calls that redeem the code at the same time.
             if unused.update(used_at=Now()):
                 audit.record(principal, "login.redeem_code", principal.actor)
                 return principal
-    raise Unauthenticated("invalid_login_code", "The login link was used before or is too old: ask for a new one.")
+    raise Unauthenticated("invalid_login_code", "The login link was used or has expired. Create a new one.")

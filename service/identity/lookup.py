@@ -1,4 +1,4 @@
-"""Whose a secret is: the one question that is asked before the tenant is known."""
+"""Find the tenant of a secret: the only query that runs before the tenant is known."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from service.tenancy import access
 
 
 def tenant_of(digest: str) -> int | None:
-    """The tenant of the API token, agent's credential, enrolment or login code with this hash, if there is one.
+    """Return the tenant of the API token, agent's credential, enrolment or login code with this hash, or None.
 
-    Says nothing about whether it still counts: that is asked within the tenant.
+    The secret may have expired; the caller checks that within the tenant.
     """
     found = access.across("tenant_of_secret", digest)
     return int(found[0][0]) if found else None

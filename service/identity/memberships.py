@@ -1,8 +1,8 @@
-"""The roles that people were last seen with.
+"""The last known role of each person.
 
-Tokens of the identity provider carry their holder's role and live for minutes. An API token lives for months: what it
-may do is limited by the role that its owner was last seen with. Who leaves a tenant and never comes again is not seen
-leaving: an administrator revokes his access.
+A token of the identity provider states the role of its holder and is valid for minutes. An API token is valid for
+months, so the last known role of its owner limits it. The service does not notice that a person has left a tenant if
+the person never signs in again. An administrator then revokes the access.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from service.tenancy.models import Tenant
 from service.tenancy.principal import Principal, Role
 
 _MOST_NOTED = 10_000
-# What this process has noted already: subject, session and time of each token.
+# The tokens that this process has stored already: subject, session and time of each.
 _noted: set[tuple[str, str, int]] = set()
 
 
 def note(identity: Identity) -> None:
-    """Keep the roles that a token tells, in all tenants, unless a younger one has told others."""
+    """Store the roles that a token states, in all tenants, unless a newer token has been seen."""
     proof = identity.proof
     key = (proof.subject, proof.session, proof.issued_at)
     if key in _noted:
@@ -39,7 +39,7 @@ def note(identity: Identity) -> None:
         for tenant_id, told in roles.items():
             _put(tenant_id, identity, told)
     except IntegrityError:
-        # Another process sees the same person for the first time: this one looks again with the next call.
+        # Another process stores the same new person at the same time. The next call tries again.
         return
     if len(_noted) >= _MOST_NOTED:
         _noted.clear()
@@ -47,20 +47,22 @@ def note(identity: Identity) -> None:
 
 
 def members(principal: Principal) -> list[Membership]:
-    """Those who were last seen as members of the tenant, by name."""
+    """Return the known members of the tenant, ordered by name."""
     return list(access.rows(Membership, principal).exclude(role="").order_by("name", "subject"))
 
 
 def lesser(principal: Principal, subject: str, role: Role) -> Role:
-    """The lesser of a role and the one that a person was last seen with in the principal's tenant.
+    """Return the lower of a role and the last known role of a person in the principal's tenant.
 
-    Raises Unauthenticated (`owner_left`) where the person is a member no more.
+    Raises Unauthenticated (`owner_left`) if the person is no longer a member.
     """
     known = access.rows(Membership, principal).filter(subject=subject).first() if subject else None
     if known is None:
         return role
     if not known.role:
-        raise Unauthenticated("owner_left", f"{known.name}, whose token this is, is a member of the tenant no more.")
+        raise Unauthenticated(
+            "owner_left", f"{known.name}, the owner of this token, is no longer a member of the tenant."
+        )
     return min(role, Role(known.role), key=(*RANKS, Role.OPERATOR).index)
 
 

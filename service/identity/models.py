@@ -1,4 +1,4 @@
-"""What people and machines sign in with. Of every secret only its hash is kept."""
+"""Rows of secrets, members and revocations. The service stores only the hash of a secret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.tenancy.principal import Role
 
 
 class LoginCode(TenantOwned):
-    """A code that opens one console session: what the link that `trimtab-service up` prints is good for."""
+    """A code that opens one console session. The link that `trimtab-service up` prints contains one."""
 
     digest = models.CharField(max_length=64, unique=True)
     actor = models.CharField(max_length=200)
@@ -22,7 +22,7 @@ class LoginCode(TenantOwned):
 
 
 class ApiToken(TenantOwned):
-    """A token for scripts: what its owner's role may do, within its scopes and, where it names one, its study."""
+    """A token for scripts. It allows what its owner's role, its scopes and its study (if it names one) allow."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=200)
@@ -30,7 +30,7 @@ class ApiToken(TenantOwned):
     # The secret's first characters.
     hint = models.CharField(max_length=16)
     owner = models.CharField(max_length=200)
-    # The owner as the identity provider knows him; "" for the local administrator.
+    # The owner's identifier at the identity provider; "" for the local administrator.
     subject = models.CharField(max_length=200, blank=True, db_default="")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
     scopes = ExactJSONField(default=list)
@@ -55,11 +55,11 @@ class ApiToken(TenantOwned):
 
 
 class Membership(TenantOwned):
-    """The role that a person was last seen with in the tenant, in a token that was made at `as_of`."""
+    """The last known role of a person in the tenant, from a token that was issued at `as_of`."""
 
     subject = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
-    # "" for one who is a member no more.
+    # "" for a former member.
     role = models.CharField(max_length=16, blank=True, choices=[(role.value, role.value) for role in Role])
     as_of = models.DateTimeField()
 
@@ -71,7 +71,7 @@ class Membership(TenantOwned):
 
 
 class Enrolment(TenantOwned):
-    """The right to enrol one agent, once. Used: by which agent, and for which credential."""
+    """The right to enrol one agent once. After use it names the agent and the credential."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     digest = models.CharField(max_length=64, unique=True)
@@ -88,7 +88,7 @@ class Enrolment(TenantOwned):
 
 
 class AgentCredential(TenantOwned):
-    """A credential that an agent has drawn itself; the service has seen its hash alone."""
+    """A credential that an agent has drawn itself. The service has only seen its hash."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     agent_id = models.CharField(max_length=100)
@@ -104,13 +104,13 @@ class AgentCredential(TenantOwned):
 
 
 class Revocation(TenantOwned):
-    """People and sessions of the identity provider that an administrator has put out.
+    """A person or a session of the identity provider whose access an administrator has revoked.
 
-    A person's tokens count no more if they are from before `not_before`; a session's not at all.
+    A person's tokens are invalid if they were issued before `not_before`. All tokens of a revoked session are invalid.
     """
 
     class Kind(models.TextChoices):
-        """What is revoked."""
+        """The kind of thing that is revoked."""
 
         PERSON = "person"
         SESSION = "session"

@@ -1,4 +1,4 @@
-"""Keycloak's access tokens: who somebody is, in which tenants, with which roles. Checked without asking Keycloak."""
+"""Access tokens of Keycloak: identity, tenants and roles of a caller. They are checked without a call to Keycloak."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from service.core.errors import Unauthenticated
 from service.identity import keys
 from service.tenancy.principal import Role
 
-# Those of secrets that both sides share have no place here: whoever can check such a token can make one.
+# No algorithm with a shared secret is allowed: a service that could check such a token could also forge one.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 MAX_CHARACTERS = 16_384
-# The realm's role of those who run the installation.
+# The realm's role for operators of the installation.
 OPERATOR = "operator"
-# A person in several groups of a tenant has the last of these.
+# A person in several groups of a tenant has the highest of these; the highest comes last.
 RANKS = (Role.AGENT, Role.VIEWER, Role.MEMBER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What an administrator may revoke: a person (`subject`, which never changes, or `name`) or a `session`.
+    """The identifiers that an administrator may revoke: a person (`subject`, which never changes, or `name`) or a
+    `session`.
 
-    Times are in seconds since 1970, by the identity provider's clock.
+    Times are in seconds since 1970, by the clock of the identity provider.
     """
 
     subject: str
@@ -39,7 +40,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a token says: `tenants` are the roles by the tenants' names."""
+    """The content of a token. `tenants` maps names of tenants to roles."""
 
     proof: Proof
     tenants: Mapping[str, Role]
@@ -48,7 +49,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Checks the tokens of one issuer."""
+    """The check of the tokens of one issuer."""
 
     issuer: str
     audience: str
@@ -65,15 +66,15 @@ class Verifier:
                 )
 
     def verify(self, token: str) -> Identity:
-        """What the token says, if this issuer made it for this service and it still counts.
+        """Return the content of a valid token that this issuer made for this service.
 
-        Raises Unauthenticated, and Unavailable where the issuer's keys are not known and cannot be had.
+        Raises Unauthenticated, and Unavailable if the issuer's keys are unknown and cannot be fetched.
         """
         try:
             if len(token) > MAX_CHARACTERS:
                 raise jwt.InvalidTokenError("too long")
             header = jwt.get_unverified_header(token)
-            # Before anything else is done: neither "none" nor a secret's algorithm ever gets near a key.
+            # This check comes first: no key is ever used with "none" or an algorithm with a shared secret.
             if header.get("alg") not in self.algorithms:
                 raise jwt.InvalidAlgorithmError("signed with an algorithm that is not allowed")
             claims = jwt.decode(
@@ -90,7 +91,7 @@ class Verifier:
                 raise jwt.InvalidTokenError("not an access token")
             return self._identity(claims)
         except jwt.ExpiredSignatureError:
-            raise Unauthenticated("token_expired", "The token has expired: sign in again.") from None
+            raise Unauthenticated("token_expired", "The token has expired. Sign in again.") from None
         except jwt.InvalidAudienceError:
             raise Unauthenticated("wrong_audience", f"The token is not for {self.audience!r}.") from None
         except jwt.InvalidIssuerError:
@@ -126,7 +127,7 @@ class Verifier:
 
 @cache
 def verifier() -> Verifier | None:
-    """That of the issuer in the settings, if one is configured."""
+    """Return the verifier for the issuer in the settings, or None without an issuer."""
     issuer, url = settings.TRIMTAB_OIDC_ISSUER, settings.TRIMTAB_OIDC_JWKS_URL
     if not issuer:
         return None

@@ -1,4 +1,4 @@
-"""From what a request carries to the principal it acts for: REST, gRPC and streams alike."""
+"""Find the principal of a request by its header or cookie, for REST, gRPC and streams."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from service.tenancy.tenants import expect_open, find, slug_of
 
 @dataclass(slots=True)
 class _Remembered:
-    """Principals that were looked up moments ago, so that a caller in a hurry costs a look-up only now and then.
+    """A cache of principals, so that frequent calls do not query the database each time.
 
-    What is revoked elsewhere therefore counts for up to TRIMTAB_TRUST_SECONDS; in this process not at all (`forget`).
+    A credential that another process revoked therefore works for up to TRIMTAB_TRUST_SECONDS. A revocation in this
+    process takes effect at once (`forget`).
     """
 
     most: int = 10_000
     entries: dict[tuple[str, ...], tuple[float, Principal]] = field(default_factory=dict)
 
     def get(self, key: tuple[str, ...]) -> Principal | None:
-        """What is remembered and still believed."""
+        """Return the cached principal if it has not expired."""
         found = self.entries.get(key)
         return found[1] if found is not None and time.monotonic() < found[0] else None
 
     def put(self, key: tuple[str, ...], principal: Principal) -> None:
-        """Believe it for a while."""
+        """Cache a principal for TRIMTAB_TRUST_SECONDS."""
         if len(self.entries) >= self.most:
             self.entries.clear()
         self.entries[key] = (time.monotonic() + settings.TRIMTAB_TRUST_SECONDS, principal)
@@ -44,41 +45,41 @@ _remembered = _Remembered()
 
 
 def forget() -> None:
-    """Look everybody up again: something was revoked."""
+    """Empty the cache after a revocation."""
     _remembered.entries.clear()
 
 
 def authenticate_header(value: str | None, tenant: str = "", address: str = "") -> Principal:
-    """The principal of an `authorization` header or gRPC metadata entry: `Bearer TOKEN`.
+    """Return the principal of an `authorization` header or gRPC metadata entry: `Bearer TOKEN`.
 
-    `tenant` names the one that is meant, for those who are members of several; `address` is where the call came from.
+    `tenant` selects the tenant for members of several. `address` is the caller's address.
 
-    Raises Unauthenticated; Forbidden where the caller is not a member of that tenant, or it is disabled.
+    Raises Unauthenticated, and Forbidden if the caller is not a member of the tenant or the tenant is disabled.
     """
     token = bearer(value)
     return _known(("bearer", token, tenant), lambda: authenticate_bearer(token, tenant), address)
 
 
 def remembered_header(value: str, tenant: str, address: str) -> Principal | None:
-    """The same, at once, if it was looked up moments ago."""
+    """Return the same as `authenticate_header` if it is cached, else None. Makes no query."""
     scheme, _, token = value.partition(" ")
     found = _remembered.get(("bearer", token.strip(), tenant)) if scheme.lower() == "bearer" else None
     return None if found is None else replace(found, address=address)
 
 
 def authenticate_cookie(value: str | None, address: str = "") -> Principal:
-    """The principal of a console session. Raises Unauthenticated."""
+    """Return the principal of a console session. Raises Unauthenticated."""
     cookie = value or ""
     return _known(("cookie", cookie), lambda: _of_session(cookie), address)
 
 
 def authenticate_bearer(token: str, tenant: str = "") -> Principal:
-    """The principal of a token of whatever kind, looked up now. Raises as `authenticate_header`."""
+    """Return the principal of a token of any kind, without the cache. Raises as `authenticate_header`."""
     return identify(token, tenant)[0]
 
 
 def identify(token: str, tenant: str = "") -> tuple[Principal, Proof | None]:
-    """The same, with the identity provider's word for it where it is that."""
+    """Return the same, and the proof of the identity provider if the token comes from there."""
     if local.matches(token):
         return administrator(), None
     match secret.kind_of(token):
@@ -97,7 +98,7 @@ def identify(token: str, tenant: str = "") -> tuple[Principal, Proof | None]:
 
 
 def bearer(value: str | None) -> str:
-    """The token of an `authorization` header. Raises Unauthenticated."""
+    """Return the token of an `authorization` header. Raises Unauthenticated."""
     scheme, _, token = (value or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthenticated("missing_token", "Send the header `authorization: Bearer <token>`.")
@@ -106,13 +107,13 @@ def bearer(value: str | None) -> str:
 
 @cache
 def administrator() -> Principal:
-    """The local administrator, who owns the default tenant and the installation."""
-    # Migrations create the default tenant and nothing deletes it, so its id may be remembered.
+    """Return the local administrator, who is an operator in the default tenant."""
+    # Migrations create the default tenant and nothing deletes it, so its id may be cached.
     return Principal(find(DEFAULT_TENANT), "administrator", Role.OPERATOR, credential="administrator-token")
 
 
 def tenant_name(principal: Principal) -> str:
-    """The slug of the principal's tenant; "" for one who has none."""
+    """Return the slug of the principal's tenant; "" for an operator without a tenant."""
     return "" if principal.tenant_id == NO_TENANT else slug_of(principal.tenant_id)
 
 
@@ -133,12 +134,15 @@ def _of_session(cookie: str) -> Principal:
 
 
 def _check(principal: Principal, proof: Proof) -> None:
-    """Raises Unauthenticated for one who was put out. An operator without a tenant is put out by the default one."""
+    """Refuse a revoked person or session. The default tenant revokes operators without a tenant.
+
+    Raises Unauthenticated.
+    """
     revocations.check(administrator() if principal.tenant_id == NO_TENANT else principal, proof)
 
 
 def _of_identity(identity: Identity, wanted: str) -> Principal:
-    """The principal of a person or a machine in one tenant; the identity provider says in which it may be."""
+    """Return the principal of a person or machine in one of the tenants that the identity provider states."""
     proof, tenants = identity.proof, identity.tenants
     role = Role.OPERATOR if identity.operator else None
     if wanted and wanted not in tenants:
@@ -147,13 +151,13 @@ def _of_identity(identity: Identity, wanted: str) -> Principal:
         names = sorted(tenants)
         raise Forbidden(
             "tenant_required",
-            f"{proof.name} is a member of several tenants ({', '.join(names)}): say which one is meant.",
+            f"{proof.name} is a member of several tenants ({', '.join(names)}). Name one of them.",
             tenants=names,
         )
     credential = f"oidc:{proof.subject}"
     if not tenants:
         if role is None:
-            raise Forbidden("no_tenant", f"{proof.name} is a member of no tenant.")
+            raise Forbidden("no_tenant", f"{proof.name} is not a member of any tenant.")
         return Principal(NO_TENANT, proof.name, role, credential=credential, subject=proof.subject)
     name = wanted or next(iter(tenants))
     try:

@@ -1,4 +1,4 @@
-"""Putting people out at once, who would otherwise be in until their token ends."""
+"""Revocation of access before a token expires."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from service.studies.specs import check_identifier
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 
-# Tokens tell their age in whole seconds, by another clock.
+# Tokens state their time of issue in whole seconds, by another clock.
 _SLACK = timedelta(seconds=2)
 
 
 def revoke_person(principal: Principal, person: str) -> int:
-    """Refuse every token and session that a person of the tenant got before now, and revoke his API tokens; how many.
+    """Refuse all present tokens and sessions of a person and revoke the person's API tokens; return their number.
 
-    `person` is a name, or the identity provider's identifier. Whoever may sign in there may come again: disable the
-    person, or take him out of the tenant's groups, before.
+    `person` is a name or the identity provider's identifier. A person who may sign in there can sign in again, so first
+    disable the person there or remove the person from the tenant's groups.
 
     Raises InvalidInput.
     """
@@ -36,7 +36,7 @@ def revoke_person(principal: Principal, person: str) -> int:
 
 
 def revoke_session(principal: Principal, session: str) -> None:
-    """Refuse every token and console session that comes from this session of the identity provider.
+    """Refuse all tokens and console sessions that come from one session of the identity provider.
 
     Raises InvalidInput.
     """
@@ -47,13 +47,13 @@ def revoke_session(principal: Principal, session: str) -> None:
 
 
 def check(principal: Principal, proof: Proof) -> None:
-    """Raises Unauthenticated (`revoked`) where the principal's tenant has put the person or the session out."""
+    """Refuse a person or session that the principal's tenant has revoked. Raises Unauthenticated (`revoked`)."""
     kinds = Revocation.Kind
     person = Q(kind=kinds.PERSON, value__in=[proof.subject, proof.name])
     since = datetime.fromtimestamp(proof.issued_at, UTC) - _SLACK
     found = Q(kind=kinds.SESSION, value=proof.session) | (person & Q(not_before__gte=since))
     if access.rows(Revocation, principal).filter(found).exists():
-        raise Unauthenticated("revoked", "An administrator has ended your access: sign in again.")
+        raise Unauthenticated("revoked", "An administrator has revoked your access. Sign in again.")
 
 
 def _put(principal: Principal, kind: Revocation.Kind, value: str) -> None:

@@ -1,8 +1,8 @@
-"""Secrets that the service gives out: a prefix that says what it is, 40 random characters, and a checksum.
+"""Secrets that the service issues: a prefix for the kind, 40 random characters, and a checksum.
 
-A scanner for leaked secrets can tell `trm_` followed by 46 letters and digits from anything else without asking: the
-last six are the CRC-32 of what stands before them. The service keeps only a hash. With 238 random bits a plain one
-does: there is nothing to guess.
+A scanner for leaked secrets recognises `trm_` followed by 46 letters and digits without a call to the service: the last
+six characters are the CRC-32 of the characters before them. The service keeps only a hash. A plain hash is enough,
+because 238 random bits cannot be guessed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _FORM = re.compile(rf"(tr[mae]_)[0-9A-Za-z]{{{_RANDOM + _CHECKSUM}}}")
 
 
 class Kind(StrEnum):
-    """What a secret is for."""
+    """The use of a secret, and its prefix."""
 
     API_TOKEN = "trm_"
-    # An agent's own, which it renews.
+    # The credential of an agent, which the agent renews.
     AGENT = "tra_"
-    # Good once, to enrol an agent.
+    # Valid once, to enrol an agent.
     ENROLMENT = "tre_"
 
 
 def create(kind: Kind) -> str:
-    """A new secret."""
+    """Return a new secret."""
     body = kind + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
     return body + _checksum(body)
 
 
 def kind_of(text: str) -> Kind | None:
-    """What the text is a secret for; None for what is none, mistyped ones included."""
+    """Return the kind of a secret, or None if the text is no secret or has a typing error."""
     found = _FORM.fullmatch(text)
     if found is None or _checksum(text[:-_CHECKSUM]) != text[-_CHECKSUM:]:
         return None
@@ -45,12 +45,12 @@ def kind_of(text: str) -> Kind | None:
 
 
 def digest(text: str) -> str:
-    """What is stored of a secret: SHA-256, hexadecimal."""
+    """Return the hash of a secret that is stored: SHA-256, hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def hint(text: str) -> str:
-    """The beginning of a secret, by which its owner knows it again."""
+    """Return the first characters of a secret, by which its owner recognises it."""
     return text[:8]
 
 

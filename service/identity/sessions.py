@@ -1,5 +1,8 @@
-"""Console sessions: a signed cookie. One made with the administrator's token ends when that is changed, one made with
-an identity provider's token ends with that token, and the console makes the next one with the token's successor."""
+"""Console sessions: signed cookies.
+
+A session that was opened with the administrator's token ends when that token changes. A session that was opened with a
+token of the identity provider ends with that token; the console opens the next session with the token's successor.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _SALT = "service.identity.sessions"
 
 
 def issue(principal: Principal, proof: Proof | None = None) -> str:
-    """A cookie's value that stands for this principal; `proof`: the identity provider's word for it, if it is that."""
+    """Return the value of a cookie for this principal. `proof` comes from the identity provider, if it was used."""
     data: dict[str, Any] = {"tenant": principal.tenant_id, "actor": principal.actor, "role": principal.role}
     if proof is None:
         data["token"] = administrator.fingerprint()
@@ -31,10 +34,10 @@ def issue(principal: Principal, proof: Proof | None = None) -> str:
 
 
 def read(cookie: str) -> tuple[Principal, Proof | None]:
-    """What `issue` was given. Raises Unauthenticated."""
+    """Return the arguments of `issue` from its cookie. Raises Unauthenticated."""
     if not cookie:
-        raise Unauthenticated("not_signed_in", "Sign in first: open the login link that the service printed.")
-    over = Unauthenticated("session_expired", "The session is over: sign in again.")
+        raise Unauthenticated("not_signed_in", "You are not signed in. Open the login link that the service printed.")
+    over = Unauthenticated("session_expired", "The session has ended. Sign in again.")
     try:
         data = signing.loads(cookie, salt=_SALT, max_age=MAX_AGE_SECONDS)
     except signing.BadSignature:
@@ -55,5 +58,5 @@ def read(cookie: str) -> tuple[Principal, Proof | None]:
 
 
 def seconds_left(proof: Proof | None) -> int:
-    """For how long a browser should keep the cookie."""
+    """Return for how many seconds a browser should keep the cookie."""
     return MAX_AGE_SECONDS if proof is None else max(1, int(proof.expires_at - time.time()))

@@ -1,4 +1,4 @@
-"""How people sign in to this installation: what a client must know before it has anything to show."""
+"""How people sign in to this installation: the public facts that a client needs before it has a token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.conf import settings
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The OpenID Connect issuer, and the public clients that the console and the command line are there."""
+    """The OpenID Connect issuer, and its public clients for the console and the command line."""
 
     issuer: str
     console_client: str
@@ -18,14 +18,14 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """`token`: the administrator's token is taken. `provider`: people sign in there, if there is one."""
+    """`token`: the administrator's token is accepted. `provider`: the identity provider, if there is one."""
 
     token: bool
     provider: Provider | None
 
 
 def sign_in() -> SignIn:
-    """As the settings say."""
+    """Return how people sign in, by the settings."""
     provider = None
     if settings.TRIMTAB_OIDC_ISSUER:
         provider = Provider(

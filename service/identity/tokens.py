@@ -1,4 +1,4 @@
-"""API tokens: what scripts sign in with, in place of the person who made them."""
+"""API tokens: the credentials of scripts. A token acts for the person who created it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from service.tenancy.principal import Principal, Role, Scope
 
 DEFAULT_DAYS = 90
 LONGEST_DAYS = 366
-# How stale "last used" may be.
+# "Last used" is written at most this often.
 _USED_EVERY = timedelta(minutes=1)
-# What a scope is for: without the right to that it would be an empty promise.
+# The action that each scope is for. A role without the right to it cannot create a token with that scope.
 _POINT = {Scope.TUNE: Action.TRIAL_SUGGEST, Scope.AGENT: Action.AGENT_RUN}
 
 
@@ -36,11 +36,11 @@ def create(
     days: int = DEFAULT_DAYS,
     request_id: str = "",
 ) -> tuple[ApiToken, str]:
-    """A new token of the caller's, and its secret, which is never shown again.
+    """Create a token of the caller; return its row and its secret, which is never shown again.
 
-    The same `request_id` again replaces the token that the first call made, whose secret the caller never saw.
+    A second call with the same `request_id` replaces the token of the first call, whose secret was lost.
 
-    Raises InvalidInput, and NotFound where there is no such study.
+    Raises InvalidInput, and NotFound for an unknown study.
     """
     check_identifier("name", name, 200, required=True)
     check_identifier("request_id", request_id, 100)
@@ -63,7 +63,7 @@ def create(
         expires_at=Now() + timedelta(days=days),
     )
     with access.work(principal):
-        # The audit trail tells of them for longer.
+        # The audit trail still names expired tokens.
         access.rows(ApiToken, principal).filter(expires_at__lt=Now()).delete()
         if request_id:
             access.rows(ApiToken, principal).filter(owner=principal.actor, request_id=request_id).delete()
@@ -78,7 +78,7 @@ def create(
 
 
 def list_tokens(principal: Principal, *, everyone: bool = False) -> list[ApiToken]:
-    """The caller's live tokens, or everybody's, newest first. Raises Forbidden."""
+    """Return the valid tokens of the caller or of everybody in the tenant, newest first. Raises Forbidden."""
     if everyone:
         require(principal, Action.TOKEN_ALL)
     found = _live(principal)
@@ -86,9 +86,9 @@ def list_tokens(principal: Principal, *, everyone: bool = False) -> list[ApiToke
 
 
 def revoke(principal: Principal, token: str) -> None:
-    """End one of the caller's tokens, or anybody's with the right to that. `token`: its identifier, or its beginning.
+    """Revoke one token of the caller, or of any member if the caller has the right. `token`: identifier or beginning.
 
-    Raises NotFound, and InvalidInput where several begin so.
+    Raises NotFound, and InvalidInput if several tokens begin with this text.
     """
     check_identifier("token", token, 100, required=True)
     live = _live(principal).filter(_named(token))
@@ -97,7 +97,7 @@ def revoke(principal: Principal, token: str) -> None:
         require(principal, Action.TOKEN_ALL)
     found = list(mine or live)
     if not found:
-        raise NotFound("token_not_found", f"There is no live token {token!r}.")
+        raise NotFound("token_not_found", f"There is no valid token {token!r}.")
     if len(found) > 1:
         raise InvalidInput("token", token, "the identifier of one token")
     with access.work(principal):
@@ -106,7 +106,7 @@ def revoke(principal: Principal, token: str) -> None:
 
 
 def find(text: str) -> Principal:
-    """The principal of a token's secret, which was just used: with the role of its making, or what the owner has left.
+    """Return the principal of a token's secret. Its role is the token's, lowered to the owner's last known role.
 
     Raises Unauthenticated.
     """
@@ -127,7 +127,7 @@ def find(text: str) -> Principal:
                 credential=f"token:{token.hint}",
                 subject=token.subject,
             )
-    raise Unauthenticated("invalid_token", "The token has expired, was revoked, or never was one of this service.")
+    raise Unauthenticated("invalid_token", "The token has expired, was revoked, or does not belong to this service.")
 
 
 def _note_use(system: Principal, token: ApiToken) -> None:
@@ -156,7 +156,7 @@ def _scopes(principal: Principal, scopes: Sequence[str]) -> list[str]:
     ]
     for scope in scopes:
         if scope not in allowed:
-            raise InvalidInput("scopes", scope, f"of {', '.join(allowed)}, which your role {principal.role} allows")
+            raise InvalidInput("scopes", scope, f"{', '.join(allowed)} (your role is {principal.role})")
     if not scopes:
         raise InvalidInput("scopes", "", f"one or more of {', '.join(allowed)}")
     return sorted(set(scopes))

@@ -1,1 +1,1 @@
-"""The gRPC door: translates messages to actions and back; decides nothing."""
+"""The gRPC interface: it translates messages to actions and back, and makes no decisions."""

@@ -1,4 +1,4 @@
-"""Messages to plain Python and back. Decides nothing: what a value means is checked by those who use it."""
+"""Translate messages to plain Python and back. The code that uses a value checks it."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -47,7 +47,7 @@ GOALS = {"minimize": tuning_pb2.Objective.GOAL_MINIMIZE, "maximize": tuning_pb2.
 
 
 def plain_value(field: str, value: tuning_pb2.Value) -> Scalar:
-    """The value in plain Python; `field` is named where it has none."""
+    """Return the value in plain Python. `field` is the name for the error if the value is not set."""
     kind = value.WhichOneof("kind")
     if kind is None:
         raise InvalidInput(field, None, "one of number, integer, text, flag")
@@ -55,12 +55,12 @@ def plain_value(field: str, value: tuning_pb2.Value) -> Scalar:
 
 
 def plain_values(field: str, values: Mapping[str, tuning_pb2.Value]) -> dict[str, Scalar]:
-    """A configuration, or part of one."""
+    """Return a configuration or a part of one in plain Python."""
     return {name: plain_value(f"{field}.{name}", value) for name, value in values.items()}
 
 
 def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
-    """Writes a plain value into a message. To Python True is an integer: here it is not."""
+    """Write a plain value into a message. A bool is a flag here, although Python counts it as an integer."""
     if isinstance(value, bool):
         message.flag = value
     elif isinstance(value, float):
@@ -72,44 +72,44 @@ def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
 
 
 def duration(seconds: float) -> Duration:
-    """A length of time as a message."""
+    """Return a length of time as a message."""
     whole = int(seconds)
     return Duration(seconds=whole, nanos=round((seconds - whole) * 1e9))
 
 
 def seconds(message: Duration) -> float:
-    """A length of time in seconds."""
+    """Return a length of time in seconds."""
     return message.seconds + message.nanos / 1e9
 
 
 def seconds_or_none(message: Message, field: str) -> float | None:
-    """A field of type Duration in seconds, None where it is not set."""
+    """Return a field of type Duration in seconds, or None if it is not set."""
     return seconds(getattr(message, field)) if message.HasField(field) else None
 
 
 def set_time(message: Timestamp, time: datetime) -> None:
-    """Writes a time into a message, exactly."""
+    """Write a time into a message, exact to the microsecond."""
     message.seconds = int(time.timestamp())
     message.nanos = time.microsecond * 1000
 
 
 def study_state(number: int, field: str = "state") -> str:
-    """The state's name in the domain."""
+    """Return the name of a study's state."""
     return _name_of(STUDY_STATES, number, field)
 
 
 def study_states(numbers: Iterable[int]) -> list[str]:
-    """The states' names in the domain."""
+    """Return the names of states of studies."""
     return [study_state(number, f"states[{index}]") for index, number in enumerate(numbers)]
 
 
 def trial_states(numbers: Iterable[int]) -> list[str]:
-    """The states' names in the domain."""
+    """Return the names of states of trials."""
     return [_name_of(TRIAL_STATES, number, f"states[{index}]") for index, number in enumerate(numbers)]
 
 
 def outcome(number: int) -> Outcome:
-    """The outcome's name in the domain."""
+    """Return the name of an outcome."""
     return cast(Outcome, _name_of(OUTCOMES, number, "outcome"))
 
 
@@ -120,11 +120,11 @@ def _name_of(numbers: Mapping[str, int], number: int, field: str) -> str:
     raise InvalidInput(field, number, ", ".join(f"{candidate} ({name})" for name, candidate in numbers.items()))
 
 
-# --- specs: what the caller left out is left out here, so that the domain's defaults hold
+# --- specs: a field that the caller left out is left out here too, so that the defaults of the domain apply
 
 
 def spec_json(spec: tuning_pb2.StudySpec) -> Json:
-    """The study's spec in its JSON form."""
+    """Return a study's spec in its JSON form."""
     data: Json = {
         "space": {
             "parameters": [parameter_json(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
@@ -185,7 +185,7 @@ def _budget_json(budget: tuning_pb2.Budget) -> Json:
 
 
 def budget_changes(budget: tuning_pb2.Budget, fields: FieldMask) -> Json:
-    """The fields of a budget that are meant, in their JSON form. Raises InvalidInput."""
+    """Return the selected fields of a budget in their JSON form. Raises InvalidInput."""
     names = {"max_trials": "max_trials", "max_time": "max_seconds", "max_node_hours": "max_node_hours"}
     for path in fields.paths:
         if path not in names:
@@ -195,7 +195,7 @@ def budget_changes(budget: tuning_pb2.Budget, fields: FieldMask) -> Json:
 
 
 def ranges_json(ranges: Mapping[str, tuning_pb2.Range]) -> Json:
-    """Ranges by parameter, with what was given of each."""
+    """Return ranges by parameter, each with the fields that are set."""
     found: Json = {}
     for name, given in ranges.items():
         where = f"ranges.{name}"
@@ -216,7 +216,7 @@ def _policy_json(policy: tuning_pb2.Policy) -> Json:
 
 
 def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
-    """A parameter in its JSON form; `field` is its place in the request."""
+    """Return a parameter in its JSON form. `field` is its place in the request."""
     kind = parameter.WhichOneof("kind")
     data: Json = {"name": parameter.name}
     match kind:
@@ -249,7 +249,7 @@ def parameter_json(field: str, parameter: tuning_pb2.Parameter) -> Json:
 
 
 def component_json(field: str, component: agent_pb2.Component) -> Json:
-    """An agent's component in its JSON form."""
+    """Return a component of an agent in its JSON form."""
     return {
         "name": component.name,
         "digest": component.digest,
@@ -264,7 +264,7 @@ def component_json(field: str, component: agent_pb2.Component) -> Json:
 
 
 def component_file(file: ComponentFile) -> agent_pb2.GetComponentFileResponse:
-    """A component's file that was written here."""
+    """Return a component's file that was written in the console, as a message."""
     message = agent_pb2.GetComponentFileResponse(
         name=file.name, number=file.number, text=file.text, digest=file.sha256, author=file.author
     )
@@ -279,7 +279,7 @@ def _plain_struct(struct: struct_pb2.Struct) -> Json:
 def _plain_json(value: struct_pb2.Value) -> Any:
     match value.WhichOneof("kind"):
         case "number_value":
-            # A Struct knows only doubles: 5.0 may have been 5, and is as good as 5 where a float is wanted.
+            # A Struct has only doubles, so 5.0 may have been 5. Code that needs a float accepts 5.
             number = value.number_value
             return int(number) if number.is_integer() and abs(number) < 2**53 else number
         case "string_value":
@@ -294,10 +294,10 @@ def _plain_json(value: struct_pb2.Value) -> Any:
             return None
 
 
-# A study's spec never changes, and a watcher gets it with each event: each is converted once. Do not change the answer.
+# A StudySpec is immutable and a watcher gets it with each event, so each is converted once. Do not change the result.
 @lru_cache(maxsize=512)
 def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
-    """The study's spec as a message."""
+    """Return a study's spec as a message."""
     data = spec.to_json()
     message = tuning_pb2.StudySpec(
         space=[parameter_message(parameter) for parameter in data["space"]["parameters"]],
@@ -346,7 +346,7 @@ def _set_policy(message: tuning_pb2.Policy, policy: Policy) -> None:
 
 
 def parameter_message(data: Mapping[str, Any]) -> tuning_pb2.Parameter:
-    """A parameter's JSON form as a message."""
+    """Return a parameter as a message, from its JSON form."""
     message = tuning_pb2.Parameter(name=data["name"])
     kind = data["type"]
     if kind in ("float", "int"):
@@ -385,7 +385,7 @@ def _set_budget(message: tuning_pb2.StudySpec, budget: Budget) -> None:
 
 
 def study_message(study: Study) -> tuning_pb2.Study:
-    """A study as a message."""
+    """Return a study as a message."""
     message = tuning_pb2.Study(
         name=study.name,
         spec=spec_message(spec_of(study)),
@@ -415,7 +415,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
 
 
 def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
-    """A trial as a message, without its measurements and log."""
+    """Return a trial as a message, without its measurements and log."""
     message = tuning_pb2.Trial(
         study=study,
         number=trial.number,
@@ -442,7 +442,7 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
 
 
 def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> tuning_pb2.GetBestTrialsResponse:
-    """What a study recommends."""
+    """Return the recommendation of a study and its best trials as a message."""
     message = tuning_pb2.GetBestTrialsResponse(trials=[trial_message(study.name, trial) for trial in trials])
     found = analysis.recommendation
     if found is not None:
@@ -457,12 +457,12 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
 
 
 def reported_message(reported: Reported) -> tuning_pb2.Trial:
-    """A trial after a report."""
+    """Return a trial after a report."""
     return trial_message(reported.study.name, reported.trial)
 
 
 def trial_detail_message(detail: TrialDetail) -> tuning_pb2.Trial:
-    """A trial with all that is known of it."""
+    """Return a trial with its measurements and log."""
     message = trial_message(detail.study.name, detail.trial)
     message.measurements.extend(measurement_message(measurement) for measurement in detail.measurements)
     message.log = detail.log
@@ -470,7 +470,7 @@ def trial_detail_message(detail: TrialDetail) -> tuning_pb2.Trial:
 
 
 def measurement_message(measurement: Measurement) -> tuning_pb2.Measurement:
-    """A measurement as a message."""
+    """Return a measurement as a message."""
     message = tuning_pb2.Measurement(step=measurement.step, metrics=measurement.metrics)
     if measurement.elapsed_seconds is not None:
         message.elapsed.CopyFrom(duration(measurement.elapsed_seconds))
@@ -478,7 +478,7 @@ def measurement_message(measurement: Measurement) -> tuning_pb2.Measurement:
 
 
 def operation_message(detail: OperationDetail) -> tuning_pb2.Operation:
-    """An operation with the trials that it has given so far."""
+    """Return an operation with the trials that it has produced so far."""
     operation = detail.operation
     return tuning_pb2.Operation(
         id=str(operation.id),
@@ -492,7 +492,7 @@ def operation_message(detail: OperationDetail) -> tuning_pb2.Operation:
 
 
 def event_message(changes: Changes) -> tuning_pb2.StudyEvent:
-    """What happened to a study. Its revision is that of the last trial in the event, from which a watcher may go on."""
+    """Return the changes of a study as a message. A watcher continues from the revision in it, the last trial's."""
     message = tuning_pb2.StudyEvent(
         study=study_message(changes.study),
         trials=[trial_message(changes.study.name, trial) for trial in changes.trials],
@@ -502,7 +502,7 @@ def event_message(changes: Changes) -> tuning_pb2.StudyEvent:
 
 
 def lease_message(grant: Grant) -> agent_pb2.Lease:
-    """A granted lease as a message."""
+    """Return a granted lease as a message."""
     message = agent_pb2.Lease(
         id=grant.lease,
         study=grant.study,
@@ -525,7 +525,7 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
 
 
 def invocation_json(message: agent_pb2.Invocation) -> dict[str, JsonValue]:
-    """What an agent runs, as it is stored; PostgreSQL keeps no NUL."""
+    """Return the commands that an agent runs in their stored form. PostgreSQL text cannot contain NUL."""
     return {
         "commands": [
             {
@@ -543,7 +543,7 @@ def invocation_json(message: agent_pb2.Invocation) -> dict[str, JsonValue]:
 
 
 def agent_message(agent: Agent) -> tuning_pb2.Agent:
-    """An agent as the fleet's list shows it."""
+    """Return an agent as a message."""
     message = tuning_pb2.Agent(
         id=agent.agent_id,
         name=agent.name,

@@ -1,4 +1,4 @@
-"""Errors on the wire: every exception becomes one gRPC status with a typed ErrorDetail, here and nowhere else."""
+"""Translate every exception to one gRPC status with a typed ErrorDetail. No other module does this."""
 
 import logging
 from collections.abc import Mapping
@@ -37,42 +37,40 @@ STATUS_OF_KIND: Mapping[type[TrimtabError], grpc.StatusCode] = {
     Internal: grpc.StatusCode.INTERNAL,
 }
 DETAILS_KEY = "grpc-status-details-bin"
-# An error travels in HTTP/2 headers, of which gRPC accepts 8 KiB in all. The message is in there three times, once
-# of them percent-encoded (up to three bytes for one).
+# An error travels in HTTP/2 headers, and gRPC accepts 8 KiB of them in total. They contain the message three times,
+# once percent-encoded (up to three bytes for one).
 MAX_MESSAGE_BYTES = 800
 MAX_DATA_BYTES = 800
 MAX_VALUE_CHARACTERS = 200
 
 
 def translate(error: Exception, method: str) -> TrimtabError:
-    """The error as the caller may see it: of what nobody expected only a reference to the log."""
+    """Return the error that the caller may see. An unexpected error becomes a reference to the log."""
     if isinstance(error, TrimtabError):
         return error
     if isinstance(error, (OperationalError, InterfaceError)):
         logger.warning("%s: the database did not answer: %s", method, error)
-        return Unavailable(
-            "database_unavailable", "The service cannot reach its database just now; try again.", retryable=True
-        )
+        return Unavailable("database_unavailable", "The service cannot reach its database. Try again.", retryable=True)
     if isinstance(error, DataError):
-        # The only texts that pass all checks and that PostgreSQL refuses.
+        # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return InvalidInput("request", str(error).splitlines()[0], "text without NUL characters, numbers in range")
     reference = logcontext.request()
     logger.error("%s failed unexpectedly, reference %s", method, reference, exc_info=error)
     return Internal(
-        "internal", f"Something went wrong in the service; its log knows more under reference {reference}.",
+        "internal", f"The service failed unexpectedly. Its log explains the error under reference {reference}.",
         reference=reference,
     )  # fmt: skip
 
 
 def status_of(error: TrimtabError) -> grpc.StatusCode:
-    """The gRPC status of the error's kind."""
+    """Return the gRPC status for the kind of the error."""
     return next(STATUS_OF_KIND[kind] for kind in type(error).__mro__ if kind in STATUS_OF_KIND)
 
 
 def details_of(error: TrimtabError) -> tuple[str, bytes]:
-    """The message, and the serialised google.rpc.Status with the ErrorDetail: both short enough for the wire.
+    """Return the message and the serialised google.rpc.Status with the ErrorDetail, both short enough for the headers.
 
-    Where it is known when to try again, a RetryInfo stands beside it.
+    If the time of the next attempt is known, the status also has a RetryInfo.
     """
     message = _cut(error.message, MAX_MESSAGE_BYTES)
     detail = errordetails_pb2.ErrorDetail(

@@ -1,4 +1,4 @@
-"""What happens around every call: limits, authentication, errors, counting."""
+"""The interceptor of every call: limits, authentication, permissions, errors, metrics."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ MAX_REQUEST_BYTES = 4 * 1024 * 1024
 TENANT_KEY = "trimtab-tenant"
 REQUEST_KEY = "x-request-id"
 FORWARDED_KEY = "x-forwarded-for"
-# What the log says of a request: the name there, and the request's field.
+# Fields of requests that the log names: the name in the log, and the field.
 LOGGED = (("study", "study"), ("trial", "trial"), ("lease", "lease"), ("agent", "agent_id"))
 # Requests whose `name` is a study's.
 NAMES_STUDY = ("CreateStudyRequest", "GetStudyRequest", "UpdateStudyStateRequest", "DeleteStudyRequest")
-# gRPC's own health and reflection: they need no token.
+# Health and reflection of gRPC itself need no token.
 OPEN_SERVICES = ("/grpc.health.", "/grpc.reflection.")
 
 CALLS = Counter("trimtab_grpc_calls", "Calls that have ended.", ["method", "status"])
 SECONDS = Histogram(
     "trimtab_grpc_seconds",
-    "Time from a call's arrival to its end; of a waiting call, with the wait.",
+    "Time from the arrival of a call to its end, including the time that a call is held.",
     ["method"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
 )
@@ -57,23 +57,22 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a method does, and the request's field that names the study to which it is done."""
+    """The action of a method, and the field of the request that names its study."""
 
     action: Action | None
     study: str
 
 
-# By module and name of the servicer's method.
+# The key is the module and name of the servicer's method.
 DECLARED: dict[str, Declared] = {}
 
 _principal: ContextVar[Principal] = ContextVar("principal")
 
 
 def requires(action: Action | None, *, study: str = "") -> Callable[[Method], Method]:
-    """Declare what a servicer's method does, for the matrix of permissions; each has this above it.
+    """Declare the action of a servicer's method for the matrix of permissions. Every method needs this decorator.
 
-    `study` is the request's field that names the study. None for the action: anybody may call, and nobody is
-    authenticated.
+    `study` is the field of the request that names the study. If the action is None, anybody may call without a token.
     """
 
     def declare(method: Method) -> Method:
@@ -84,17 +83,17 @@ def requires(action: Action | None, *, study: str = "") -> Callable[[Method], Me
 
 
 def current_principal() -> Principal:
-    """Who makes the call that is being served."""
+    """Return the principal of the current call."""
     return _principal.get()
 
 
 def declared_for(method: Any) -> Declared:
-    """What a servicer's method was declared to do. Raises KeyError for one without `requires`."""
+    """Return the declaration of a servicer's method. Raises KeyError for a method without `requires`."""
     return DECLARED[f"{method.__module__}.{method.__qualname__}"]
 
 
 class Authentication:
-    """Finds out who calls, from the metadata `authorization: Bearer TOKEN` and, for members of several tenants,
+    """Authentication by the metadata `authorization: Bearer TOKEN` and, for members of several tenants,
     `trimtab-tenant: NAME`.
     """
 
@@ -102,7 +101,7 @@ class Authentication:
         self._threads = threads
 
     async def principal(self, context: Context) -> Principal:
-        """Who calls. Raises Unauthenticated, and Forbidden for one who is not a member of the tenant."""
+        """Return the principal. Raises Unauthenticated, and Forbidden if it is not a member of the tenant."""
         header = tenant = forwarded = ""
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
@@ -119,9 +118,9 @@ class Authentication:
 
 
 def address_of(peer: str, forwarded: str = "") -> str:
-    """The caller's address without its port, from gRPC's name for it (`ipv4:127.0.0.1:51234`, `ipv6:%5B::1%5D:1`).
+    """Return the caller's address without the port, from gRPC's peer (`ipv4:127.0.0.1:51234`, `ipv6:%5B::1%5D:1`).
 
-    Of a proxy that is believed, what it says: the last address in `forwarded` is the one that it has seen itself.
+    If the peer is a trusted proxy, the last address in `forwarded` is the caller, since the proxy added it.
     """
     kind, _, rest = peer.partition(":")
     address = unquote(rest.rpartition(":")[0]).strip("[]") if kind in ("ipv4", "ipv6") else kind
@@ -135,9 +134,9 @@ def address_of(peer: str, forwarded: str = "") -> str:
 
 
 class Boundary(grpc.aio.ServerInterceptor):
-    """Around every call of the service's own methods.
+    """The interceptor around every call of the service's methods.
 
-    One interceptor for everything, without context managers inside one another: this is the hot path of ask and tell.
+    It is one interceptor without nested context managers, because it is on the hot path of ask and tell.
     """
 
     def __init__(self, authentication: Authentication) -> None:
@@ -149,7 +148,7 @@ class Boundary(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Wraps a method's handler, once."""
+        """Wrap the handler of a method once."""
         method = handler_call_details.method
         wrapped = self._handlers.get(method)
         if wrapped is None:
@@ -171,7 +170,7 @@ class Boundary(grpc.aio.ServerInterceptor):
                 try:
                     await self._admit(declared, request, context)
                     return await unary(request, context)
-                except Exception as error:  # noqa: BLE001 - the caller gets an answer whatever it was
+                except Exception as error:  # noqa: BLE001 - the caller gets an answer for every error
                     await call.refuse(error)
                     return None
                 except asyncio.CancelledError:
@@ -190,7 +189,7 @@ class Boundary(grpc.aio.ServerInterceptor):
             try:
                 await self._admit(declared, request, context)
                 async for message in stream(request, context):
-                    # A stream may outlive what its caller came with.
+                    # A stream may outlive the caller's credential.
                     await self._admit(declared, request, context)
                     yield message
             except Exception as error:  # noqa: BLE001 - as above
@@ -206,10 +205,10 @@ class Boundary(grpc.aio.ServerInterceptor):
         )
 
     async def _admit(self, declared: Declared, request: Message, context: Context) -> None:
-        """Refuses large requests, strangers and what the caller may not do; what follows knows the principal.
+        """Refuse requests that are too large, unauthenticated or forbidden, and set the current principal.
 
-        gRPC's own limit, which protects the memory, lies higher (server.py): beyond it a caller gets a bare
-        RESOURCE_EXHAUSTED.
+        The limit of gRPC itself, which protects memory, is higher (server.py). Beyond it a caller gets
+        RESOURCE_EXHAUSTED without details.
         """
         size = request.ByteSize()
         if size > MAX_REQUEST_BYTES:
@@ -228,7 +227,7 @@ class Boundary(grpc.aio.ServerInterceptor):
 
 
 class _Call:
-    """A call being served: its name and what it is about, for the log; how it ends, and how long it took."""
+    """A call that is being served: its identifier, log fields, status and duration."""
 
     __slots__ = ("_context", "_metadata", "_method", "_started", "status")
 
@@ -243,7 +242,7 @@ class _Call:
         self.status = grpc.StatusCode.OK
 
     async def refuse(self, error: Exception) -> None:
-        """Ends the call with the status and the details of the error."""
+        """End the call with the status and the details of the error."""
         known = errors.translate(error, self._method)
         self.status = errors.status_of(known)
         message, details = errors.details_of(known)
@@ -253,7 +252,7 @@ class _Call:
         seconds = time.perf_counter() - self._started
         CALLS.labels(self._method, self.status.name).inc()
         SECONDS.labels(self._method).observe(seconds)
-        # Asks and tells are too many to be told one by one; whoever wants that sets TRIMTAB_LOG_LEVEL.
+        # There are too many asks and tells for a line each. TRIMTAB_LOG_LEVEL=DEBUG writes them.
         level = logging.DEBUG if self.status is grpc.StatusCode.OK else logging.INFO
         if logger.isEnabledFor(level):
             logger.log(level, "%s %s %.1f ms", self._method, self.status.name, seconds * 1000)
@@ -261,7 +260,7 @@ class _Call:
 
 @cache
 def _about(message: Descriptor) -> tuple[tuple[str, str], ...]:
-    """Which fields of a request name what its lines in the log are about."""
+    """Return the fields of a request that the log names, with their names there."""
     known = message.fields_by_name
     found = [(name, field) for name, field in LOGGED if field in known]
     if message.name in NAMES_STUDY:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
 HEALTH_SECONDS = 5.0
-# Calls being served, held ones included; beyond it gRPC answers RESOURCE_EXHAUSTED.
+# Calls that are served at the same time, including held calls. Beyond it gRPC answers RESOURCE_EXHAUSTED.
 MAX_CALLS = 10_000
 SERVICES = (
     tuning_pb2.DESCRIPTOR.services_by_name["TuningService"].full_name,
@@ -35,11 +35,11 @@ SERVICES = (
     identity_pb2.DESCRIPTOR.services_by_name["IdentityService"].full_name,
 )
 OPTIONS = (
-    # Requests between the two limits get a typed error (interceptors.Boundary), larger ones are not read at all.
+    # Requests between the two limits get a typed error (interceptors.Boundary). Larger requests are not read.
     ("grpc.max_receive_message_length", 4 * MAX_REQUEST_BYTES),
-    # A port that another process has is an error, not shared with it.
+    # A port that another process uses is an error. It is not shared.
     ("grpc.so_reuseport", 0),
-    # Finds dead clients of long calls; lets clients look for a dead server as often.
+    # This finds dead clients of long calls, and allows clients to find a dead server as often.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -48,7 +48,7 @@ OPTIONS = (
 
 
 def run(host: str, port: int, tls: TlsFiles | None = None) -> None:
-    """Serves until SIGTERM or SIGINT; see `serve`. Ends the process with a message where the port cannot be had."""
+    """Serve until SIGTERM or SIGINT; see `serve`. Exit with a message if the port is not available."""
     try:
         asyncio.run(serve(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls=tls))
     except (OSError, TlsError) as error:
@@ -56,11 +56,10 @@ def run(host: str, port: int, tls: TlsFiles | None = None) -> None:
 
 
 async def serve(address: str, *, tls: TlsFiles | None = None, ready: Callable[[int], None] | None = None) -> None:
-    """Serves on `address` (HOST:PORT; port 0 picks a free one) until SIGTERM or SIGINT, then stops gracefully.
+    """Serve on `address` (HOST:PORT; port 0 selects a free one) until SIGTERM or SIGINT, then stop gracefully.
 
-    `ready` is called with the port as soon as calls are answered. Raises OSError where the port cannot be had, TlsError
-    where a certificate cannot be read.
-    Must run in the main thread, with Django set up.
+    `ready` is called with the port as soon as the server answers calls. Runs in the main thread, with Django set up.
+    Raises OSError if the port is not available, TlsError if a certificate cannot be read.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -76,7 +75,7 @@ async def serve_until(
     tls: TlsFiles | None = None,
     ready: Callable[[int], None] | None = None,
 ) -> None:
-    """As `serve`, until `stop` is set."""
+    """Serve like `serve`, until `stop` is set."""
     credentials = None if tls is None else tls.credentials()
     threads = DatabaseThreads(settings.TRIMTAB_GRPC_THREADS)
     waits = Waits()
@@ -92,7 +91,7 @@ async def serve_until(
     try:
         port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
     except RuntimeError as error:
-        raise OSError(f"gRPC cannot listen on {address}: is another process listening there?") from error
+        raise OSError(f"gRPC cannot listen on {address}. Another process may use the port.") from error
     await server.start()
     await _set_health(health_servicer, health_pb2.HealthCheckResponse.NOT_SERVING)
     checking = asyncio.create_task(_keep_health(health_servicer, threads))
@@ -113,12 +112,12 @@ async def serve_until(
 
 
 async def _keep_health(servicer: health.aio.HealthServicer, threads: DatabaseThreads) -> None:
-    """Keeps the health of the services and of the server as a whole true: they serve while the database answers."""
+    """Keep the health status current: the services are SERVING while the database answers."""
     while True:
         try:
             await threads.run(_ask_database)
             status = health_pb2.HealthCheckResponse.SERVING
-        except Exception as error:  # noqa: BLE001 - whatever it is, the database cannot be used
+        except Exception as error:  # noqa: BLE001 - any error means that the database cannot be used
             logger.warning("the database does not answer: %s", error)
             status = health_pb2.HealthCheckResponse.NOT_SERVING
         await _set_health(servicer, status)

@@ -1,4 +1,4 @@
-"""The threads in which queries run: few, each with a database connection that it keeps."""
+"""The threads for queries: a fixed number, each with its own database connection."""
 
 import asyncio
 import contextvars
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class DatabaseThreads:
-    """Runs blocking functions that use Django's ORM, at most `size` at a time; the others queue.
+    """An executor for blocking functions that use Django's ORM: at most `size` run at a time, the others wait.
 
-    A connection that broke costs the call that met it, and no later one: it is closed then, and one that broke while
-    it lay idle (PostgreSQL was restarted) is noticed before it is used.
+    A connection that breaks during a call fails only this call, because it is then closed. A connection that broke
+    while it was idle (PostgreSQL was restarted) is noticed before it is used.
     """
 
     def __init__(self, size: int) -> None:
@@ -30,15 +30,15 @@ class DatabaseThreads:
         )
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Awaits `function(*args, **kwargs)`. A caller that is cancelled leaves the function to finish by itself."""
+        """Run `function(*args, **kwargs)` and return its result. It finishes even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
-        context = contextvars.copy_context()  # so that the thread's log says what the call is about
+        context = contextvars.copy_context()  # so that the thread's log has the fields of the call
         return await loop.run_in_executor(
             self._executor, lambda: context.run(lambda: _with_connection(function, *args, **kwargs))
         )
 
     def close(self) -> None:
-        """Ends the threads as soon as each has finished what it runs, and closes their connections; drops the queue."""
+        """Drop the queue, wait until each thread has finished its function, and close the connections."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         for wrapper in self._connections:
             wrapper.inc_thread_sharing()  # each belongs to its thread, which has ended
@@ -63,10 +63,10 @@ def _discard_connection() -> None:
 
 
 def _has_news(descriptor: int) -> bool:
-    """Whether an idle connection's socket has something to read: PostgreSQL's good-bye, or the end of the stream.
+    """Return whether an idle connection's socket is readable: a message from PostgreSQL, or the end of the stream.
 
-    It costs a system call where asking the server (`SELECT 1`) would cost a round trip before each call.
+    This costs one system call. A query (`SELECT 1`) would cost a round trip before each call.
     """
-    poll = select.poll()  # select.select() cannot do descriptors from 1024 on
+    poll = select.poll()  # select.select() does not support descriptors above 1023
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))

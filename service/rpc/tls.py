@@ -1,4 +1,4 @@
-"""Encryption of the gRPC port: certificates from files, read again when they change, without a restart."""
+"""Encryption of the gRPC port. Changed certificate files are read without a restart."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ logger = logging.getLogger(__name__)
 
 
 class TlsError(ValueError):
-    """What was asked for cannot be served. `str()` of it says what to do."""
+    """The options or files for TLS cannot be used. The message says what to do."""
 
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """PEM files. With `client_ca`, only clients that show a certificate signed by it are served (mutual TLS)."""
+    """PEM files. With `client_ca`, clients need a certificate that it has signed (mutual TLS)."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
 
     def credentials(self) -> grpc.ServerCredentials:
-        """What the port is opened with. Every new connection gets the certificate that the files hold then.
+        """Return the credentials for the port. Each new connection gets the present certificate of the files.
 
         Raises:
-            TlsError: a file cannot be read now.
+            TlsError: a file cannot be read.
         """
         certificates = _Certificates(self)
         return grpc.dynamic_ssl_server_credentials(
@@ -39,7 +39,7 @@ class TlsFiles:
 
 
 class _Certificates:
-    """Thread-safe: gRPC asks at each handshake, from threads of its own."""
+    """The certificates in the files. Thread-safe, because gRPC calls it at each handshake from its own threads."""
 
     def __init__(self, files: TlsFiles) -> None:
         self._files = files
@@ -48,16 +48,16 @@ class _Certificates:
         self._current = self._read()
 
     def current(self) -> grpc.ServerCertificateConfiguration:
-        """What the files hold, read anew where they have changed. Files that cannot be read, or are half written, leave
-        the old certificates in force."""
+        """Return the certificates, read again if the files have changed. If the files cannot be read or are incomplete,
+        the old certificates stay in use."""
         with self._guard:
             try:
                 stamp = self._look()
                 if stamp != self._stamp:
                     self._current, self._stamp = self._read(), stamp
-                    logger.info("the certificate of the gRPC port was read anew")
+                    logger.info("the certificate of the gRPC port was read again")
             except TlsError as error:
-                logger.warning("%s; the certificate that was read before stays in force", error)
+                logger.warning("%s; the old certificate stays in use", error)
             return self._current
 
     def _look(self) -> tuple[int, ...]:
@@ -86,20 +86,20 @@ class _Certificates:
 def chosen(
     host: str, certificate: Path | None, key: Path | None, client_ca: Path | None, *, plaintext: bool
 ) -> TlsFiles | None:
-    """The files to serve with; None: unencrypted, which only loopback addresses are unless `plaintext` says so.
+    """Return the files to serve with, or None for no encryption: on loopback addresses, or with `plaintext`.
 
     Raises:
-        TlsError: the options contradict each other or leave other machines without encryption.
+        TlsError: the options contradict each other, or other machines would connect without encryption.
     """
     if (certificate is None) != (key is None) or (client_ca is not None and certificate is None):
-        raise TlsError("--tls-cert and --tls-key belong together, and --tls-client-ca needs both")
+        raise TlsError("--tls-cert and --tls-key need each other, and --tls-client-ca needs both")
     if certificate is not None and key is not None:
         if plaintext:
             raise TlsError("--plaintext contradicts --tls-cert")
         return TlsFiles(certificate, key, client_ca)
     if not plaintext and not is_loopback(host):
         raise TlsError(
-            f"other machines can reach {host}: give --tls-cert and --tls-key, or --plaintext where a proxy in front"
-            " of this port encrypts"
+            f"other machines can reach {host}. Use --tls-cert and --tls-key, or --plaintext if a proxy in front of"
+            " this port encrypts"
         )
     return None

@@ -1,4 +1,4 @@
-"""Held calls: they wait in asyncio, without a thread, a connection or a transaction."""
+"""Held calls. They wait in asyncio, without a thread, a connection or a transaction."""
 
 import asyncio
 import time
@@ -15,25 +15,25 @@ from service.studies.notifications import Bell, listener
 T = TypeVar("T")
 
 MAX_WAIT_SECONDS = 60.0
-# The answer must be on its way before the caller's deadline, after which nobody reads it: this share of the time until
-# then is kept for that, up to so many seconds, for on a busy machine it takes a while.
+# The answer must be sent before the caller's deadline. This share of the remaining time, at most so many seconds, is
+# reserved for it, because a busy machine needs a while.
 DEADLINE_MARGIN = 0.25
 MOST_MARGIN_SECONDS = 2.0
 
 
 class Waits:
-    """The waits of one server, which all end when it stops."""
+    """The waits of one server. They all end when it stops."""
 
     def __init__(self) -> None:
         self._stopping = asyncio.Event()
 
     @property
     def stopping(self) -> bool:
-        """Whether the server is about to stop: no wait may begin any more."""
+        """Return whether the server is stopping, so that no wait may begin."""
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """Wakes every waiter; each answers with what there is."""
+        """Wake every waiting call. Each answers with its present state."""
         self._stopping.set()
 
     async def until(
@@ -46,9 +46,9 @@ class Waits:
         work: bool = False,
         stop: int | None = None,
     ) -> T:
-        """The first reading that is `done`, or the last one when it is `end` (see `end_of`) or the server stops.
+        """Return the first reading that is `done`, or the last one at `end` (see `end_of`) or when the server stops.
 
-        Subscribes before it reads, so that no change falls between the two.
+        It subscribes before it reads, so that no change is missed between the two.
         """
         async with listener().watch(operation=operation, work=work, stop=stop) as bell:
             while True:
@@ -69,12 +69,12 @@ class Waits:
 
 
 def end_of(wait: Duration, context: Context) -> float:
-    """Until when, by the monotonic clock, a call that has just come may be held: as long as it asks for, within the cap
-    and its own deadline. What is done for it before it waits counts, for its caller's clock runs."""
+    """Return the time, by the monotonic clock, until which a new call may be held: as long as it requests, within the
+    limit and its deadline. The time that the call takes before it waits counts too."""
     seconds = wait.seconds + wait.nanos / 1e9
     if seconds < 0:
         raise InvalidInput("wait", f"{seconds} s", "a duration from 0 s on")
-    remaining: float | None = context.time_remaining()  # None: the caller set no deadline, whatever the stubs say
+    remaining: float | None = context.time_remaining()  # None without a deadline, although the stubs say float
     if remaining is not None:
         seconds = min(seconds, remaining - min(DEADLINE_MARGIN * remaining, MOST_MARGIN_SECONDS))
     return time.monotonic() + max(0.0, min(seconds, MAX_WAIT_SECONDS))

@@ -156,7 +156,7 @@ def test_members_of_several_tenants_choose_and_strangers_stay_out(new_page: Call
     see(page, "both · globex")
 
     page = sign_in(new_page(), "nobody")
-    see(page, "nobody is a member of no tenant.")
+    see(page, "nobody is not a member of any tenant.")
     page.goto("/studies")
     see(page, "Sign in to Trimtab")
 

@@ -120,8 +120,8 @@ def test_an_agent_says_what_to_do_where_the_two_sides_disagree(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--host", "0.0.0.0"], "give --tls-cert and --tls-key, or --plaintext"),
-        (["--tls-cert", "x"], "--tls-cert and --tls-key belong together"),
+        (["--host", "0.0.0.0"], "Use --tls-cert and --tls-key, or --plaintext"),
+        (["--tls-cert", "x"], "--tls-cert and --tls-key need each other"),
         (["--tls-client-ca", "x"], "--tls-client-ca needs both"),
         (["--tls-cert", "x", "--tls-key", "x", "--plaintext"], "--plaintext contradicts --tls-cert"),
         (["--tls-cert", "/none", "--tls-key", "/none"], "a file of the certificate cannot be read"),

@@ -1,4 +1,4 @@
-"""What all ways of running the service share. Nothing here depends on where it runs."""
+"""The settings that embedded mode, hosted mode and tests share."""
 
 import os
 from pathlib import Path
@@ -34,16 +34,16 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 APPEND_SLASH = False
 SECURE_REFERRER_POLICY = "same-origin"
-# Said only where a request came by TLS, through a proxy that this process believes (uvicorn's FORWARDED_ALLOW_IPS).
+# Sent only if the request came by TLS, through a proxy that this process trusts (uvicorn's FORWARDED_ALLOW_IPS).
 SECURE_HSTS_SECONDS = 365 * 24 * 3600
 
-# The built console. Vite names the files under assets/ by their content, so a browser may keep them for ever.
+# The built console. Vite names the files under assets/ by their content, so a browser may keep them without limit.
 CONSOLE_DIR = Path(os.environ.get("TRIMTAB_CONSOLE_DIR", ROOT / "web" / "dist"))
 WHITENOISE_ROOT = CONSOLE_DIR
 WHITENOISE_INDEX_FILE = True
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/"
 WHITENOISE_AUTOREFRESH = False
-# No other site's page reads anything here.
+# Pages of other sites cannot read these files.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 STATIC_URL = "static/"
 
@@ -59,11 +59,11 @@ LOGGING: dict[str, Any] = {
     },
     "root": {"handlers": ["stderr"], "level": os.environ.get("TRIMTAB_LOG_LEVEL", "INFO").upper()},
     "loggers": {
-        # uvicorn installs handlers of its own otherwise, and every line would be written twice
+        # without this, uvicorn installs its own handlers and every line is written twice
         "uvicorn": {"handlers": [], "propagate": True},
         "uvicorn.access": {"handlers": [], "propagate": False},
         "celery.beat": {"level": "WARNING"},
-        # one line for each task received and done is too much with two sweeps every other second
+        # two sweeps every other second would write too many lines
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
     },
@@ -73,8 +73,8 @@ LOGGING: dict[str, Any] = {
 def database(url: str) -> dict[str, Any]:
     """Django's form of a libpq connection URL (`postgresql://user:password@host:port/name?sslmode=require`).
 
-    A thread keeps its connection. Where threads come and go (Django gives each web request a thread of its own),
-    TRIMTAB_DATABASE_POOL=N in the environment shares N connections among them instead.
+    A thread keeps its connection. The web process has a new thread for each request, so there TRIMTAB_DATABASE_POOL=N
+    shares N connections among the threads.
     """
     parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
     options: dict[str, Any] = {
@@ -93,9 +93,9 @@ def database(url: str) -> dict[str, Any]:
         "HOST": parts.pop("host", ""),
         "PORT": parts.pop("port", ""),
         "CONN_MAX_AGE": 0 if pool else None,
-        # One on the server would not be a TenantCursor, and so see no rows.
+        # A server-side cursor would not be a TenantCursor and would see no rows.
         "DISABLE_SERVER_SIDE_CURSORS": True,
-        # One round trip for each request that uses the database; without it a restart of PostgreSQL costs requests.
+        # One round trip for each request with a query. Without it, requests fail after a restart of PostgreSQL.
         "CONN_HEALTH_CHECKS": bool(pool),
     }
     return {**fixed, "OPTIONS": {"application_name": "trimtab", "connect_timeout": 5, **options, **parts}}

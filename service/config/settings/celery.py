@@ -1,12 +1,12 @@
-"""Celery's settings. A task carries identifiers only: the truth is in PostgreSQL, the broker only notifies."""
+"""Settings of Celery. A task carries only identifiers: PostgreSQL holds all state, and the broker only notifies."""
 
 from datetime import timedelta
 from typing import Any
 
 SWEEP_SECONDS = 2.0
 
-# A computation may take seconds and has a worker to itself. The short periodic work must not wait behind it and has a
-# queue of its own, which the `beat` process empties.
+# A computation may take seconds and has a worker to itself. The short periodic tasks must not wait for it, so they have
+# their own queue, which the `beat` process empties.
 CELERY_TASK_DEFAULT_QUEUE = "compute"
 CELERY_TASK_ROUTES = {"service.*.tasks.sweep": {"queue": "sweep"}}
 CELERY_TASK_IGNORE_RESULT = True
@@ -20,7 +20,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     f"{package}-sweep": {
         "task": f"service.{package}.tasks.sweep",
         "schedule": timedelta(seconds=SWEEP_SECONDS),
-        # A sweep that comes late is replaced by the next one.
+        # A late sweep is dropped, since the next one replaces it.
         "options": {"expires": SWEEP_SECONDS, "ignore_result": True},
     }
     for package in ("workers", "fleet")

@@ -1,4 +1,4 @@
-"""One machine, one command: `trimtab-service up` sets TRIMTAB_DATA_DIR and DATABASE_URL for the processes it starts."""
+"""Settings of embedded mode. `trimtab-service up` sets TRIMTAB_DATA_DIR and DATABASE_URL for its processes."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "data_folder_in": str(DATA_DIR / "broker"),
     "data_folder_out": str(DATA_DIR / "broker"),
     "control_folder": str(DATA_DIR / "broker" / "control"),
-    # Seconds between two looks into the folder.
+    # Seconds between two reads of the folder.
     "polling_interval": 0.01,
 }

@@ -1,20 +1,20 @@
-"""Sizes and times that bound what one caller can ask of the service, and how soon it gives something up."""
+"""Limits on sizes, numbers and times."""
 
 import os
 
-# A REST request's body; gRPC has the same limit in rpc/interceptors.py.
+# The body of a REST request; gRPC has the same limit in rpc/interceptors.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
-# Threads of the gRPC process that may query at a time, each with a database connection.
+# Threads of the gRPC process for queries, each with a database connection.
 TRIMTAB_GRPC_THREADS = int(os.environ.get("TRIMTAB_GRPC_THREADS", "8"))
-# An agent that is silent for so long loses its trials to others.
+# An agent that is silent for this time loses its trials to other agents.
 TRIMTAB_LEASE_SECONDS = float(os.environ.get("TRIMTAB_LEASE_SECONDS", "30"))
 TRIMTAB_HEARTBEAT_SECONDS = float(os.environ.get("TRIMTAB_HEARTBEAT_SECONDS", "5"))
-# A worker that is silent for so long is marked STALE; after the longer time its operation is computed again.
+# The operation of a worker that is silent for the first time is marked STALE; after the second it is computed again.
 TRIMTAB_OPERATION_STALE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_STALE_SECONDS", "10"))
 TRIMTAB_OPERATION_REQUEUE_SECONDS = float(os.environ.get("TRIMTAB_OPERATION_REQUEUE_SECONDS", "30"))
 
-# What a tenant may use unless the operator sets other limits for it (tenancy/limits.py says what each means). Meant to
-# stop accidents, not work.
+# The quotas of a tenant for which the operator sets no others (tenancy/limits.py explains each). They are generous:
+# they stop accidents.
 TRIMTAB_LIMITS = {
     name: int(os.environ.get(f"TRIMTAB_LIMIT_{name.upper()}", default))
     for name, default in {

@@ -1,10 +1,10 @@
-"""Django REST framework and the OpenAPI schema that it gives."""
+"""Settings of Django REST framework and of the OpenAPI schema."""
 
 from typing import Any
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["service.api.authentication.Authentication"],
-    # Views ask tenancy/permissions.py themselves: api/views.py.
+    # Views call tenancy/permissions.py themselves: api/views.py.
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

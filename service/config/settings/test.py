@@ -1,4 +1,4 @@
-"""For tests inside one process. tests/conftest.py fills in the database's address when the first test needs it."""
+"""Settings of tests. tests/conftest.py fills in the database's address when the first test needs it."""
 
 from service.config.settings.base import *
 
@@ -7,7 +7,7 @@ SECRET_KEY = "only-for-tests"
 ALLOWED_HOSTS = ["*"]
 TRIMTAB_ADMIN_TOKEN = "test-token"
 TRIMTAB_ADMIN_TOKEN_FILE = ""
-# Each test has rows of its own: nothing is remembered from one to the next.
+# Each test has its own rows, so principals are not cached between tests.
 TRIMTAB_TRUST_SECONDS = 0.0
-# Messages stay in this process and nobody takes them: a test that wants a task done calls it.
+# Messages stay in this process and no worker takes them. A test calls a task itself.
 CELERY_BROKER_URL = "memory://"

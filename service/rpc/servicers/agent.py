@@ -14,8 +14,8 @@ from service.tenancy.principal import Principal
 
 
 class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
-    """The .proto file says what each method means. Each translates, calls one action in a database thread, and
-    translates back.
+    """The service's methods, which the .proto file documents. Each translates, calls one action in a database thread,
+    and translates back.
     """
 
     def __init__(self, threads: DatabaseThreads, waits: Waits) -> None:
@@ -53,7 +53,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self, request: agent_pb2.RenewLeasesRequest, context: Context
     ) -> agent_pb2.RenewLeasesResponse:
         principal = _caller(request.agent_id)
-        # Renewed once; from then on there is only a look at what is to be stopped.
+        # The first call renews. The later calls only read which trials to stop.
         calls = chain([_renew_leases], repeat(_stops))
         return await self._waits.until(
             lambda: self._threads.run(next(calls), principal, request),
@@ -104,7 +104,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
 
 
 def _caller(agent_id: str) -> Principal:
-    """Who calls. Raises Forbidden for an enrolled agent that speaks for another one."""
+    """Return the principal. Raises Forbidden for an enrolled agent that calls in the name of another."""
     principal = current_principal()
     enrolment.check_own(principal, agent_id)
     return principal

@@ -21,8 +21,8 @@ from service.tenancy.principal import Principal
 
 
 class IdentityServicer(identity_pb2_grpc.IdentityServiceServicer):
-    """The .proto file says what each method means. Each translates, calls one action in a database thread, and
-    translates back.
+    """The service's methods, which the .proto file documents. Each translates, calls one action in a database thread,
+    and translates back.
     """
 
     def __init__(self, threads: DatabaseThreads) -> None:
@@ -171,7 +171,7 @@ def _asked(request: identity_pb2.ListAuditEntriesRequest, field: Literal["since"
     try:
         return time.ToDatetime(UTC)
     except (ValueError, OverflowError):
-        raise InvalidInput(field, time.seconds, "a time of the years 1 to 9999") from None
+        raise InvalidInput(field, time.seconds, "a time in the years 1 to 9999") from None
 
 
 def _time(time: datetime | None) -> Timestamp | None:

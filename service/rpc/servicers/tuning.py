@@ -30,14 +30,14 @@ UNFINISHED = (
     tuning_pb2.OPERATION_STATE_RUNNING,
     tuning_pb2.OPERATION_STATE_STALE,
 )
-# Between two events of a stream at least; a burst of changes comes in one event.
+# The least time between two events of a stream. Changes in this time come in one event.
 WATCH_PAUSE_SECONDS = 0.05
 WATCH_REREAD_SECONDS = 5.0
 
 
 class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
-    """The .proto file says what each method means. Each translates, calls one action or selector in a database thread,
-    and translates back.
+    """The service's methods, which the .proto file documents. Each translates, calls one action or selector in a
+    database thread, and translates back.
     """
 
     def __init__(self, threads: DatabaseThreads, waits: Waits) -> None:
@@ -163,7 +163,7 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     async def WatchStudy(
         self, request: tuning_pb2.WatchStudyRequest, context: Context
     ) -> AsyncIterator[tuning_pb2.StudyEvent]:
-        # The first event comes at once, even if nothing changed; the stream ends with the study.
+        # The first event comes at once, even if nothing has changed. The stream ends when the study is deleted.
         principal = current_principal()
         study = await self._threads.run(selectors.get_study, principal, request.study)
         seen = request.from_revision
@@ -175,14 +175,14 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
                 except NotFound:
                     return
                 if changes.study.pk != study.pk:
-                    return  # deleted, and another one of this name created
+                    return  # the study was deleted, and another one has this name
                 if first or changes.revision != seen:
                     yield converters.event_message(changes)
                     first, seen = False, changes.revision
                     await asyncio.sleep(WATCH_PAUSE_SECONDS)
                 if not changes.more:
                     await self._waits.ring(bell, WATCH_REREAD_SECONDS)
-        raise Unavailable("shutting_down", "The service is being stopped; watch again.", retryable=True)
+        raise Unavailable("shutting_down", "The service is stopping. Watch again.", retryable=True)
 
     async def _wait_for(
         self, principal: Principal, operation: tuning_pb2.Operation, end: float
