@@ -1,4 +1,4 @@
-"""The command `trimtab-service`: the whole service on one machine (`up`), or one of its processes."""
+"""The command `trimtab-service`: it runs the whole service on one machine (`up`), or one of its processes."""
 
 import json
 import logging
@@ -15,31 +15,34 @@ from service.replay.cli import replay
 
 app = typer.Typer(
     name="trimtab-service",
-    help="Runs the Trimtab tuning service.",
+    help="Run the Trimtab tuning service.",
     epilog="On one machine: `trimtab-service up`. On many: `migrate` once, then any number of `web`, `grpc`, `worker` "
-    "and `beat`, each configured by its environment: DATABASE_URL, CELERY_BROKER_URL, TRIMTAB_SECRET_KEY and "
-    "TRIMTAB_ADMIN_TOKEN.",
+    "and `beat`. The environment configures each process: DATABASE_URL, CELERY_BROKER_URL, TRIMTAB_SECRET_KEY and "
+    "TRIMTAB_OIDC_ISSUER or TRIMTAB_ADMIN_TOKEN.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-Host = Annotated[str, typer.Option(help="Address to listen on. Other than loopback, it takes TLS.")]
-TlsFile = Annotated[Path | None, typer.Option(help="PEM file; read again when it changes.")]
+Host = Annotated[
+    str, typer.Option(help="Address to listen on. An address that is not loopback needs TLS or --plaintext.")
+]
+TlsFile = Annotated[Path | None, typer.Option(help="PEM file. It is read again when it changes.")]
 Plaintext = Annotated[
-    bool, typer.Option("--plaintext", help="Do not encrypt, though other machines can reach it: a proxy in front does.")
+    bool,
+    typer.Option("--plaintext", help="Do not encrypt on addresses that other machines reach, because a proxy does."),
 ]
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the service's data [default: ~/.local/share/trimtab, or below XDG_DATA_HOME].",
+        help="Data folder of the service [default: ~/.local/share/trimtab, or below XDG_DATA_HOME].",
         show_default=False,
         file_okay=False,
     ),
 ]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")]
-GrpcPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of gRPC; 0 picks a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")]
+GrpcPort = Annotated[int, typer.Option(min=0, max=65535, help="Port of gRPC; 0 selects a free one.")]
 
 
 def _data_folder(given: Path | None) -> Path:
@@ -50,7 +53,7 @@ def _data_folder(given: Path | None) -> Path:
 
 
 def _set_up_django() -> None:
-    """Hosted settings unless the environment names others. A setting that is missing ends the command with its name."""
+    """Set up Django with hosted settings unless the environment names others. A missing setting ends the command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "service.config.settings.hosted")
     import django
     from django.core.exceptions import ImproperlyConfigured
@@ -71,10 +74,10 @@ def up(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that compute suggestions.")] = 1,
     plaintext: Plaintext = False,
 ) -> None:
-    """Run the whole service on this machine until Ctrl-C: PostgreSQL, web, gRPC, worker and periodic work.
+    """Run the whole service on this machine until Ctrl-C: PostgreSQL, web, gRPC, worker and periodic tasks.
 
-    Nothing has to be installed or configured. The administrator's token is in DATA_DIR/admin-token, logs are in
-    DATA_DIR/logs. Prints a line `ready console=... grpc=...` when everything answers.
+    It needs no other installation and no configuration. The administrator's token is in DATA_DIR/admin-token, the logs
+    are in DATA_DIR/logs. The line `ready console=... grpc=...` says that everything answers.
 
     Examples:
 
@@ -93,7 +96,7 @@ def up(
 
 @app.command()
 def login_link(data_dir: DataDir = None) -> None:
-    """Print a new one-time link to the console of the service that `up` runs.
+    """Print a new login link, valid once, to the console of the service that `up` runs.
 
     Example:
 
@@ -116,10 +119,11 @@ def login_link(data_dir: DataDir = None) -> None:
 
 @app.command()
 def migrate() -> None:
-    """Bring the database's tables up to date. Run it before the other processes of a new version start.
+    """Bring the database tables up to date. Run it before the other processes of a new version start.
 
-    The tables belong to the role of TRIMTAB_OWNER_DATABASE_URL. The other processes connect with that of DATABASE_URL,
-    which sees the rows of one tenant at a time; it is made here if there is none yet and the owner may make one.
+    The tables belong to the role in TRIMTAB_OWNER_DATABASE_URL. The other processes connect with the role in
+    DATABASE_URL, which sees the rows of one tenant at a time. This command creates that role if it does not exist and
+    the owner may create roles.
 
     Example:
 
@@ -141,22 +145,22 @@ def migrate() -> None:
 
 
 def _become_owner() -> None:
-    """Make this process connect as the tables' owner, who grants the service's role what it needs."""
+    """Make this process connect as the owner of the tables, which grants privileges to the service's role."""
     from psycopg.conninfo import conninfo_to_dict
 
     owner, service = os.environ.get("TRIMTAB_OWNER_DATABASE_URL"), os.environ.get("DATABASE_URL")
     if not owner or not service:
         print(
-            "trimtab-service: these must both be set: TRIMTAB_OWNER_DATABASE_URL, with the role that owns the tables,"
-            " and DATABASE_URL, with the role that the service connects with.",
+            "trimtab-service: both TRIMTAB_OWNER_DATABASE_URL, with the role that owns the tables, and DATABASE_URL,"
+            " with the role that the service connects with, must be set.",
             file=sys.stderr,
         )
         raise typer.Exit(2)
     role = conninfo_to_dict(service)
     if not role.get("user") or role["user"] == conninfo_to_dict(owner).get("user"):
         print(
-            "trimtab-service: DATABASE_URL must name a role of its own, not that of TRIMTAB_OWNER_DATABASE_URL:"
-            " row-level security does not hold for the owner of a table.",
+            "trimtab-service: DATABASE_URL must name another role than TRIMTAB_OWNER_DATABASE_URL, because row-level"
+            " security does not restrict the owner of a table.",
             file=sys.stderr,
         )
         raise typer.Exit(2)
@@ -167,7 +171,7 @@ def _become_owner() -> None:
 
 
 def _set_up_service() -> None:
-    """Set up Django; refuse to serve where the database would show one tenant's rows to another."""
+    """Set up Django. Refuse to serve if the database would show the rows of one tenant to another."""
     _set_up_django()
     from django.db import OperationalError, connections
 
@@ -182,7 +186,7 @@ def _set_up_service() -> None:
             time.sleep(1)
     connections.close_all()
     if faults:
-        print("trimtab-service: refuses to start:\n  " + "\n  ".join(faults), file=sys.stderr)
+        print("trimtab-service: the service refuses to start:\n  " + "\n  ".join(faults), file=sys.stderr)
         raise typer.Exit(2)
 
 
@@ -194,7 +198,7 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
 
       trimtab-service web --host 0.0.0.0 --port 8470
     """
-    # Django gives each request a thread of its own, so connections are shared among them.
+    # Django uses a new thread for each request, so the threads share connections.
     os.environ.setdefault("TRIMTAB_DATABASE_POOL", "8")
     _set_up_service()
     import uvicorn
@@ -208,10 +212,10 @@ def web(host: Host = "127.0.0.1", port: Annotated[int, typer.Option(min=1, max=6
         lifespan="off",
         ws="none",
         server_header=False,
-        # Longer than clients and proxies keep a connection that nobody uses (Caddy: two minutes). Where this side is
-        # the first to close it, a request that is just on its way fails.
+        # This is longer than clients and proxies keep an idle connection (Caddy: two minutes). If the server closed it
+        # first, a request that has just been sent would fail.
         timeout_keep_alive=200,
-        # Streams of events are open for as long as a browser looks; nobody waits for them to end.
+        # An event stream stays open while a browser shows the page, so the stop does not wait for it.
         timeout_graceful_shutdown=2,
     )
 
@@ -223,13 +227,14 @@ def grpc(
     tls_cert: TlsFile = None,
     tls_key: TlsFile = None,
     tls_client_ca: Annotated[
-        Path | None, typer.Option(help="Serve only clients with a certificate that one of these has signed, PEM.")
+        Path | None,
+        typer.Option(help="PEM file of authorities. Only clients with a certificate from one of them are served."),
     ] = None,
     plaintext: Plaintext = False,
 ) -> None:
     """Serve gRPC to the SDK, the command line and the agents.
 
-    Beyond this machine it is encrypted. Certificates that are replaced count without a restart.
+    Connections from other machines are encrypted. Replaced certificates take effect without a restart.
 
     Examples:
 
@@ -251,7 +256,7 @@ def grpc(
 
 @app.command()
 def worker() -> None:
-    """Compute suggestions that take long, one at a time; start as many of these as there are cores to spare.
+    """Compute costly suggestions, one at a time. Start as many workers as there are free cores.
 
     Example:
 
@@ -268,7 +273,7 @@ def worker() -> None:
 
 @app.command()
 def beat() -> None:
-    """Do the short periodic work: expire leases, enqueue again what was lost. One is enough, several do no harm.
+    """Run the short periodic tasks: expire leases, repeat lost messages. One process is enough; several do no harm.
 
     Example:
 
@@ -282,22 +287,22 @@ def beat() -> None:
 
 
 def _schedule() -> None:
-    """Sends the periodic tasks when they are due. Whatever ends it ends the process, which is then started again."""
+    """Send the periodic tasks when they are due. If this ends, the process ends and is started again."""
     from celery.beat import Scheduler, Service
 
     from service.config.celery import app as celery_app
 
     try:
-        # At most a second of sleep: the stop of the process is noticed between two. A schedule kept in a file would lie
-        # in whichever folder this was started from, and a kill could spoil it; it is fixed, so memory does.
+        # It sleeps at most a second, so that it notices the stop of the process. The schedule is fixed, so it stays in
+        # memory: a file would be in the current folder, and a kill could damage it.
         Service(celery_app, max_interval=1, scheduler_cls=Scheduler).start()
     except Exception:
-        logging.getLogger(__name__).exception("the schedule broke")
+        logging.getLogger(__name__).exception("the schedule of periodic tasks failed")
     os._exit(1)
 
 
 def _consume(queue: str) -> None:
-    """Runs the tasks of `queue` in this thread until SIGTERM or SIGINT."""
+    """Run the tasks of `queue` in this thread until SIGTERM or SIGINT."""
     from service.config.celery import app as celery_app
 
     celery_app.Worker(

@@ -1,6 +1,6 @@
 """Django's command line for developers (makemigrations, shell, dbshell); operators use `trimtab-service`.
 
-Against the embedded service, while it runs: TRIMTAB_DATA_DIR and DATABASE_URL as printed in D/service.json.
+To use it with a running embedded service, set TRIMTAB_DATA_DIR and DATABASE_URL as in DATA_DIR/service.json.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""`trimtab-service tenants`: what the operator of an installation does to its tenants.
+"""`trimtab-service tenants`: commands with which an operator manages the tenants of an installation.
 
-As `service.main`, it imports Django only when a command runs.
+Like `service.main`, it imports Django only when a command runs.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The tenants of the installation. With --data-dir those of the service that `up` runs; without it those of the"
-    " database that the environment names, as for the other commands.",
+    help="Manage the tenants of the installation. --data-dir selects a service that `up` runs; without it the commands"
+    " use the database that the environment names, like the other commands.",
 )
 
 DataDir = Annotated[
     Path | None, typer.Option(help="Data folder of a service that `up` runs.", file_okay=False, show_default=False)
 ]
-Slug = Annotated[str, typer.Argument(help="The tenant's short name.", show_default=False)]
+Slug = Annotated[str, typer.Argument(help="Short name of the tenant.", show_default=False)]
 Limit = Annotated[
     list[str] | None,
-    typer.Option("--set", help="NAME=NUMBER, or NAME= for the installation's limit. May be given several times."),
+    typer.Option("--set", help="NAME=NUMBER, or NAME= for the installation's limit. Can be repeated."),
 ]
 
 
 @app.command("list", epilog="Example: trimtab-service tenants list --data-dir ./data")
 def list_tenants(data_dir: DataDir = None) -> None:
-    """Print all tenants, one a line: slug, name, and `disabled`."""
+    """Print all tenants, one on each line: slug, name, and `disabled`."""
     with _connected(data_dir):
         from service.tenancy import tenants
 
@@ -47,9 +47,9 @@ def list_tenants(data_dir: DataDir = None) -> None:
 
 @app.command(epilog="Example: trimtab-service tenants create acme --name 'ACME Ltd'")
 def create(
-    slug: Slug, name: Annotated[str, typer.Option(help="For people to read.")] = "", data_dir: DataDir = None
+    slug: Slug, name: Annotated[str, typer.Option(help="Name for display.")] = "", data_dir: DataDir = None
 ) -> None:
-    """Make a new tenant."""
+    """Create a tenant."""
     with _connected(data_dir) as operator:
         from service.tenancy import tenants
 
@@ -58,7 +58,7 @@ def create(
 
 @app.command(epilog="Example: trimtab-service tenants show acme")
 def show(slug: Slug, data_dir: DataDir = None) -> None:
-    """Print a tenant, its limits and what it uses, as JSON."""
+    """Print a tenant, its limits and its usage as JSON."""
     with _connected(data_dir):
         from service.tenancy import tenants
 
@@ -67,7 +67,7 @@ def show(slug: Slug, data_dir: DataDir = None) -> None:
 
 @app.command(epilog="Example: trimtab-service tenants limit acme --set studies=100 --set suggestions_per_minute=")
 def limit(slug: Slug, limits: Limit = None, data_dir: DataDir = None) -> None:
-    """Set what a tenant may use. `show` names the limits."""
+    """Set limits of a tenant. `show` lists the limits."""
     with _connected(data_dir) as operator:
         from service.tenancy import tenants
 
@@ -75,20 +75,20 @@ def limit(slug: Slug, limits: Limit = None, data_dir: DataDir = None) -> None:
         for text in limits or []:
             name, equals, value = text.partition("=")
             if not equals or (value and not value.isdigit()):
-                raise typer.BadParameter(f"{text!r} is not of the form NAME=NUMBER or NAME=", param_hint="--set")
+                raise typer.BadParameter(f"{text!r} does not have the form NAME=NUMBER or NAME=", param_hint="--set")
             given[name] = int(value) if value else None
         _show(tenants.change(operator, slug, limits_=given))
 
 
 @app.command(epilog="Example: trimtab-service tenants disable acme")
 def disable(slug: Slug, data_dir: DataDir = None) -> None:
-    """Let nobody of a tenant in any more, within seconds. Nothing is deleted."""
+    """Refuse all people and machines of a tenant, within seconds. Nothing is deleted."""
     _set_disabled(slug, True, data_dir)
 
 
 @app.command(epilog="Example: trimtab-service tenants enable acme")
 def enable(slug: Slug, data_dir: DataDir = None) -> None:
-    """Let a tenant's people and machines in again."""
+    """Admit the people and machines of a tenant again."""
     _set_disabled(slug, False, data_dir)
 
 
@@ -98,7 +98,7 @@ def export(
     output: Annotated[Path | None, typer.Option(help="File to write [default: standard output].")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write all that a tenant has as JSON lines; service/tenancy/export.py describes them."""
+    """Write all data of a tenant as JSON lines; service/tenancy/export.py describes them."""
     with _connected(data_dir):
         from service.tenancy import export as exporting
         from service.tenancy import tenants
@@ -119,12 +119,12 @@ def export(
 @app.command(epilog="Example: trimtab-service tenants disable acme; trimtab-service tenants delete acme --yes")
 def delete(
     slug: Slug,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Delete a disabled tenant with all that it has, its audit trail included. Needs the tables' owner.
+    """Delete a disabled tenant with all its data, including its audit trail. Needs the role that owns the tables.
 
-    Hosted, TRIMTAB_OWNER_DATABASE_URL must be set as for `migrate`.
+    In hosted mode, TRIMTAB_OWNER_DATABASE_URL must be set as for `migrate`.
     """
     if not yes:
         typer.confirm(f"Delete tenant {slug!r} with all its studies, trials, agents and its audit trail?", abort=True)
@@ -158,7 +158,7 @@ def _show(tenant: Tenant) -> None:
 
 @contextmanager
 def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Principal]:
-    """Django, connected; who the audit trail says it was. An expected error ends the command with its words."""
+    """Set up Django and yield the principal for the audit trail. An expected error ends the command with a message."""
     if data_dir is None:
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "service.config.settings.hosted")
         owner = os.environ.get("TRIMTAB_OWNER_DATABASE_URL", "")
@@ -167,7 +167,9 @@ def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Pri
         owner = _embedded(folder)
     if as_owner:
         if not owner:
-            _end("TRIMTAB_OWNER_DATABASE_URL must be set: only the tables' owner can delete the audit trail.")
+            _end(
+                "TRIMTAB_OWNER_DATABASE_URL is not set. Only the role that owns the tables can delete the audit trail."
+            )
         os.environ["DATABASE_URL"] = owner
     import django
     from django.core.exceptions import ImproperlyConfigured
@@ -186,7 +188,7 @@ def _connected(data_dir: Path | None, *, as_owner: bool = False) -> Iterator[Pri
 
 
 def _embedded(folder: Path) -> str:
-    """Make the environment that of the service which runs with this folder; the URL of its tables' owner."""
+    """Set the environment of the service that runs with this folder; return the database URL of the tables' owner."""
     from service.embedded.postgres import OWNER, Postgres
     from service.embedded.supervisor import DATABASE
 

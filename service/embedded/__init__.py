@@ -1,1 +1,1 @@
-"""The service on one machine with one command: PostgreSQL from a wheel and every process under one supervisor."""
+"""Embedded mode: one command starts PostgreSQL from a wheel and all processes under one supervisor."""

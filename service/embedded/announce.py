@@ -1,5 +1,5 @@
-"""Waits until the embedded service answers, and says where. Run by the supervisor as a process of its own, so that the
-supervisor itself stays small."""
+"""Wait until the embedded service answers and print its addresses. The supervisor runs this as a separate process, so
+that the supervisor itself stays small."""
 
 import os
 import sys
@@ -17,22 +17,20 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from service._gen import tuning_pb2, tuning_pb2_grpc
 
 PATIENCE_SECONDS = 60.0
-# This machine is asked directly, whatever proxy the environment names.
+# Calls to this machine ignore the proxies that the environment names.
 DIRECT_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 DIRECT_GRPC = (("grpc.enable_http_proxy", 0),)
 
 
 class ForeignService(Exception):
-    """Another Trimtab service answers on this one's port."""
+    """Another Trimtab service answers on the port of this one."""
 
     def __init__(self, address: str, option: str) -> None:
-        super().__init__(
-            f"Another service has taken {address} in the meantime. Choose another port with {option} (0: any free one)."
-        )
+        super().__init__(f"Another service uses {address}. Choose another port with {option} (0: any free one).")
 
 
 def wait_for_console(url: str, end: float) -> None:
-    """Returns when the REST port says that it is ready. Raises TimeoutError."""
+    """Return when the REST port is ready. Raises TimeoutError."""
     while True:
         try:
             with DIRECT_HTTP.open(f"{url}/readyz", timeout=5):
@@ -44,8 +42,8 @@ def wait_for_console(url: str, end: float) -> None:
 
 
 def wait_for_grpc(address: str, end: float) -> None:
-    """Returns when the gRPC server says that it serves. Raises TimeoutError."""
-    # without the pause after a refused connection
+    """Return when the gRPC server serves. Raises TimeoutError."""
+    # short pauses after a refused connection
     pauses = (("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 100))
     with grpc.insecure_channel(address, options=(*DIRECT_GRPC, *pauses)) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
@@ -63,8 +61,11 @@ def wait_for_grpc(address: str, end: float) -> None:
 
 
 def check_ours(console: str, address: str, token: str) -> None:
-    """Raises ForeignService where a port takes no token of this service: the ports were free when the supervisor
-    looked, so another service may have been faster, and would otherwise be announced as this one."""
+    """Check that both ports accept the token of this service.
+
+    The ports were free when the supervisor tried them, but another service may have taken one since. Raises
+    ForeignService.
+    """
     bearer = f"Bearer {token}"
     try:
         with DIRECT_HTTP.open(
@@ -88,14 +89,14 @@ def check_ours(console: str, address: str, token: str) -> None:
 
 
 def login_link(console: str) -> str:
-    """A link that signs the administrator in to the console, once, within 15 minutes. Needs Django's set-up."""
+    """Return a link that opens one session of the administrator within 15 minutes. Django must be set up."""
     from service.identity.login import create_code
 
     return f"{console}/login?code={create_code()}"
 
 
 def main(console: str, address: str) -> None:
-    """Prints a login link and the line `ready` when everything answers. Raises TimeoutError, ForeignService."""
+    """Print a login link and the line `ready` when everything answers. Raises TimeoutError, ForeignService."""
     end = time.monotonic() + PATIENCE_SECONDS
     django.setup()
     link = login_link(console)

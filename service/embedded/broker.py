@@ -10,15 +10,14 @@ from kombu.utils.json import dumps
 
 
 class Channel(filesystem.Channel):
-    """As kombu's, but a message appears under its name only when it is whole.
+    """kombu's filesystem channel, except that a message appears under its name only when it is complete.
 
-    kombu's writes a message under its final name, where a reader can take it while it is still empty, which ends
-    the reader with a JSON error.
+    kombu writes a message under its final name. A reader can then take an empty file and fail with a JSON error.
     """
 
     def _put(self, queue: str, payload: dict[str, Any], **kwargs: Any) -> None:  # type: ignore[override]
         folder = Path(self.data_folder_out)
-        # readers take the names that end in `.QUEUE.msg`, in alphabetical order: oldest first
+        # readers take names that end in `.QUEUE.msg` in alphabetical order, so the oldest comes first
         name = f"{time.monotonic_ns():020d}_{uuid.uuid4()}"
         unfinished = folder / f"{name}.unfinished"
         unfinished.write_text(dumps(payload))

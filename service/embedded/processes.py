@@ -1,4 +1,4 @@
-"""Child processes that cannot outlive their parent, and are started again when they die."""
+"""Child processes that cannot outlive their parent and are restarted when they die."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 LOG_BYTES = 5 * 1024 * 1024
 BACK_OFF_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-# A process that has lived so long starts again at once when it dies.
+# A process that has run for this time is restarted without back-off.
 STEADY_SECONDS = 10.0
 
 
@@ -25,17 +25,18 @@ def start(
     log: Path | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Starts `argv` in a session of its own, so that a terminal's Ctrl-C reaches the parent alone.
+    """Start `argv` in its own session, so that Ctrl-C in a terminal reaches only the parent.
 
-    The kernel sends it `death_signal` when the parent dies, however it dies. Output is appended to `log`; without one
-    the child shares the parent's. Must be called from the main thread: the kernel watches the thread that forked.
+    The kernel sends it `death_signal` when the parent dies for any reason. Output is appended to `log`; without a log
+    the child shares the parent's output. Must be called from the main thread, because the kernel watches the thread
+    that forked.
     """
     parent = os.getpid()
 
     def prepare() -> None:
-        # Runs in the child between fork and exec.
+        # This runs in the child between fork and exec.
         _libc.prctl(_PR_SET_PDEATHSIG, int(death_signal))
-        if os.getppid() != parent:  # it died before the line above
+        if os.getppid() != parent:  # the parent died before the line above
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())  # the supervisor blocks some signals
 
@@ -57,16 +58,16 @@ def start(
 
 @dataclass
 class Child:
-    """A process that is to run all the time.
+    """A process that must always run.
 
-    `before` runs before each start. `stop_signals` are sent one after the other to end it, with the seconds that each
-    is given; SIGKILL follows.
+    `before` runs before each start. To stop the process, `stop_signals` are sent in order, each with the seconds to
+    wait for it; SIGKILL follows.
     """
 
     name: str
     argv: Sequence[str]
     environment: Mapping[str, str]
-    # None: it writes to where this process does
+    # None: it shares this process's output
     log: Path | None
     stop_signals: Sequence[tuple[signal.Signals, float]] = ((signal.SIGTERM, 3.0),)
     death_signal: signal.Signals = signal.SIGKILL
@@ -77,14 +78,14 @@ class Child:
     deaths: int = field(default=0)
 
     def start(self) -> None:
-        """Starts the process."""
+        """Start the process."""
         if self.before:
             self.before()
         self.started = time.monotonic()
         self.process = start(self.argv, environment=self.environment, log=self.log, death_signal=self.death_signal)
 
     def keep_alive(self) -> str | None:
-        """Starts the process again if it has died and its back-off is over. Returns what happened, for the operator."""
+        """Restart the process if it has died and its back-off is over. Return a message for the operator, or None."""
         now = time.monotonic()
         if self.process is None:
             if now >= self.not_before:
@@ -98,17 +99,16 @@ class Child:
         delay = BACK_OFF_SECONDS[min(self.deaths, len(BACK_OFF_SECONDS)) - 1]
         self.not_before = now + delay
         end = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return f"{self.name} {end}; it is started again in {delay} s (log: {self.log})"
+        return f"{self.name} {end}. It restarts in {delay} s (log: {self.log})"
 
     def running(self) -> bool:
-        """Whether there is a live process."""
+        """Return whether the process is alive."""
         return self.process is not None and self.process.poll() is None
 
     def trim_log(self) -> None:
-        """Moves a log that has grown too large aside, in place of the one moved before.
+        """Move the content of a log that has grown too large to the old log, which it replaces.
 
-        The file is emptied rather than renamed because the process goes on writing to it (at its end: it is open for
-        appending).
+        The file is emptied and not renamed, because the process continues to append to it.
         """
         if self.log is None:
             return
@@ -121,7 +121,7 @@ class Child:
 
 
 def stop(children: Sequence[Child]) -> None:
-    """Ends all `children` together, each by its own signals, and returns when none is left."""
+    """Stop all `children` together, each by its own signals, and return when none is left."""
     plans = {child.name: iter(child.stop_signals) for child in children}
     patience = {child.name: 0.0 for child in children}
     while left := [child for child in children if child.running()]:

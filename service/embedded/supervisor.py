@@ -1,4 +1,4 @@
-"""`trimtab-service up`: every process of the service under one supervisor, in one data folder."""
+"""`trimtab-service up`: all processes of the service under one supervisor, with one data folder."""
 
 import errno
 import fcntl
@@ -21,9 +21,9 @@ from service.embedded.processes import Child, stop
 
 DATABASE = "trimtab"
 START_SECONDS = 60.0
-# A service that was killed a moment ago may still hold its ports.
+# A service that has just been killed may still hold its ports.
 PORT_SECONDS = 3.0
-WILDCARDS = ("0.0.0.0", "::", "")  # what is looked out for  # nosec B104
+WILDCARDS = ("0.0.0.0", "::", "")  # these are compared with, not bound to  # nosec B104
 
 
 class StartError(Exception):
@@ -36,7 +36,7 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What `trimtab-service up` is told. A port of 0 picks a free one."""
+    """The options of `trimtab-service up`. A port of 0 selects a free one."""
 
     data: Path
     host: str = "127.0.0.1"
@@ -47,10 +47,10 @@ class Options:
 
 
 class Supervisor:
-    """Starts the service's processes, starts again what dies, and stops all of them together.
+    """The supervisor: it starts the processes of the service, restarts those that die, and stops all together.
 
-    Single-threaded: the signals it minds are blocked and waited for, so none arrives in the middle of something, and
-    a second Ctrl-C while it stops is never looked at.
+    It has one thread. The signals that it handles are blocked and waited for, so none interrupts other work, and a
+    second Ctrl-C during the stop has no effect.
     """
 
     def __init__(self, options: Options) -> None:
@@ -64,7 +64,7 @@ class Supervisor:
             self._signals.add(signal.SIGHUP)
 
     def run(self) -> None:
-        """Serves until SIGINT or SIGTERM. Raises StartError where the service cannot start."""
+        """Serve until SIGINT or SIGTERM. Raises StartError if the service cannot start."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         lock = self._prepare_folder()
         print(f"Starting with the data in {self._data} ...", file=sys.stderr, flush=True)
@@ -88,7 +88,7 @@ class Supervisor:
         lock = _Lock(self._data / "service.lock")
         for name in ("admin-token", "secret-key"):
             _write_secret_once(self._data / name)
-        # Messages are door-bells for work that the database knows of: those of an earlier run are only in the way.
+        # The database knows all work, so messages of an earlier run are not needed.
         shutil.rmtree(self._data / "broker", ignore_errors=True)
         (self._data / "broker" / "control").mkdir(parents=True)
         return lock
@@ -97,8 +97,8 @@ class Supervisor:
         host = self._options.host
         if not is_loopback(host) and not self._options.plaintext:
             raise StartError(
-                f"Other machines can reach {host}, and this command does not encrypt: put a proxy with TLS in front of"
-                " both ports and give --plaintext."
+                f"Other machines can reach {host}, and this command does not encrypt. Put a proxy with TLS in front of"
+                " both ports and use --plaintext."
             )
         port = _usable_port(host, self._options.port, "--port")
         grpc_port = _usable_port(host, self._options.grpc_port, "--grpc-port")
@@ -134,7 +134,7 @@ class Supervisor:
         (self._data / "service.json").write_text(json.dumps(found))
         announce = [sys.executable, "-m", "service.embedded.announce", console, address]
         self._run_once("announce", announce, environment, None)
-        # After the others are up: importing PyTorch would only slow their start, and what is asked for waits its turn.
+        # These start last, because importing PyTorch would slow the start of the others. Operations wait meanwhile.
         self._add(self._child("beat", _service("beat"), environment))
         for number in range(1, self._options.workers + 1):
             name = "worker" if self._options.workers == 1 else f"worker-{number}"
@@ -149,13 +149,13 @@ class Supervisor:
         return child
 
     def _run_once(self, name: str, argv: Sequence[str], environment: dict[str, str], log: Path | None) -> None:
-        """Runs a command to its end, while the others are kept alive. Raises StartError where it fails."""
+        """Run a command to its end while the other processes are kept alive. Raises StartError if it fails."""
         self._once = Child(name, argv, environment, log)
         self._once.start()
         end = time.monotonic() + 2 * START_SECONDS
         while self._once.running():
             if time.monotonic() > end:
-                raise StartError(f"The step `{name}` of the start does not end; see {self._logs}.")
+                raise StartError(f"The step `{name}` of the start does not end. See the logs in {self._logs}.")
             self._keep_alive()
             self._pause(0.5)
         if self._once.process is None or self._once.process.returncode != 0:
@@ -170,14 +170,14 @@ class Supervisor:
             child.trim_log()
 
     def _pause(self, seconds: float) -> None:
-        """Waits so long, or less where a child has died or is due to start. Raises _Stopped."""
+        """Wait for `seconds`, or less if a child has died or is due to start. Raises _Stopped."""
         due = [child.not_before - time.monotonic() for child in self._children if child.process is None]
         number = signal.sigtimedwait(self._signals, max(0.0, min([seconds, *due])))
         if number is not None and number.si_signo != signal.SIGCHLD:
             raise _Stopped
 
     def _stop(self) -> None:
-        """Ends every process: the database last, so that the others can finish what they are writing."""
+        """Stop every process, the database last, so that the others can finish their writes."""
         others = [child for child in self._children if child.name != "postgres"]
         if self._once:
             others.append(self._once)
@@ -188,7 +188,7 @@ class Supervisor:
 
 
 class _Lock:
-    """One running service for each data folder. The kernel lets go of it when the process ends, however it ends."""
+    """A lock that allows one running service for each data folder. The kernel releases it when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a+")  # held as long as the service runs
@@ -200,7 +200,7 @@ class _Lock:
             self._file.close()
             raise StartError(
                 f"The data folder {path.parent} is in use by the service that runs as process {holder}. "
-                "Stop that one, or choose another folder with --data-dir."
+                "Stop that service, or choose another folder with --data-dir."
             ) from None
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")
@@ -215,7 +215,7 @@ def _service(*arguments: str) -> list[str]:
 
 
 def _write_secret_once(path: Path) -> None:
-    """Writes a new secret into `path`, which only this user can read, unless there is one."""
+    """Write a new secret to `path`, which only this user can read, unless the file has one."""
     if path.exists() and path.read_text().strip():
         return
     unfinished = path.with_suffix(".unfinished")
@@ -228,7 +228,7 @@ def _write_secret_once(path: Path) -> None:
 
 
 def _usable_port(host: str, port: int, option: str) -> int:
-    """`port`, or a free one for 0. Raises StartError where it cannot be had."""
+    """Return `port`, or a free port for 0. Raises StartError if the port is not available."""
     end = time.monotonic() + PORT_SECONDS
     while True:
         try:

@@ -92,7 +92,7 @@ def test_another_service_on_its_port_is_not_announced(embedded_service: Embedded
     command = [sys.executable, "-m", "service.embedded.announce", found["console"], found["grpc"]]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"Another service has taken {found['console']} in the meantime.")
+    assert done.stderr.startswith(f"Another service uses {found['console']}.")
     assert "ready" not in done.stdout
 
 
