@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from tests.factories.browser import started_browser
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with started_browser() as browser:
         yield browser

@@ -1,0 +1,65 @@
+"""Tokens, quota, audit trail and tenants in the console."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.factories.browser import NEEDS_BROWSER
+from tests.factories.service import EmbeddedService
+
+pytestmark = NEEDS_BROWSER
+
+
+def test_a_token_is_shown_once_and_what_it_may_not_do_has_no_button(
+    page: Page, browser: Browser, service: EmbeddedService
+) -> None:
+    page.goto("/administration")
+    page.get_by_role("button", name="New token").click()
+    dialogue = page.get_by_role("dialog", name="New API token")
+    dialogue.get_by_label("Name").fill("dashboard")
+    dialogue.get_by_label("tune").uncheck()
+    dialogue.get_by_label("Only in the study").fill("never-was")
+    dialogue.get_by_role("button", name="Make the token").click()
+    expect(dialogue).to_contain_text("There is no study 'never-was'")
+    dialogue.get_by_label("Only in the study").fill("")
+    # Twice at once makes one.
+    dialogue.get_by_role("button", name="Make the token").dblclick()
+    secret = dialogue.locator("pre").inner_text()
+    dialogue.get_by_role("button", name="Done").click()
+    line = page.get_by_role("row").filter(has_text="dashboard")
+    expect(line).to_have_count(1)
+    expect(line).to_contain_text("read")
+    assert secret not in page.content()
+    line.get_by_role("button", name="Revoke dashboard").click()
+    page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    expect(line).to_be_hidden()
+
+
+def test_an_administrator_sees_quota_audit_and_tenants(page: Page) -> None:
+    page.goto("/administration?section=audit")
+    entries = page.locator("tbody").get_by_role("row")
+    expect(entries.nth(10)).to_be_visible()
+    page.get_by_label("What", exact=True).fill("study.update_state")
+    expect(entries.filter(has_not_text="study.update_state")).to_have_count(0)
+    expect(entries.filter(has_text="study/out-of-disk")).to_have_count(1)
+    page.get_by_label("To the day").fill("2020-01-01")
+    expect(page.get_by_text("No entry matches")).to_be_visible()
+    page.get_by_label("To the day").fill("")
+    page.get_by_label("From the day").fill("2020-01-01")
+    expect(entries.filter(has_text="study/out-of-disk")).to_have_count(1)
+    page.get_by_role("radio", name="Quota").click()
+    expect(page.get_by_text("Stored trials")).to_be_visible()
+    page.get_by_role("radio", name="Members").click()
+    expect(page.get_by_text("Nobody has been seen yet")).to_be_visible()
+    page.get_by_role("radio", name="Tenants").click()
+    page.get_by_label("Short name of a new tenant").fill("no spaces")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("slug: 'no spaces'")).to_be_visible()
+    page.get_by_label("Short name of a new tenant").fill("acme")
+    # Twice before the page can show that it is at work.
+    page.get_by_role("button", name="Add").evaluate("button => { button.click(); button.click(); }")
+    expect(page.get_by_label("Short name of a new tenant")).to_have_value("")
+    expect(page.get_by_text("There is a tenant")).to_have_count(0)
+    line = page.get_by_role("row").filter(has_text="acme")
+    line.get_by_role("button", name="Disable acme").click()
+    expect(line).to_contain_text("disabled")
