@@ -1,0 +1,187 @@
+"""Run the tests, and run each test that failed once more, alone.
+
+`make test` and its parts call this program. Its options are `--console`, which also runs the console's unit tests, and
+all options of pytest. The exit code is 0 if every test has passed, at the first or at the second attempt.
+
+A test that fails at first and passes alone is printed as FLAKY with its first failure. At most MOST_FLAKY tests may be
+flaky in one run, because each of them is a defect of the test or of the product that somebody has to repair.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MOST_FLAKY = 3
+ROOT = Path(__file__).resolve().parents[1]
+WEB = ROOT / "web"
+# Most of the time a test waits for processes, so that more of them run than this has cores. Each worker starts its own
+# servers (2 GB with all of them).
+OPTIONS = ["--numprocesses=3", "--dist=loadfile", "--no-loadscope-reorder", "-m", "not slow"]
+
+
+@dataclass
+class Result:
+    """The outcome of a run: numbers of tests, and the first failure of each test that failed."""
+
+    passed: int = 0
+    skipped: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+    # False if the run ended with an error that no test explains, such as wrong options or Ctrl-C.
+    complete: bool = True
+
+
+class Recorder:
+    """A pytest plugin that records how each test ends."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record a file that cannot be imported as one test that failed."""
+        if report.failed:
+            self.failures.setdefault(report.nodeid, _first_failure(report))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record one phase of a test. A test has passed if no phase failed and its call passed."""
+        if report.failed:
+            self.failures.setdefault(report.nodeid, _first_failure(report))
+            self.ends[report.nodeid] = "failed"
+        elif report.skipped:
+            self.ends.setdefault(report.nodeid, "skipped")
+        elif report.when == "call":
+            self.ends.setdefault(report.nodeid, "passed")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tests that `arguments` select and return the exit code."""
+    wanted = [argument for argument in arguments if argument != "--console"]
+    console = Console() if "--console" in arguments else None
+    try:
+        tests = run_tests(wanted)
+        results = [tests, console.result()] if console else [tests]
+    finally:
+        if console:
+            console.stop()
+    failures = {name: why for result in results for name, why in result.failures.items()}
+    complete = all(result.complete for result in results)
+    flaky: dict[str, str] = {}
+    if complete and 0 < len(failures) <= MOST_FLAKY:
+        flaky = {name: why for name, why in failures.items() if passes_alone(name)}
+    elif complete and failures:
+        print(f"{len(failures)} tests failed, more than the {MOST_FLAKY} that run a second time.")
+    failed = [name for name in failures if name not in flaky]
+    for name, why in flaky.items():
+        print(f"FLAKY {name}: it passed alone after this failure: {why}")
+    for name in failed:
+        print(f"FAILED {name}: {failures[name]}")
+    skipped = sum(result.skipped for result in results)
+    if skipped:
+        print(f"{skipped} skipped")
+    print(f"{sum(result.passed for result in results) + len(flaky)} passed, {len(failed)} failed", flush=True)
+    return 0 if complete and not failed else 1
+
+
+def run_tests(arguments: Sequence[str]) -> Result:
+    """Run pytest in this process."""
+    recorder = Recorder()
+    code = pytest.main([*OPTIONS, *arguments], plugins=[recorder])
+    ends = list(recorder.ends.values())
+    complete = code == pytest.ExitCode.OK or bool(recorder.failures)
+    return Result(ends.count("passed"), ends.count("skipped"), recorder.failures, complete)
+
+
+def passes_alone(name: str) -> bool:
+    """Run one failed test again, with nothing else, and return whether it passes."""
+    print(f"Running {name} again, alone.", flush=True)
+    if name.startswith(Console.PREFIX):
+        again = Console(name.removeprefix(Console.PREFIX).partition(" > ")[0])
+        return again.result().complete and name not in again.result().failures
+    command = [sys.executable, "-m", "pytest", "-q", name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    print(done.stdout)
+    return done.returncode == 0 and re.search(r"^1 passed", done.stdout, re.MULTILINE) is not None
+
+
+class Console:
+    """A run of the console's unit tests, which goes on beside the others in a process of its own."""
+
+    PREFIX = "web/"
+
+    def __init__(self, *files: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._report = Path(self._folder.name) / "report.json"
+        self._log = Path(self._folder.name) / "log"
+        self._known: Result | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        if not (WEB / "node_modules").is_dir():
+            print("console: not tested, since Node.js is not installed")
+            self._known = Result()
+            return
+        command = ["npm", "run", "--silent", "test", "--", "--reporter=default", "--reporter=json"]
+        command += [f"--outputFile.json={self._report}", *files]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=WEB, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def result(self) -> Result:
+        """Wait for the end and return the result."""
+        if self._known is None:
+            assert self._process is not None
+            code = self._process.wait()
+            print(self._log.read_text(errors="replace"), flush=True)
+            self._known = console_result(json.loads(self._report.read_text())) if self._report.exists() else Result()
+            # Vitest also fails for errors outside of tests, such as a failed generation of its API client.
+            if code != 0 and not self._known.failures:
+                self._known.complete = False
+            self._folder.cleanup()
+        return self._known
+
+    def stop(self) -> None:
+        """End the process if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()
+
+
+def console_result(report: dict[str, Any]) -> Result:
+    """Return the result in a report of Vitest's JSON reporter."""
+    result = Result()
+    for suite in report["testResults"]:
+        file = Path(suite["name"]).resolve()
+        name = Console.PREFIX + str(file.relative_to(WEB) if file.is_relative_to(WEB) else file)
+        failed_before = len(result.failures)
+        for test in suite["assertionResults"]:
+            if test["status"] == "passed":
+                result.passed += 1
+            elif test["status"] == "failed":
+                result.failures[f"{name} > {test['fullName']}"] = _line("\n".join(test["failureMessages"]))
+            else:
+                result.skipped += 1
+        if suite["status"] == "failed" and len(result.failures) == failed_before:
+            result.failures[name] = _line(suite.get("message") or "the file could not be loaded")
+    return result
+
+
+def _first_failure(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return the line of a report that says what failed."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return _line(crash.message if crash is not None else str(report.longrepr))
+
+
+def _line(text: str) -> str:
+    """Return the first line of a text that is not empty, at most 300 characters."""
+    return next((line.strip()[:300] for line in text.splitlines() if line.strip()), "no message")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
