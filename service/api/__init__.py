@@ -1,1 +1,1 @@
-"""The HTTP door: REST, server-sent events, sign-in, health, metrics. Requests are translated to actions here."""
+"""The HTTP interface: REST, server-sent events, sign-in, health, metrics. It translates requests to actions."""

@@ -1,4 +1,4 @@
-"""Who is calling over HTTP: a bearer token, or the console's session cookie."""
+"""Authentication of HTTP requests by a bearer token or by the session cookie of the console."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from service.identity.oidc import Proof
 from service.identity.principals import authenticate_cookie, authenticate_header
 from service.tenancy.principal import Principal
 
-# A page of another origin cannot send it without the browser asking this service first, which never allows it.
+# A page of another origin cannot send this header without a preflight request, which this service never allows.
 CONSOLE_HEADER = "X-Trimtab-Console"
-# Which tenant is meant by a member of several.
+# A member of several tenants selects one by this header.
 TENANT_HEADER = "X-Trimtab-Tenant"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def authenticate(request: HttpRequest) -> Principal:
-    """The principal of a request.
+    """Return the principal of a request.
 
-    Raises Unauthenticated; Forbidden for another site's write in a user's name, and for a tenant of which the caller is
-    no member.
+    Raises Unauthenticated, and Forbidden for a cross-site write and for a tenant of which the caller is not a member.
     """
     header = request.headers.get("Authorization")
     if header is not None:
@@ -40,20 +39,20 @@ def authenticate(request: HttpRequest) -> Principal:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where the request came from; behind a reverse proxy, what that says (uvicorn's --forwarded-allow-ips)."""
+    """Return the caller's address. Behind a trusted proxy the proxy states it (uvicorn's --forwarded-allow-ips)."""
     return str(request.META.get("REMOTE_ADDR") or "")
 
 
 def check_same_origin(request: HttpRequest) -> None:
     """Refuse a request that a page of another site may have made a browser send. Raises Forbidden.
 
-    The cookie is SameSite=Strict besides; this also holds in browsers and between ports where that does not.
+    The cookie is also SameSite=Strict. This check works in browsers and between ports where SameSite does not.
     """
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin" or CONSOLE_HEADER not in request.headers:
         raise Forbidden(
             "cross_site_request",
-            f"A write with a session cookie must come from the console itself and have the header {CONSOLE_HEADER}."
-            " Programs send a bearer token instead.",
+            f"A write with a session cookie must come from the console and have the header {CONSOLE_HEADER}."
+            " In a program, send a bearer token instead.",
         )
 
 
@@ -72,17 +71,17 @@ def start_session(
 
 
 def end_session(response: HttpResponse) -> None:
-    """Make the browser forget its session."""
+    """Delete the session cookie in the browser."""
     response.delete_cookie(sessions.COOKIE_NAME, samesite="Strict")
 
 
 class Authentication(BaseAuthentication):
-    """REST framework's view of it. There is no anonymous access: who is not known is refused."""
+    """The authentication class for REST framework. There is no anonymous access."""
 
     def authenticate(self, request: Request) -> tuple[Principal, None]:
-        """The principal becomes `request.user`."""
+        """Return the principal, which becomes `request.user`."""
         return authenticate(request._request), None
 
     def authenticate_header(self, request: Request) -> str:
-        """How a client may present itself."""
+        """Return the value of the WWW-Authenticate header."""
         return SIGN_IN_HEADERS["WWW-Authenticate"]

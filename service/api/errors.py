@@ -1,4 +1,4 @@
-"""Errors on the wire: every exception becomes one problem document (RFC 9457), here and nowhere else."""
+"""Translate every exception to one problem document (RFC 9457). No other module does this."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ KINDS: Mapping[type[TrimtabError], tuple[int, str]] = {
     NotFound: (404, "Not found"),
     AlreadyExists: (409, "Already exists"),
     Conflict: (409, "Not possible in this state"),
-    ResourceExhausted: (429, "Too much"),
+    ResourceExhausted: (429, "Limit reached"),
     Internal: (500, "Internal error"),
-    Unavailable: (503, "Not available just now"),
+    Unavailable: (503, "Temporarily unavailable"),
 }
-# Where HTTP has a more telling status than the error's kind.
+# Error codes for which HTTP has a more specific status than the kind of the error.
 STATUS_OF_CODE: Mapping[str, int] = {
     "message_too_large": 413,
     "method_not_allowed": 405,
@@ -56,14 +56,14 @@ logger = logging.getLogger(__name__)
 
 
 class MalformedRequest(InvalidInput):
-    """A request that is wrong as a whole, not in one of its fields."""
+    """A request that is wrong as a whole and not in one field."""
 
     def __init__(self, code: str, message: str) -> None:
         TrimtabError.__init__(self, code, message)
 
 
 def answer(error: Exception, context: Mapping[str, Any]) -> Response:
-    """REST framework's exception handler."""
+    """Return the response for an exception. This is REST framework's exception handler."""
     request = context.get("request")
     known = translate(error, _sent(request) if isinstance(error, exceptions.ValidationError) and request else None)
     status, problem = describe(known)
@@ -71,49 +71,47 @@ def answer(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def respond(error: Exception) -> HttpResponse:
-    """The same for views that are not REST framework's."""
+    """Return the same for views that do not use REST framework."""
     known = translate(error)
     status, problem = describe(known)
     return JsonResponse(problem, status=status, headers=headers_of(known), content_type=CONTENT_TYPE)
 
 
 def translate(error: Exception, data: object = None) -> TrimtabError:
-    """The error as the caller may see it. What nobody expected is logged with a reference, which is all that is told.
+    """Return the error that the caller may see. An unexpected error is logged, and the caller gets only a reference.
 
-    `data` is what the request sent, from which an error shows the value at fault.
+    `data` is the content of the request, from which the error takes the value at fault.
     """
     if isinstance(error, TrimtabError):
         return error
     if isinstance(error, exceptions.APIException):
         return _of_rest_framework(error, data)
     if isinstance(error, Http404):
-        return NotFound("not_found", "There is nothing at this address.")
+        return NotFound("not_found", "There is no resource at this address.")
     if isinstance(error, RequestDataTooBig):
         allowed = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         return ResourceExhausted(
-            "message_too_large", f"The request's body has more than the {allowed} bytes allowed.", allowed=allowed
+            "message_too_large", f"The body of the request is larger than {allowed} bytes.", allowed=allowed
         )
     if isinstance(error, SuspiciousOperation | BadRequest):
         return MalformedRequest("malformed_request", str(error) or "The request is not well-formed.")
     if isinstance(error, OperationalError | InterfaceError):
         logger.warning("the database did not answer: %s", error)
-        return Unavailable(
-            "database_unavailable", "The service cannot reach its database just now; try again.", retryable=True
-        )
+        return Unavailable("database_unavailable", "The service cannot reach its database. Try again.", retryable=True)
     if isinstance(error, DataError):
-        # The only texts that pass all checks and that PostgreSQL refuses.
+        # Only a text with NUL or a number out of range passes all other checks and is refused by PostgreSQL.
         return MalformedRequest("invalid_argument", str(error).splitlines()[0])
     reference = logcontext.request()
     logger.error("a request failed unexpectedly, reference %s", reference, exc_info=error)
     return Internal(
         "internal",
-        f"Something went wrong in the service; its log knows more under reference {reference}.",
+        f"The service failed unexpectedly. Its log explains the error under reference {reference}.",
         reference=reference,
     )
 
 
 def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
-    """HTTP status and problem document."""
+    """Return the HTTP status and the problem document of an error."""
     kind = next(kind for kind in type(error).__mro__ if kind in KINDS)
     status, title = KINDS[kind]
     status = STATUS_OF_CODE.get(error.code, status)
@@ -129,7 +127,7 @@ def describe(error: TrimtabError) -> tuple[int, dict[str, JsonValue]]:
 
 
 def headers_of(error: TrimtabError) -> dict[str, str]:
-    """What must stand in the headers of the answer."""
+    """Return the headers that the answer needs."""
     if isinstance(error, Unauthenticated):
         return SIGN_IN_HEADERS
     seconds = error.data.get("retry_after_seconds", 1 if error.retryable else None)
@@ -145,7 +143,9 @@ def _of_rest_framework(error: exceptions.APIException, data: object) -> TrimtabE
         case exceptions.MethodNotAllowed():
             return MalformedRequest("method_not_allowed", f"{error.detail} See /api/v1/schema.")
         case exceptions.NotAcceptable():
-            return MalformedRequest("not_acceptable", "Answers are application/json; ask for that in Accept.")
+            return MalformedRequest(
+                "not_acceptable", "Answers are application/json. Request this type in the header Accept."
+            )
         case exceptions.UnsupportedMediaType():
             return MalformedRequest("unsupported_media_type", "Send the body as Content-Type: application/json.")
         case exceptions.NotFound():
@@ -155,7 +155,7 @@ def _of_rest_framework(error: exceptions.APIException, data: object) -> TrimtabE
 
 
 def _of_validation(error: exceptions.ValidationError, data: object) -> InvalidInput:
-    """The first fault as the error, and all of them in its data."""
+    """Return the first fault as an error with all faults in its data."""
     faults = list(_faults(cast("JsonValue", error.detail)))
     field, message = faults[0]
     known = InvalidInput(field or "request", _value_at(data, field), message.rstrip("."))
@@ -164,14 +164,14 @@ def _of_validation(error: exceptions.ValidationError, data: object) -> InvalidIn
 
 
 def _sent(request: Request) -> object:
-    """Query parameters of a GET, the body of everything else."""
+    """Return the query parameters of a GET, else the body."""
     if request.method != "GET":
         return request.data
     return {name: values if len(values) > 1 else values[0] for name, values in request.query_params.lists()}
 
 
 def _faults(detail: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each message of REST framework's nested errors, with the path of its field: `spec`, `held_trials[3]`."""
+    """Yield each message of REST framework's nested errors with the path of its field: `spec`, `held_trials[3]`."""
     if isinstance(detail, Mapping):
         for key, value in detail.items():
             if key == "non_field_errors":
@@ -187,7 +187,7 @@ def _faults(detail: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _value_at(data: object, path: str) -> object:
-    """The value in the body at such a path, as far as it can be followed."""
+    """Return the value in the body at such a path, as far as the path can be followed."""
     for step in path.replace("[", ".").replace("]", "").split("."):
         if isinstance(data, Mapping):
             data = data.get(step)

@@ -1,4 +1,4 @@
-"""Is this process alive, and may requests be sent to it?"""
+"""Liveness and readiness of the process."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from django.views.decorators.http import require_safe
 
 from service.tenancy import access
 
-# Migrations are not taken back while a process runs, so the look at them ends with the first success.
+# Migrations are not reverted while a process runs, so they are checked until the first success.
 _migrated = False
 
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 while the process answers at all; it looks at nothing else."""
+    """Answer 200 while the process runs. Nothing else is checked."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the database answers and has all tables; else 503 and why."""
+    """Answer 200 if the database answers and has all tables, else 503 with the reason."""
     try:
         database, migrations = "ok", "ok" if _is_migrated() else "missing: run `trimtab-service migrate`"
     except DatabaseError as error:

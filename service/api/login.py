@@ -1,4 +1,4 @@
-"""The one-time login link that the service prints at its start."""
+"""The login link that the service prints at its start. It is valid once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service.identity.login import redeem
 
 @require_GET
 def login(request: HttpRequest) -> HttpResponse:
-    """Redeem the code and open the console; with a code that does not count, its sign-in page says why."""
+    """Redeem the code and open the console. For an invalid code, the sign-in page shows the reason."""
     try:
         principal = redeem(request.GET.get("code", ""))
     except Unauthenticated as error:
         return HttpResponseRedirect("/" if _is_signed_in(request) else f"/sign-in?{urlencode({'error': error.code})}")
     response = HttpResponseRedirect("/")
-    # The address has the code in it.
+    # The address contains the code.
     response.headers["Cache-Control"] = "no-store"
     start_session(request, response, principal)
     return response

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the web process, and of the service as a whole as the database knows it."""
+"""Prometheus metrics of the web process, and totals of the whole service from the database."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from service.tenancy import access
 
 REQUEST_SECONDS = Histogram(
     "trimtab_http_request_seconds",
-    "Time from a REST request's arrival to its rendered answer.",
+    "Time from the arrival of a REST request to its rendered answer.",
     ["method", "route", "status"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
 )
 
 
 class Census(Collector):
-    """What the database knows, counted when Prometheus asks.
+    """Totals from the database, counted when Prometheus reads them.
 
-    One row for each study and one for each agent is read, never the trials: studies carry counters of those.
+    This reads one row for each study and agent. It never reads trials, since studies have counters of them.
     """
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing: registering the collector must not query."""
+        """Yield nothing, so that registering the collector makes no query."""
         yield from ()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges."""
+        """Yield the gauges."""
         studies = GaugeMetricFamily("trimtab_studies", "Studies by state.", labels=["state"])
         trials = GaugeMetricFamily("trimtab_trials", "Trials by state; finished for all final ones.", labels=["state"])
         totals = dict.fromkeys(("requested", "active", "finished"), 0)
@@ -62,7 +62,7 @@ class Census(Collector):
         return gauge
 
     def _agents(self) -> GaugeMetricFamily:
-        gauge = GaugeMetricFamily("trimtab_agents", "Agents by whether they were heard of lately.", labels=["state"])
+        gauge = GaugeMetricFamily("trimtab_agents", "Agents, online (a recent heartbeat) or offline.", labels=["state"])
         silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
         ((online, offline),) = access.across("count_agents", silence)
         gauge.add_metric(["online"], online)
@@ -75,7 +75,7 @@ REGISTRY.register(Census())
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For Prometheus. It tells numbers alone, so it asks for no token."""
+    """Answer Prometheus. The metrics contain only numbers, so no token is needed."""
     try:
         return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
     except DatabaseError as error:

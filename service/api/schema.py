@@ -1,4 +1,4 @@
-"""What the OpenAPI schema says beside what REST framework's views tell of themselves."""
+"""Additions to the OpenAPI schema for what drf-spectacular does not find in the views."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOG_EVENTS_PATH = "/api/v1/studies/{name}/trials/{number}/events"
 
 
 class Schema(AutoSchema):
-    """Every operation may answer with a problem document."""
+    """The schema of a view. It adds a problem document to the answers of every operation."""
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         fault = self._get_response_for_code(  # type: ignore[no-untyped-call]
@@ -40,7 +40,7 @@ class Schema(AutoSchema):
 
 
 class _Events(View):
-    """Stands in the schema for the stream of events, which is no REST framework view."""
+    """A placeholder in the schema for the event stream of a study, which is no REST framework view."""
 
     actions = {"GET": EVENTS_ACTION}
 
@@ -48,30 +48,30 @@ class _Events(View):
         operation_id="watchStudy",
         parameters=[
             OpenApiParameter("name", str, OpenApiParameter.PATH),
-            OpenApiParameter("after_revision", int, description="Only what changed since."),
-            OpenApiParameter("most", int, description="From the start: of more trials than this only a sample."),
-            OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="The same, and goes first."),
+            OpenApiParameter("after_revision", int, description="Only changes after this revision."),
+            OpenApiParameter("most", int, description="With more trials, begin with a sample of this size."),
+            OpenApiParameter("Last-Event-ID", int, OpenApiParameter.HEADER, description="Overrides after_revision."),
         ],
         responses={(200, "text/event-stream"): StudyEventSerializer},
     )
     def get(self, request: Request, name: str) -> Response:
-        """A study's changes as server-sent events: `change` with this data, and `deleted` at the end."""
+        """Stream the changes of a study as server-sent events: `change` with this data, and `deleted` at the end."""
         raise NotImplementedError
 
 
 class _Changes(View):
-    """Stands in the schema for the stream that says which lists have changed."""
+    """A placeholder in the schema for the stream of changed lists."""
 
     actions = {"GET": EVENTS_ACTION}
 
     @extend_schema(operation_id="watchTenant", responses={(200, "text/event-stream"): ChangesSerializer})
     def get(self, request: Request) -> Response:
-        """That something has changed in the tenant, as server-sent events: `ready`, and `change` with this data."""
+        """Stream which lists of the tenant change, as server-sent events: `ready`, and `change` with this data."""
         raise NotImplementedError
 
 
 class _LogEvents(View):
-    """Stands in the schema for the stream of what a trial prints."""
+    """A placeholder in the schema for the stream of a trial's log."""
 
     actions = {"GET": EVENTS_ACTION}
 
@@ -84,12 +84,12 @@ class _LogEvents(View):
         responses={(200, "text/event-stream"): LogEventSerializer},
     )
     def get(self, request: Request, name: str, number: int) -> Response:
-        """What a trial prints as server-sent events: `log` with this data, and `end` when the trial has ended."""
+        """Stream the log of a trial as server-sent events: `log` with this data, and `end` when the trial has ended."""
         raise NotImplementedError
 
 
 def add_events(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """drf-spectacular's hook for paths that it does not find by itself."""
+    """Return the endpoints with the streams added. This is a hook of drf-spectacular."""
     return [
         *endpoints,
         (EVENTS_PATH, EVENTS_PATH, "GET", _Events.as_view()),
@@ -99,13 +99,13 @@ def add_events(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 
 class AuthenticationScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How callers authenticate."""
+    """The authentication of callers in the schema."""
 
     target_class = Authentication
     name = ["token", "session"]
 
     def get_security_definition(self, auto_schema: AutoSchema) -> list[dict[str, str]]:
-        """Both ways to authenticate."""
+        """Return both ways to authenticate."""
         return [
             {"type": "http", "scheme": "bearer"},
             {"type": "apiKey", "in": "cookie", "name": sessions.COOKIE_NAME},

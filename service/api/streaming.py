@@ -1,4 +1,4 @@
-"""What streams of server-sent events share. One that waits costs no thread and no database connection."""
+"""Shared parts of event streams. A stream that waits uses no thread and no database connection."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from service.tenancy.principal import Principal
 
 ACTION = Action.STUDY_READ
 HEARTBEAT_SECONDS = 15.0
-# What a browser waits, in milliseconds, before it connects again.
+# The time in milliseconds after which a browser connects again.
 RETRY = "retry: 2000\n\n"
 
 
 def respond(stream: AsyncIterator[str]) -> HttpResponseBase:
-    """The stream as a response."""
+    """Return the stream as a response."""
     return StreamingHttpResponse(
         stream,
         content_type="text/event-stream",
-        # no-transform and the second: proxies must neither compress nor collect what is to arrive at once
+        # proxies must neither compress (no-transform) nor buffer (the second header) the events
         headers={"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"},
     )
 
 
 def admit(request: HttpRequest, name: str | None) -> Principal:
-    """The caller, who may read the study; None: all of them. Raises Unauthenticated, Forbidden."""
+    """Return the caller if it may read the study (None: all studies). Raises Unauthenticated, Forbidden."""
     principal = authenticate(request)
     require(principal, ACTION, name)
     return principal
 
 
 def may_go_on(request: HttpRequest, name: str | None) -> bool:
-    """Whether the caller may still read: a session that is over, a token that was revoked, ends the stream as well."""
+    """Return whether the caller may still read. The end of a session or a revoked token ends the stream."""
     try:
         admit(request, name)
     except TrimtabError:
@@ -46,7 +46,7 @@ def may_go_on(request: HttpRequest, name: str | None) -> bool:
 
 
 async def heartbeat_due(bell: Bell, spoken: float) -> bool:
-    """Wait for a ring (or a while); whether nothing was sent for so long that a heartbeat is due."""
+    """Wait for a notification or a limited time; return whether a heartbeat is due."""
     left = spoken + HEARTBEAT_SECONDS - time.monotonic()
     await bell.wait(left)
     return time.monotonic() - spoken >= HEARTBEAT_SECONDS

@@ -1,4 +1,4 @@
-"""The threads in which streams query. Django would keep a thread for each open stream; these few serve all of them."""
+"""The threads in which streams make queries. Django would keep a thread for each open stream; these few serve all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _threads = ThreadPoolExecutor(4, thread_name_prefix="streams")
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the function answers, called in a thread that may query."""
+    """Call the function in a thread that may make queries, and return its result."""
 
     def run() -> T:
         close_old_connections()
@@ -26,13 +26,13 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
         finally:
             close_old_connections()
 
-    # The thread's log says what the request is about.
+    # The thread's log has the fields of the request.
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_threads, context.run, run)
 
 
 async def stream(parts: Iterator[T]) -> AsyncIterator[T]:
-    """The parts as they come. Each is made in a thread, not always the same: no transaction may last over two."""
+    """Yield the parts. Each is made in one of several threads, so a transaction must end within one part."""
     end = object()
     while (part := await in_thread(lambda: next(parts, end))) is not end:
         yield part  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Every path of this room."""
+"""All paths of this package."""
 
 from django.urls import include, path, re_path
 

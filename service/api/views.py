@@ -23,13 +23,16 @@ _Serializer = TypeVar("_Serializer", bound=serializers.BaseSerializer[Any])
 
 
 class View(APIView):
-    """Translates, calls one action or selector, translates back. Times itself under its route."""
+    """A view that translates the request, calls one action or selector, and translates the result.
 
-    # What each method does, for the matrix of permissions. None: anybody may, and nobody is authenticated.
+    It measures its time by route.
+    """
+
+    # The action of each method, for the matrix of permissions. None: anybody may call it without a token.
     actions: ClassVar[Mapping[str, Action | None]] = {}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Serve the request and measure how long it took, rendering included."""
+        """Serve the request and measure its time, including the rendering."""
         started = time.perf_counter()
         response = super().dispatch(request, *args, **kwargs)
         route = request.resolver_match.route if request.resolver_match else "unknown"
@@ -41,15 +44,15 @@ class View(APIView):
 
         if isinstance(response, Response):
             response.add_post_render_callback(observe)
-        else:  # a stream, timed to where it begins
+        else:  # a stream is timed until it begins
             observe(response)
         return response
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Find out who calls, and refuse what the caller may not do."""
+        """Authenticate the caller and refuse an action that the caller may not do."""
         super().initial(request, *args, **kwargs)
         method = _method(request)
-        # What a view does not serve is refused next. OPTIONS tells what it serves.
+        # A method that the view does not have is refused later. OPTIONS lists the methods.
         if hasattr(self, method.lower()) and method != "OPTIONS":
             action = self.actions[method]
             study = self.study(request)
@@ -59,38 +62,38 @@ class View(APIView):
                 require(self.principal, action, study)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """None where anybody may."""
+        """Return the authenticators; none if anybody may call the method."""
         open_to_all = self.request is not None and self.actions.get(_method(self.request), ...) is None
         return [] if open_to_all else super().get_authenticators()
 
     def study(self, request: Request) -> str | None:
-        """The name of the study that the request is about: the path's, where it has one."""
+        """Return the name of the request's study, from the path, or None."""
         name = self.kwargs.get("name")
         return None if name is None else str(name)
 
     @property
     def principal(self) -> Principal:
-        """Who is calling."""
+        """Return the caller."""
         return cast(Principal, self.request.user)
 
     def body(self, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """The request's checked body."""
+        """Return the checked body of the request."""
         return _checked(serializer(data=self.request.data))
 
     def query(self, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """The request's checked query parameters."""
+        """Return the checked query parameters of the request."""
         return _checked(serializer(data=self.request.query_params))
 
 
 class NoSuchPath(View):
-    """What answers below /api/ where nothing else does."""
+    """The answer to unknown paths below /api/."""
 
     # Not part of the interface.
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse every method."""
-        raise NotFound("not_found", f"There is nothing at {request.path}; see /api/v1/schema.")
+        raise NotFound("not_found", f"There is no resource at {request.path}. See /api/v1/schema.")
 
 
 def _method(request: HttpRequest | Request) -> str:

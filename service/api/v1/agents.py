@@ -19,7 +19,7 @@ class AgentList(View):
 
     @extend_schema(operation_id="listAgents", responses=AgentListSerializer)
     def get(self, request: Request) -> Response:
-        """All agents, by name."""
+        """List all agents by name."""
         return Response(AgentListSerializer({"agents": selectors.list_agents(self.principal)}).data)
 
 
@@ -30,17 +30,17 @@ class AgentView(View):
 
     @extend_schema(operation_id="getAgent", responses=AgentDetailSerializer)
     def get(self, request: Request, agent_id: str) -> Response:
-        """One agent with its components."""
+        """Get one agent with its components."""
         return Response(AgentDetailSerializer(selectors.get_agent(self.principal, agent_id)).data)
 
     @extend_schema(operation_id="updateAgent", request=UpdateAgentSerializer, responses=AgentDetailSerializer)
     def patch(self, request: Request, agent_id: str) -> Response:
-        """Have an agent take no more trials, while those that it runs go on; or take some again."""
+        """Drain an agent, so that it takes no new trials while its running trials continue, or undo this."""
         agents.drain(self.principal, agent_id, self.body(UpdateAgentSerializer)["draining"])
         return Response(AgentDetailSerializer(selectors.get_agent(self.principal, agent_id)).data)
 
     @extend_schema(operation_id="forgetAgent", responses={204: None})
     def delete(self, request: Request, agent_id: str) -> Response:
-        """Remove an agent that is gone for good. It is refused while the agent is online or has a trial."""
+        """Remove an agent permanently. This is refused while the agent is online or has a trial."""
         agents.forget(self.principal, agent_id)
         return Response(status=204)

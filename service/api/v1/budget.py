@@ -1,4 +1,4 @@
-"""A study's budget over REST."""
+"""The budget of a study over REST."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class StudyBudget(View):
 
     @extend_schema(operation_id="extendBudget", request=BudgetInputSerializer, responses=StudySerializer)
     def put(self, request: Request, name: str) -> Response:
-        """Change what the search may spend, while it goes on."""
+        """Change the budget of a running search."""
         study = extend_budget(self.principal, name, self.body(BudgetInputSerializer))
         return Response(StudySerializer(selectors.get_study(self.principal, study.name)).data)

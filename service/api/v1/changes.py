@@ -1,6 +1,7 @@
-"""That something has changed in a tenant, as server-sent events: what is shown of it is to be asked for again.
+"""The stream of changes in a tenant, as server-sent events.
 
-A message says which lists may be others by now, and nothing else, so it costs no query, however much has changed.
+A message says only which lists may have changed, and the client requests them again. So a message costs no query, even
+after many changes.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from service.api.threads import in_thread
 from service.core import logcontext
 from service.studies.notifications import listener
 
-# Whatever changes meanwhile is told together.
+# Changes in this time are reported together.
 PAUSE_SECONDS = 0.5
 
 
 async def changes(request: HttpRequest) -> HttpResponseBase:
-    """GET. Events: `ready` once changes are told, and `change` with the kinds of things that changed since the last
-    one: some of agents, components, studies."""
+    """Answer GET with a stream of two events: `ready` when the stream has begun, and `change` with the kinds of things
+    that have changed since the last event: some of agents, components, studies."""
     try:
         if request.method != "GET":
-            raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
+            raise errors.MalformedRequest("method_not_allowed", "An event stream must be read with GET.")
         principal = await in_thread(admit, request, None)
         logcontext.bind(tenant=principal.tenant_id, actor=principal.actor)
     except Exception as error:  # noqa: BLE001 - every error is a problem document, as in the rest of the API

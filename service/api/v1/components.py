@@ -26,7 +26,7 @@ class ComponentList(View):
 
     @extend_schema(operation_id="listComponents", responses=ComponentListSerializer)
     def get(self, request: Request) -> Response:
-        """All components that agents offer, members have written or studies have tuned, by name."""
+        """List all components that agents offer, members have written or studies have tuned, by name."""
         found = components.list_components(self.principal)
         return Response(ComponentListSerializer({"components": found}).data)
 
@@ -34,7 +34,7 @@ class ComponentList(View):
         operation_id="writeComponent", request=WriteComponentSerializer, responses={201: FileDetailSerializer}
     )
     def post(self, request: Request) -> Response:
-        """Keep a new version of a component's file. It runs nowhere until a cluster's administrator installs it."""
+        """Store a new version of a component's file. It runs only after a cluster's administrator has installed it."""
         body = self.body(WriteComponentSerializer)
         file = component_files.write(self.principal, body["text"], after=body["after"])
         return Response(FileDetailSerializer(file).data, status=201)
@@ -47,13 +47,13 @@ class ComponentCheck(View):
 
     @extend_schema(operation_id="checkComponent", request=ComponentTextSerializer, responses=CheckedSerializer)
     def post(self, request: Request) -> Response:
-        """What is wrong with a component's file, all at once. Nothing is kept."""
+        """Check a component's file and list all its errors. Nothing is stored."""
         return Response(CheckedSerializer(component_files.check(self.body(ComponentTextSerializer)["text"])).data)
 
 
 class _OfComponent(View):
     def study(self, request: Request) -> str | None:
-        """The path names no study."""
+        """Return None, since the path names no study."""
         return None
 
 
@@ -64,7 +64,7 @@ class ComponentView(_OfComponent):
 
     @extend_schema(operation_id="getComponent", responses=ComponentDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """One component with its parameters, and the best settings known for each of its applications."""
+        """Get one component with its parameters, and the best known settings for each of its applications."""
         component = components.get_component(self.principal, name)
         best = components.best_settings(self.principal, name)
         described = {
@@ -84,7 +84,7 @@ class ComponentFiles(_OfComponent):
 
     @extend_schema(operation_id="deleteComponentFiles", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Remove all versions of a component that were written here. What is installed on clusters stays there."""
+        """Delete all versions of a component that were written in the console. Installed versions stay on clusters."""
         component_files.delete(self.principal, name)
         return Response(status=204)
 
@@ -96,5 +96,5 @@ class ComponentFileView(_OfComponent):
 
     @extend_schema(operation_id="getComponentFile", responses=FileDetailSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
-        """One version with its text."""
+        """Get one version with its text."""
         return Response(FileDetailSerializer(component_files.get(self.principal, name, number=number)).data)

@@ -1,4 +1,4 @@
-"""A study's changes as server-sent events. A stream that waits costs no thread and no database connection."""
+"""The stream of changes of a study, as server-sent events."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from service.studies.sample import LEAST, MOST, sample
 from service.studies.selectors import Changes
 from service.tenancy.principal import Principal
 
-# A burst of changes is told at most so often.
+# The least time between two events. Changes in this time come in one event.
 PAUSE_SECONDS = 0.2
 
 
 async def events(request: HttpRequest, name: str) -> HttpResponseBase:
-    """GET: what changes in a study from `Last-Event-ID` or `?after_revision=` on; from the start without either.
+    """Answer GET with the changes of a study after `Last-Event-ID` or `?after_revision=`, or else from the start.
 
-    From the start and with `?most=`, a study with more trials than that tells a sample of them first.
-    Events: `change` with the study and the trials that changed, and at the end `deleted` when the study is.
+    From the start and with `?most=`, a study with more trials than that begins with a sample of them.
+    Events: `change` with the study and the changed trials, and `deleted` at the end if the study is deleted.
     """
     try:
         if request.method != "GET":
-            raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
+            raise errors.MalformedRequest("method_not_allowed", "An event stream must be read with GET.")
         seen = _number(
             "after_revision", request.headers.get("Last-Event-ID") or request.GET.get("after_revision") or "0"
         )
@@ -51,12 +51,12 @@ async def events(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 async def _stream(request: HttpRequest, principal: Principal, study: Study, seen: int, most: int) -> AsyncIterator[str]:
-    """The first event comes at once, even if nothing changed."""
+    """Yield the events. The first comes at once, even if nothing has changed."""
     yield RETRY
     if seen > study.revision:
-        # Another study had this name when that was seen.
+        # The revision belongs to an earlier study of this name.
         seen = 0
-    # Whether the last event promised another one; so does the beginning.
+    # True if another event follows at once, as at the beginning.
     more = True
     if seen == 0 and most and study.trial_count > most:
         trials = await in_thread(sample, principal, study, most=most)
@@ -96,5 +96,5 @@ def _event(changes: Changes) -> str:
 
 def _number(field: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidInput(field, text, "a whole number: 0 or more")
+        raise InvalidInput(field, text, "a whole number, 0 or more")
     return int(text)

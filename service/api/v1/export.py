@@ -1,4 +1,4 @@
-"""A study's trials as a file to take away."""
+"""Export of the trials of a study as a file."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _COLUMNS = (
     "started_at",
     "finished_at",
 )
-# What a spreadsheet would take for a formula.
+# A spreadsheet takes a text that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class _Csv(BaseRenderer):
-    """What the view has written already."""
+    """A renderer for the text that the view has already written."""
 
     media_type = "text/csv"
     format = "csv"
@@ -49,7 +49,7 @@ class _Csv(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        """The text; an error is a problem document all the same."""
+        """Return the text. An error is still a problem document."""
         return (data if isinstance(data, str) else json.dumps(data)).encode()
 
 
@@ -61,7 +61,7 @@ class ExportCsv(View):
 
     @extend_schema(operation_id="exportCsv", responses={(200, "text/csv"): OpenApiTypes.STR})
     def get(self, request: Request, name: str) -> Response:
-        """All trials, a line each, with a column for each metric and each parameter."""
+        """Export all trials as CSV, one on each line, with a column for each metric and each parameter."""
         study = selectors.get_study(self.principal, name)
         text = _csv(study, selectors.all_trials(self.principal, study))
         return Response(text, headers=_as_file(f"{study.name}.csv"))
@@ -74,7 +74,7 @@ class ExportJson(View):
 
     @extend_schema(operation_id="exportJson", responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request, name: str) -> Response:
-        """The study with its spec, and all trials."""
+        """Export the study with its spec and all trials as JSON."""
         study = selectors.get_study(self.principal, name)
         trials = TrialSerializer(selectors.all_trials(self.principal, study), many=True).data
         data = {"study": StudySerializer(study).data, "trials": trials}
@@ -88,7 +88,7 @@ def _as_file(name: str) -> dict[str, str]:
 def _csv(study: Study, trials: Iterable[Trial]) -> str:
     problem = spec_of(study).problem
     found = list(trials)
-    # Metrics that are no objectives, too.
+    # Metrics that are not objectives are included.
     metrics = list(dict.fromkeys([*problem.metrics, *(name for trial in found for name in trial.metrics or {})]))
     parameters = problem.space.names()
     written = io.StringIO()
@@ -110,5 +110,5 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
 
 
 def _safe(value: object) -> object:
-    """Text that a spreadsheet would run stands behind an apostrophe, as such programs have it."""
+    """Return a value with an apostrophe in front of a text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

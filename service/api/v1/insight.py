@@ -1,4 +1,4 @@
-"""What a study's trials say of its parameters, over REST."""
+"""The insight of a study over REST: the effects of its parameters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class StudyInsightView(View):
 
     @extend_schema(operation_id="getStudyInsight", responses={200: InsightSerializer, 202: InsightSerializer})
     def get(self, request: Request, name: str) -> Response:
-        """Importance and effect of each parameter, and how objectives go together. 202: a worker computes it anew."""
+        """Get importance and effect of each parameter, and correlations of objectives. 202: a worker computes them."""
         found = insight.read(self.principal, selectors.get_study(self.principal, name))
         computing = found.asked_at is not None
-        # Written by the worker in this very shape; it may be large, so it is passed on as it is.
+        # The worker has written the data in this shape. It may be large, so it is passed on without a serializer.
         data = {
             "finished": found.finished,
             "data": found.data,

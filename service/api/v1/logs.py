@@ -1,4 +1,4 @@
-"""What a trial prints, as server-sent events while it prints it."""
+"""The stream of a trial's log, as server-sent events."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from service.tenancy.principal import Principal
 
 
 async def log_events(request: HttpRequest, name: str, number: int) -> HttpResponseBase:
-    """GET: the end of what a trial has printed, and then what it prints.
+    """Answer GET with the end of a trial's log, and then with new output.
 
-    Events: `log` with text, and whether it begins anew (`reset`) or goes on; `end` when the trial has ended.
+    Events: `log` with text, and whether it replaces the text before (`reset`); `end` when the trial has ended.
     """
     try:
         if request.method != "GET":
-            raise errors.MalformedRequest("method_not_allowed", "A stream of events is read with GET.")
+            raise errors.MalformedRequest("method_not_allowed", "An event stream must be read with GET.")
         principal = await in_thread(admit, request, name)
         logcontext.bind(tenant=principal.tenant_id, actor=principal.actor, study=name)
         trial = await in_thread(selectors.trial_of, principal, name, number)

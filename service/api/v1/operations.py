@@ -26,7 +26,7 @@ class SuggestionList(View):
         responses={200: OperationSerializer, 202: OperationSerializer},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Ask for trials. 200: they are there. 202: they are being computed; look at the operation until it is done."""
+        """Ask for trials. 200: the answer has them. 202: a worker computes them; poll the operation."""
         body = self.body(SuggestSerializer)
         return _answer(ask.ask(self.principal, name, **body))
 
@@ -38,7 +38,7 @@ class OperationView(View):
 
     @extend_schema(operation_id="getOperation", responses={200: OperationSerializer, 202: OperationSerializer})
     def get(self, request: Request, operation_id: str) -> Response:
-        """One operation: 202 while it is being computed."""
+        """Get one operation. 202: it is still being computed."""
         return _answer(selectors.get_operation(self.principal, operation_id))
 
 

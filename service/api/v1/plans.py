@@ -1,4 +1,4 @@
-"""What a study would do, and what it can be made of, over REST."""
+"""Plans of studies, dry runs, and the catalogue of methods over REST."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MethodList(View):
 
     @extend_schema(operation_id="listMethods", responses=MethodsSerializer)
     def get(self, request: Request) -> Response:
-        """Algorithms, policies and rules with their options, and the keys of study files."""
+        """List algorithms, policies and rules with their options, and the keys of study files."""
         return Response(MethodsSerializer(catalogue()).data)
 
 
@@ -41,7 +41,7 @@ class PlanList(View):
 
     @extend_schema(operation_id="planStudy", request=PlanStudySerializer, responses=PlanSerializer)
     def post(self, request: Request) -> Response:
-        """What a study of this spec or file would do. It is checked as if it were created, and nothing is written."""
+        """Plan a study with this spec or file. It is checked like a new study, and nothing is stored."""
         body = self.body(PlanStudySerializer)
         with given_spec(self.principal, body["spec"], body["file"], offered_space=offered_space) as spec:
             found = plan(self.principal, spec, check_space=check_space)
@@ -79,9 +79,9 @@ class DryRunList(View):
         responses={200: DryRunSerializer, 202: DryRunSerializer},
     )
     def post(self, request: Request) -> Response:
-        """What agents would run for the first trials of a study of this spec. 202: none has answered yet, ask again.
+        """Ask agents what they would run for the first trials of a study with this spec. 202: no answer yet, try again.
 
-        The same again asks nobody twice: it is answered with what is known.
+        A repeated call does not ask the agents again. It returns the present answer.
         """
         body = self.body(AskDryRunSerializer)
         found = dry_runs.ask(self.principal, body["spec"], body["name"])

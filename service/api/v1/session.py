@@ -24,36 +24,36 @@ class SignInOptions(View):
 
     @extend_schema(operation_id="getSignIn", auth=[], responses=SignInOptionsSerializer)
     def get(self, request: Request) -> Response:
-        """How people sign in here. Anybody may ask."""
+        """Get the ways to sign in. No token is needed."""
         return Response(SignInOptionsSerializer(sign_in()).data)
 
 
 class Session(View):
     """/session"""
 
-    # One comes in without a session, and leaves with one that may be over already.
+    # Sign-in has no session yet, and sign-out may have one that has ended.
     actions = {"GET": Action.SESSION_READ, "POST": None, "DELETE": None}
 
     @extend_schema(operation_id="getSession", responses=SessionSerializer)
     def get(self, request: Request) -> Response:
-        """Who is signed in."""
+        """Get the person who is signed in."""
         return Response(_describe(self.principal))
 
     @extend_schema(operation_id="signIn", auth=[], request=SignInSerializer, responses=SessionSerializer)
     def post(self, request: Request) -> Response:
-        """Sign in to the console: sets a cookie. With an identity provider's token it holds as long as that.
+        """Sign in to the console; this sets a cookie. With a token of the identity provider, it expires with the token.
 
-        API tokens and agents' credentials are refused: they are for programs.
+        API tokens and credentials of agents are refused, because they are for programs.
         """
         authentication.check_same_origin(request._request)
         body = self.body(SignInSerializer)
         principal, proof = identify(body["token"].strip(), body["tenant"])
         if proof is None and principal != administrator():
-            # A session has neither a token's scopes nor its study, and would outlive it.
+            # A session would have neither the scopes nor the study of the token, and would outlive it.
             raise Forbidden(
                 "not_a_persons_token",
-                "An API token or an agent's credential is for programs and opens no session:"
-                " sign in as a person, or with the administrator's token.",
+                "An API token or an agent's credential is for programs and cannot open a session."
+                " Sign in as a person, or with the administrator's token.",
             )
         response = Response(_describe(principal))
         authentication.start_session(request._request, response, principal, proof)
@@ -61,7 +61,7 @@ class Session(View):
 
     @extend_schema(operation_id="signOut", auth=[], responses={204: None})
     def delete(self, request: Request) -> Response:
-        """Sign out: takes the cookie away."""
+        """Sign out; this deletes the cookie."""
         authentication.check_same_origin(request._request)
         response = Response(status=204)
         authentication.end_session(response)

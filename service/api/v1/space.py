@@ -1,4 +1,4 @@
-"""A study's space over REST."""
+"""The search space of a study over REST."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StudySpace(View):
 
     @extend_schema(operation_id="changeSpace", request=ChangeSpaceSerializer, responses=ChangedSpaceSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Give parameters other ranges, while the search goes on; or say what that would leave outside."""
+        """Change the ranges of parameters during the search, or preview how many trials would be outside."""
         body = self.body(ChangeSpaceSerializer)
         asked = space_changes.preview if body["validate_only"] else space_changes.change_space
         study, outside = asked(self.principal, name, body["ranges"], check_space=check_space)

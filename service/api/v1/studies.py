@@ -36,12 +36,12 @@ class StudyList(View):
     actions = {"GET": Action.STUDY_READ, "POST": Action.STUDY_CREATE}
 
     def study(self, request: Request) -> str | None:
-        """A study that is to be created stands in the body."""
+        """Return the name of a new study from the body."""
         return _new_name(request) if request.method == "POST" else None
 
     @extend_schema(operation_id="listStudies", parameters=[StudyQuery], responses=StudyListSerializer)
     def get(self, request: Request) -> Response:
-        """Studies, the newest first unless another order is asked for."""
+        """List studies, by default the newest first."""
         query = self.query(StudyQuery)
         page = selectors.list_studies(
             self.principal,
@@ -64,7 +64,7 @@ class StudyList(View):
 
     @extend_schema(operation_id="createStudy", request=CreateStudySerializer, responses={201: StudySerializer})
     def post(self, request: Request) -> Response:
-        """Create a study. One with `execution` starts to run on agents at once."""
+        """Create a study. A study with `execution` starts to run on agents at once."""
         body = self.body(CreateStudySerializer)
         with given_spec(self.principal, body["spec"], body["file"], offered_space=offered_space) as spec:
             study = create_study(
@@ -87,12 +87,12 @@ class StudyNameCheck(View):
     actions = {"POST": Action.STUDY_CREATE}
 
     def study(self, request: Request) -> str | None:
-        """As of one that is to be created."""
+        """Return the name of a new study from the body."""
         return _new_name(request)
 
     @extend_schema(operation_id="checkStudyName", request=StudyNameSerializer, responses={204: None})
     def post(self, request: Request) -> Response:
-        """Whether a new study could be called this: refused as its creation would be, and nothing is written."""
+        """Check a name for a new study. It is refused like the creation would be, and nothing is stored."""
         check_new_name(self.principal, self.body(StudyNameSerializer)["name"])
         return Response(status=204)
 
@@ -104,7 +104,7 @@ class StudyFacets(View):
 
     @extend_schema(operation_id="getStudyFacets", responses=StudyFacetsSerializer)
     def get(self, request: Request) -> Response:
-        """What studies can be filtered by."""
+        """List the values by which studies can be filtered."""
         found = selectors.study_facets(self.principal)
         names = ("states", "components", "applications", "owners", "tags")
         described = {
@@ -120,12 +120,12 @@ class StudyDetail(View):
 
     @extend_schema(operation_id="getStudy", responses=StudySerializer)
     def get(self, request: Request, name: str) -> Response:
-        """One study."""
+        """Get one study."""
         return Response(StudySerializer(selectors.get_study(self.principal, name)).data)
 
     @extend_schema(operation_id="updateStudy", request=UpdateStudySerializer, responses=StudySerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Pause, resume, complete (running trials may finish) or abort (they may not) a study, or give it tags."""
+        """Pause, resume, complete (running trials finish) or abort (running trials stop) a study, or set its tags."""
         body = self.body(UpdateStudySerializer)
         if ("state" in body) == ("tags" in body):
             raise InvalidInput("state", body.get("state"), "either `state` or `tags`")
@@ -149,7 +149,7 @@ class StudyAsFile(View):
 
     @extend_schema(operation_id="getStudyFile", responses=StudyTextSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """The study file that describes the study again, with its space and budget as they are now."""
+        """Get a study file for this study, with its present space and budget."""
         return Response({"text": text_of(selectors.get_study(self.principal, name))})
 
 
@@ -160,7 +160,7 @@ class StudyBest(View):
 
     @extend_schema(operation_id="getBestTrials", responses=BestTrialsSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """The incumbent, or the Pareto set; empty while nothing was measured."""
+        """List the best trial or the Pareto set. The list is empty before the first result."""
         study = selectors.get_study(self.principal, name)
         analysis = analyse(self.principal, study)
         found: dict[str, Any] = {"trials": best_trials(self.principal, study, analysis)}
@@ -174,7 +174,7 @@ class StudyAnalysis(View):
 
     @extend_schema(operation_id="getStudyAnalysis", responses=AnalysisSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """The default configuration, the best, and the gain of one over the other."""
+        """Get the default configuration, the best configuration, and the gain."""
         analysis = analyse(self.principal, selectors.get_study(self.principal, name), may_lag=True)
         return Response(AnalysisSerializer(analysis).data)
 

@@ -1,4 +1,4 @@
-"""A study's trials as a table and as a sample, over REST."""
+"""The trials of a study as a table and as a sample, over REST."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TrialTable(View):
 
     @extend_schema(operation_id="listTrialRows", parameters=[TableQuery], responses=TableSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """Trials by any column, a page at a time."""
+        """List trials in the order of any column, in pages."""
         query = self.query(TableQuery)
         found = table.rows(
             self.principal,
@@ -49,7 +49,7 @@ class TrialSample(View):
 
     @extend_schema(operation_id="sampleTrials", parameters=[SampleQuery], responses=SampleSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """Trials of a stretch of numbers for pictures: all, or of many a sample that looks the same."""
+        """Get the trials in a range of numbers for plots: all, or a sample that looks the same if there are many."""
         query = self.query(SampleQuery)
         found = sample(self.principal, selectors.get_study(self.principal, name), **query)
         return Response({"trials": TrialSerializer(found, many=True).data})
@@ -62,6 +62,6 @@ class TrialFailures(View):
 
     @extend_schema(operation_id="listFailures", responses=FailureListSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """Why trials gave no result, the most frequent reasons first."""
+        """List why trials gave no result, the most frequent reason first."""
         found = table.failures(self.principal, selectors.get_study(self.principal, name))
         return Response(FailureListSerializer({"failures": found}).data)

@@ -1,4 +1,4 @@
-"""The caller's tenant and, for operators, all of them, over REST."""
+"""The caller's tenant and, for operators, all tenants over REST."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AuditTrail(View):
 
     @extend_schema(operation_id="listAuditEntries", parameters=[AuditPageQuery], responses=AuditPageSerializer)
     def get(self, request: Request) -> Response:
-        """Who changed what in the tenant, the newest first."""
+        """List the changes in the tenant with their authors, the newest first."""
         query = self.query(AuditPageQuery)
         size, token = query.pop("page_size"), query.pop("page_token")
         entries, following = audit.page(self.principal, audit.Filter(**query), size=size, token=token)
@@ -56,7 +56,7 @@ class AuditExport(View):
         operation_id="exportAudit", parameters=[AuditQuery], responses={(200, JSON_LINES): OpenApiTypes.BINARY}
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        """The audit trail as JSON lines, the oldest entry first."""
+        """Export the audit trail as JSON lines, the oldest entry first."""
         found = audit.pages(self.principal, audit.Filter(**self.query(AuditQuery)))
         return _download("audit.jsonl", (b"".join(map(_line, entries)) for entries in found))
 
@@ -68,7 +68,7 @@ class TenantExport(View):
 
     @extend_schema(operation_id="exportTenant", responses={(200, JSON_LINES): OpenApiTypes.BINARY})
     def get(self, request: Request) -> StreamingHttpResponse:
-        """All that the tenant has, as JSON lines; service/tenancy/export.py describes them."""
+        """Export all data of the tenant as JSON lines; service/tenancy/export.py describes them."""
         tenant = tenants.get(tenants.slug_of(self.principal.tenant_id))
         return _download(f"{tenant.slug}.jsonl", export.lines(self.principal, tenant))
 
@@ -80,7 +80,7 @@ class Quota(View):
 
     @extend_schema(operation_id="getQuota", responses=QuotaSerializer)
     def get(self, request: Request) -> Response:
-        """What the tenant may use, and what it does."""
+        """Get the limits and the usage of the tenant."""
         limits, used = meter.usage(self.principal)
         return Response(QuotaSerializer({"limits": limits, "used": used}).data)
 
@@ -92,7 +92,7 @@ class QueueView(View):
 
     @extend_schema(operation_id="getQueue", responses=QueueSerializer)
     def get(self, request: Request) -> Response:
-        """What waits for workers and agents in all tenants, and which workers there are."""
+        """Get the queue for workers and agents in all tenants, and the workers."""
         return Response(QueueSerializer(presence.overview()).data)
 
 
@@ -103,12 +103,12 @@ class TenantList(View):
 
     @extend_schema(operation_id="listTenants", responses=TenantListSerializer)
     def get(self, request: Request) -> Response:
-        """All tenants of the installation, by slug."""
+        """List all tenants of the installation by slug."""
         return Response(TenantListSerializer({"tenants": tenants.every()}).data)
 
     @extend_schema(operation_id="createTenant", request=CreateTenantSerializer, responses={201: TenantSerializer})
     def post(self, request: Request) -> Response:
-        """A new tenant."""
+        """Create a tenant."""
         tenant = tenants.create(self.principal, **self.body(CreateTenantSerializer))
         return Response(TenantSerializer(tenant).data, status=201)
 
@@ -120,12 +120,12 @@ class TenantDetail(View):
 
     @extend_schema(operation_id="getTenant", responses=TenantSerializer)
     def get(self, request: Request, slug: str) -> Response:
-        """One tenant."""
+        """Get one tenant."""
         return Response(TenantSerializer(tenants.get(slug)).data)
 
     @extend_schema(operation_id="changeTenant", request=ChangeTenantSerializer, responses=TenantSerializer)
     def patch(self, request: Request, slug: str) -> Response:
-        """Rename, limit, disable or enable a tenant. Deleting one is `trimtab-service tenants delete`."""
+        """Rename, limit, disable or enable a tenant. The command `trimtab-service tenants delete` deletes one."""
         body = self.body(ChangeTenantSerializer)
         tenant = tenants.change(
             self.principal, slug, name=body.get("name"), disabled=body.get("disabled"), limits_=body.get("limits")

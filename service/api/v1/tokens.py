@@ -1,4 +1,4 @@
-"""Members, API tokens, agents' enrolments and revocations over REST."""
+"""Members, API tokens, enrolments of agents and revocations over REST."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from service.core.errors import InvalidInput
 from service.identity import enrolment, memberships, principals, revocations, tokens
 from service.tenancy.permissions import Action
 
-# Neither a browser nor a proxy is to keep a secret.
+# Browsers and proxies must not store a secret.
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
 
@@ -34,7 +34,7 @@ class ApiTokenList(View):
 
     @extend_schema(operation_id="listApiTokens", parameters=[ApiTokenQuery], responses=ApiTokenListSerializer)
     def get(self, request: Request) -> Response:
-        """One's own API tokens, newest first; an administrator may see everybody's."""
+        """List the caller's API tokens, newest first. An administrator may list the tokens of all members."""
         found = tokens.list_tokens(self.principal, everyone=self.query(ApiTokenQuery)["everyone"])
         return Response(ApiTokenListSerializer({"tokens": found}).data)
 
@@ -42,7 +42,7 @@ class ApiTokenList(View):
         operation_id="createApiToken", request=CreateApiTokenSerializer, responses={201: CreatedApiTokenSerializer}
     )
     def post(self, request: Request) -> Response:
-        """A new API token. The answer has its secret, which is shown nowhere else."""
+        """Create an API token. Only this answer contains its secret."""
         token, secret = tokens.create(self.principal, **self.body(CreateApiTokenSerializer))
         return Response({**ApiTokenSerializer(token).data, "secret": secret}, status=201, headers=_NOT_KEPT)
 
@@ -54,7 +54,7 @@ class ApiTokenView(View):
 
     @extend_schema(operation_id="revokeApiToken", responses={204: None})
     def delete(self, request: Request, token_id: str) -> Response:
-        """End one's own API token, or, as an administrator, anybody's: by its id, or by how its secret begins."""
+        """Revoke an API token by its id or by the beginning of its secret. An administrator may revoke any token."""
         tokens.revoke(self.principal, token_id)
         principals.forget()
         return Response(status=204)
@@ -67,7 +67,7 @@ class MemberList(View):
 
     @extend_schema(operation_id="listMembers", responses=MemberListSerializer)
     def get(self, request: Request) -> Response:
-        """Who of the identity provider's people has come to the tenant, with the role that each was last seen with."""
+        """List the people of the identity provider who have used the tenant, with the last known role of each."""
         return Response(MemberListSerializer({"members": memberships.members(self.principal)}).data)
 
 
@@ -80,7 +80,7 @@ class EnrolmentList(View):
         operation_id="createEnrolment", request=CreateEnrolmentSerializer, responses={201: EnrolmentSerializer}
     )
     def post(self, request: Request) -> Response:
-        """A token with which one agent enrols, once: `trimtab-agent run --enrol TOKEN`."""
+        """Create a token that enrols one agent once: `trimtab-agent run --enrol TOKEN`."""
         made, secret = enrolment.create(self.principal, minutes=self.body(CreateEnrolmentSerializer)["minutes"])
         described = EnrolmentSerializer({"secret": secret, "expires_at": made.expires_at}).data
         return Response(described, status=201, headers=_NOT_KEPT)
@@ -93,7 +93,7 @@ class AgentCredentials(View):
 
     @extend_schema(operation_id="revokeAgent", responses={204: None})
     def delete(self, request: Request, agent_id: str) -> Response:
-        """End every credential of an agent: it has to be enrolled anew."""
+        """Revoke every credential of an agent. It must then be enrolled again."""
         enrolment.revoke(self.principal, agent_id)
         principals.forget()
         return Response(status=204)
@@ -106,10 +106,10 @@ class RevocationList(View):
 
     @extend_schema(operation_id="revokeAccess", request=RevokeAccessSerializer, responses=RevokedSerializer)
     def post(self, request: Request) -> Response:
-        """Put a person out at once: tokens and sessions from before now, and API tokens, count no longer.
+        """Revoke the access of a person at once: all present tokens and sessions, and all API tokens.
 
-        Whoever may sign in at the identity provider may come again: disable the person there, or take him out of the
-        tenant's groups, before. A session that is named is out for good.
+        A person who may sign in at the identity provider can sign in again, so first disable the person there or remove
+        the person from the tenant's groups. A session that is named is revoked permanently.
         """
         body = self.body(RevokeAccessSerializer)
         if len(body) != 1:

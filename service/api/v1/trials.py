@@ -43,7 +43,7 @@ class TrialList(View):
 
     @extend_schema(operation_id="listTrials", parameters=[TrialQuery], responses=TrialListSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """A study's trials by number; with `after_revision` those that changed since, in the order of their changes."""
+        """List trials by number, or with `after_revision` the trials changed since, in the order of their changes."""
         query = self.query(TrialQuery)
         if query["after_revision"] is not None:
             return Response(self._changed(name, query))
@@ -68,7 +68,7 @@ class TrialList(View):
     def _changed(self, name: str, query: dict[str, Any]) -> dict[str, Any]:
         for other in ("state", "client_id", "newest_first", "page_token"):
             if query[other]:
-                raise InvalidInput(other, query[other], "nothing beside after_revision")
+                raise InvalidInput(other, query[other], "no other filter with after_revision")
         if not 0 <= query["page_size"] <= selectors.LARGEST_PAGE:
             raise InvalidInput("page_size", query["page_size"], f"0 to {selectors.LARGEST_PAGE}")
         changes = selectors.changes(
@@ -83,7 +83,7 @@ class TrialList(View):
 
     @extend_schema(operation_id="addTrial", request=AddTrialSerializer, responses={201: TrialSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Add a configuration that you measured yourself."""
+        """Add a trial that you measured yourself."""
         body = self.body(AddTrialSerializer)
         reported = tell.add_trial(self.principal, name, **body)
         return Response(TrialSerializer(reported.trial).data, status=201)
@@ -98,7 +98,7 @@ class TrialQueue(View):
         operation_id="enqueueTrials", request=EnqueueTrialsSerializer, responses={201: EnqueuedTrialsSerializer}
     )
     def post(self, request: Request, name: str) -> Response:
-        """Have a configuration measured before anything else is suggested."""
+        """Enqueue a configuration, so that it is measured before the algorithm suggests others."""
         body = self.body(EnqueueTrialsSerializer)
         _, trials = enqueue.enqueue_trials(self.principal, name, **body)
         return Response({"trials": TrialSerializer(trials, many=True).data}, status=201)
@@ -111,7 +111,7 @@ class TrialDetail(View):
 
     @extend_schema(operation_id="getTrial", responses=TrialDetailSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
-        """One trial with its measurements and the end of its log."""
+        """Get one trial with its measurements and the end of its log."""
         detail = selectors.get_trial(self.principal, name, number)
         return Response(
             {
@@ -131,7 +131,7 @@ class TrialArtifact(View):
 
     @extend_schema(operation_id="getArtifact", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, name: str, number: int, artifact_id: int) -> HttpResponse:
-        """A file that a trial has left, to take away: no browser shows it, whatever is in it."""
+        """Download a file of a trial. A browser never displays it, whatever it contains."""
         found, content = selectors.get_artifact(self.principal, name, number, artifact_id)
         shown = found.name.rpartition("/")[2]
         return HttpResponse(
@@ -152,7 +152,7 @@ class TrialComplete(View):
 
     @extend_schema(operation_id="completeTrial", request=CompleteTrialSerializer, responses=TrialSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Give a trial its final metrics. The same again changes nothing."""
+        """Complete a trial with its final metrics. A repeated call changes nothing."""
         body = self.body(CompleteTrialSerializer)
         return _trial(tell.complete_trial(self.principal, name, number, **body))
 
@@ -176,7 +176,7 @@ class TrialStop(View):
 
     @extend_schema(operation_id="stopTrial", request=StopTrialSerializer, responses=TrialSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
-        """End a trial early; its last measurement is kept as a bound."""
+        """End a trial early. Its last measurement is kept as a bound."""
         body = self.body(StopTrialSerializer)
         return _trial(tell.stop_trial(self.principal, name, number, **body))
 

@@ -1,1 +1,1 @@
-"""Shapes of requests and answers. They check shapes alone: what a value means is checked by the domain."""
+"""The shapes of requests and answers. They check only shapes; the domain checks values."""

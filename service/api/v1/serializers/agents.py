@@ -12,7 +12,7 @@ from service.fleet.models import Agent
 
 
 class ComponentSerializer(serializers.Serializer[Any]):
-    """A component that an agent has."""
+    """A component that an agent offers."""
 
     name = serializers.CharField()
     digest = serializers.CharField()
@@ -28,9 +28,11 @@ class RunningTrialSerializer(serializers.Serializer[Any]):
     study = serializers.CharField()
     number = serializers.IntegerField(source="trial.number")
     attempt = serializers.IntegerField()
-    node = serializers.CharField(help_text="Empty: as far as is known, the agent's own.")
+    node = serializers.CharField(help_text="Node of the trial; empty: unknown, or the agent's own machine.")
     granted_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True, help_text="Null: it is built, or waits for its turn.")
+    started_at = serializers.DateTimeField(
+        allow_null=True, help_text="Null: the trial is being built or waits in a queue."
+    )
 
 
 class AgentSerializer(serializers.Serializer[Any]):
@@ -39,13 +41,14 @@ class AgentSerializer(serializers.Serializer[Any]):
     agent_id = serializers.CharField()
     name = serializers.CharField()
     version = serializers.CharField()
-    online = serializers.BooleanField(help_text="Heard of within the time of a lease.")
+    online = serializers.BooleanField(help_text="Whether the agent has sent a heartbeat within the time of a lease.")
     slots = serializers.IntegerField()
     busy = serializers.IntegerField(help_text="Slots in use.")
-    draining = serializers.BooleanField(help_text="It takes no more trials; those that it runs go on.")
+    draining = serializers.BooleanField(help_text="Whether it takes no new trials. Its running trials continue.")
     labels = serializers.DictField(child=serializers.CharField())
     policy = serializers.DictField(
-        child=serializers.CharField(), help_text="What its administrator allows, by rule; empty: all that it offers."
+        child=serializers.CharField(),
+        help_text="What its administrator allows, by rule; empty: everything that it offers.",
     )
     running = RunningTrialSerializer(many=True)
     registered_at = serializers.DateTimeField()
@@ -53,7 +56,7 @@ class AgentSerializer(serializers.Serializer[Any]):
 
 
 class UpdateAgentSerializer(Input):
-    """What an administrator changes of an agent."""
+    """A change of an agent by an administrator."""
 
     draining = serializers.BooleanField()
 
@@ -64,7 +67,7 @@ class ListedAgentSerializer(AgentSerializer):
     components = serializers.SerializerMethodField()
 
     def get_components(self, agent: Agent) -> list[str]:
-        """Names of the agent's components."""
+        """Return the names of the agent's components."""
         return sorted({str(component["name"]) for component in agent.components})
 
 

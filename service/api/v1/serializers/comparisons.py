@@ -12,23 +12,23 @@ from service.results.comparison import MOST_STUDIES, Curve
 
 
 class ComparedStudySerializer(serializers.Serializer[Any]):
-    """The best value so far of one study: only the trials that were better than all before."""
+    """The best value so far of one study: only trials that were better than all earlier ones."""
 
     study = serializers.CharField()
     unit = serializers.CharField()
-    numbers = serializers.SerializerMethodField(help_text="Of those trials.")
-    values = serializers.SerializerMethodField(help_text="What each of them measured.")
-    trials = serializers.IntegerField(help_text="How many have a value and keep the outcome constraints.")
-    last_number = serializers.IntegerField(help_text="Of the last trial that has one; 0: none has.")
+    numbers = serializers.SerializerMethodField(help_text="Numbers of these trials.")
+    values = serializers.SerializerMethodField(help_text="Value of each of these trials.")
+    trials = serializers.IntegerField(help_text="Number of trials with a value that satisfy the outcome constraints.")
+    last_number = serializers.IntegerField(help_text="Number of the last trial with a value; 0: none.")
 
     @extend_schema_field(serializers.ListField(child=serializers.IntegerField()))
     def get_numbers(self, curve: Curve) -> list[int]:
-        """The first of each pair."""
+        """Return the first of each pair."""
         return [number for number, _ in curve.steps]
 
     @extend_schema_field(serializers.ListField(child=serializers.FloatField()))
     def get_values(self, curve: Curve) -> list[float]:
-        """The second of each pair."""
+        """Return the second of each pair."""
         return [value for _, value in curve.steps]
 
 
@@ -37,15 +37,15 @@ class ComparisonSerializer(serializers.Serializer[Any]):
 
     metric = serializers.CharField()
     goal = serializers.ChoiceField(["minimize", "maximize"])
-    metrics = serializers.ListField(child=serializers.CharField(), help_text="Objectives that all of them have.")
+    metrics = serializers.ListField(child=serializers.CharField(), help_text="Objectives that all the studies have.")
     curves = ComparedStudySerializer(many=True)
-    missing = serializers.ListField(child=serializers.CharField(), help_text="Names that no study has.")
+    missing = serializers.ListField(child=serializers.CharField(), help_text="Names for which there is no study.")
 
 
 class ComparisonQuery(Input):
-    """Which studies, and by what."""
+    """The studies to compare, and the metric."""
 
     study = serializers.ListField(child=serializers.CharField(), help_text=f"1 to {MOST_STUDIES} names.")
     metric = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Empty: the first objective that all have."
+        required=False, default="", allow_blank=True, help_text="Empty: the first objective that all studies have."
     )

@@ -23,35 +23,35 @@ class OfferingAgentSerializer(serializers.Serializer[Any]):
 
 
 class VersionSerializer(serializers.Serializer[Any]):
-    """One digest of a component, and who offers it."""
+    """One digest of a component, and the agents that offer it."""
 
     digest = serializers.CharField()
     description = serializers.CharField()
     applications = serializers.ListField(child=serializers.CharField())
     metrics = serializers.ListField(child=serializers.CharField())
-    seen_at = serializers.DateTimeField(help_text="When an agent that offers it was heard of last.")
+    seen_at = serializers.DateTimeField(help_text="Time of the last heartbeat of an agent that offers it.")
     agents = OfferingAgentSerializer(many=True)
 
 
 class VersionDetailSerializer(VersionSerializer):
-    """The same, with its parameters."""
+    """A version with its parameters."""
 
     space = ParameterSerializer(many=True)
 
 
 class FileSerializer(serializers.Serializer[Any]):
-    """A version of a component's file that was written here."""
+    """A version of a component's file that was written in the console."""
 
     number = serializers.IntegerField(help_text="Counts from 1.")
-    sha256 = serializers.CharField(help_text="Of the text, hexadecimal.")
+    sha256 = serializers.CharField(help_text="Hash of the text, hexadecimal.")
     author = serializers.CharField()
     written_at = serializers.DateTimeField()
 
 
 class WrittenSerializer(FileSerializer):
-    """The same, and who offers it."""
+    """A version with the agents that offer it."""
 
-    agents = OfferingAgentSerializer(many=True, help_text="None: it waits to be installed.")
+    agents = OfferingAgentSerializer(many=True, help_text="Empty: it is not installed anywhere.")
 
 
 class FileDetailSerializer(FileSerializer):
@@ -71,22 +71,22 @@ class WriteComponentSerializer(ComponentTextSerializer):
     """A new version of the component that the text names."""
 
     after = serializers.IntegerField(
-        default=0, min_value=0, help_text="The number of the version that the writer has seen; 0: none."
+        default=0, min_value=0, help_text="Number of the version that was edited; 0: none."
     )
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
-    """What is wrong, and where: lines and columns count from 1."""
+    """An error and its place. Lines and columns count from 1."""
 
     line = serializers.IntegerField()
     column = serializers.IntegerField()
-    length = serializers.IntegerField(help_text="Of what is at fault; 0: to the end of the line, or beyond.")
+    length = serializers.IntegerField(help_text="Characters at fault; 0: to the end of the line or further.")
     field = serializers.CharField()
     message = serializers.CharField()
 
 
 class CheckedSerializer(serializers.Serializer[Any]):
-    """What a text says, as far as it can be told without a cluster."""
+    """The content of a component's file, as far as it can be checked without a cluster."""
 
     name = serializers.CharField(allow_blank=True)
     parameters = serializers.ListField(child=serializers.CharField())
@@ -94,11 +94,11 @@ class CheckedSerializer(serializers.Serializer[Any]):
     metrics = serializers.ListField(child=serializers.CharField())
     problems = ProblemSerializer(many=True)
     unseen = serializers.ListField(
-        child=serializers.CharField(), help_text="Files and programs that it refers to: the cluster has to have them."
+        child=serializers.CharField(), help_text="Files and programs that it refers to. The cluster must have them."
     )
     words = serializers.DictField(
         child=serializers.ListField(child=serializers.CharField()),
-        help_text="Which keys or words may stand at a place; a star stands for any name.",
+        help_text="Allowed keys or words at each place; a star stands for any name.",
     )
 
 
@@ -106,9 +106,9 @@ class ComponentSummarySerializer(serializers.Serializer[Any]):
     """A component."""
 
     name = serializers.CharField()
-    versions = VersionSerializer(many=True, help_text="The newest first; none: no agent offers it.")
-    studies = serializers.IntegerField(help_text="That have tuned it.")
-    files = WrittenSerializer(many=True, help_text="That were written here, the newest first.")
+    versions = VersionSerializer(many=True, help_text="Newest first; empty: no agent offers it.")
+    studies = serializers.IntegerField(help_text="Number of studies that have tuned it.")
+    files = WrittenSerializer(many=True, help_text="Versions that were written in the console, newest first.")
 
 
 class ComponentListSerializer(serializers.Serializer[Any]):
@@ -118,12 +118,12 @@ class ComponentListSerializer(serializers.Serializer[Any]):
 
 
 class BestSettingsSerializer(serializers.Serializer[Any]):
-    """The best that a study has found for an application."""
+    """The best settings that a study has found for an application."""
 
-    application = serializers.CharField(help_text="Empty: the first that the component has.")
+    application = serializers.CharField(help_text="Empty: the component's first application.")
     study = serializers.CharField()
     state = StateField(StudyState)
-    digest = serializers.CharField(help_text="Of the version that was tuned; empty: whichever an agent had.")
+    digest = serializers.CharField(help_text="Version that was tuned; empty: the version that the agent had.")
     objective = SummarisedObjectiveSerializer()
     configuration = ConfigurationField()
     trials = serializers.IntegerField()
@@ -131,10 +131,10 @@ class BestSettingsSerializer(serializers.Serializer[Any]):
 
 
 class ComponentDetailSerializer(serializers.Serializer[Any]):
-    """A component with its parameters, and what is known of it."""
+    """A component with its parameters and its best known settings."""
 
     name = serializers.CharField()
     versions = VersionDetailSerializer(many=True)
     studies = serializers.IntegerField()
-    files = WrittenSerializer(many=True, help_text="That were written here, the newest first.")
+    files = WrittenSerializer(many=True, help_text="Versions that were written in the console, newest first.")
     best = BestSettingsSerializer(many=True)

@@ -1,4 +1,4 @@
-"""What several nouns' serializers are made of."""
+"""Fields and base classes that several serializers share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-# REST framework's sentences in the words of our errors, which name the field, its value, and then what is allowed.
+# The allowed values for the message of InvalidInput ("Use ..."), in place of REST framework's sentences.
 _WHOLE = "a whole number"
 _ALLOWED: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]] = {
     serializers.Field: {"required": "a value", "null": "a value"},
@@ -34,7 +34,7 @@ _ALLOWED: Mapping[type[serializers.Field[Any, Any, Any, Any]], Mapping[str, str]
         "max_value": "at most {max_value}",
         "min_value": "at least {min_value}",
     },
-    serializers.DateTimeField: {"invalid": "a time such as 2026-01-31T12:00:00Z", "date": "a time of day, too"},
+    serializers.DateTimeField: {"invalid": "a time such as 2026-01-31T12:00:00Z", "date": "a date with a time of day"},
     serializers.ListField: {
         "not_a_list": "a list",
         "empty": "a list that is not empty",
@@ -51,24 +51,24 @@ _SCALAR = {"oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}
 
 
 class Input(serializers.Serializer[Any]):
-    """A request's body or query parameters. A name that it does not know is refused, not ignored."""
+    """The body or the query parameters of a request. An unknown name is an error."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values."""
+        """Return the checked values."""
         if isinstance(data, Mapping):
             unknown = [name for name in data if name not in self.fields]
             if unknown:
                 known = ", ".join(self.fields) or "none"
-                raise serializers.ValidationError(dict.fromkeys(unknown, f"not known here; known are: {known}"))
+                raise serializers.ValidationError(dict.fromkeys(unknown, f"one of these names: {known}"))
         return super().to_internal_value(data)
 
 
 @extend_schema_field(OpenApiTypes.OBJECT)
 class ObjectField(serializers.JSONField):
-    """A JSON object, kept as it is."""
+    """A JSON object that is not changed."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The object. Raises ValidationError for anything else."""
+        """Return the object. Raises ValidationError for anything else."""
         if not isinstance(data, dict):
             raise serializers.ValidationError("an object")
         return super().to_internal_value(data)
@@ -76,12 +76,12 @@ class ObjectField(serializers.JSONField):
 
 @extend_schema_field({"type": "object", "additionalProperties": _SCALAR})
 class ConfigurationField(ObjectField):
-    """Values by parameter. Kept as they are: the study's space checks them."""
+    """Values by parameter. The study's space checks them."""
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {"type": "number", "format": "double"}})
 class MetricsField(ObjectField):
-    """Numbers by metric. Kept as they are: the study's objectives check them."""
+    """Numbers by metric. The study's objectives check them."""
 
 
 @extend_schema_field({"type": "array", "items": _SCALAR})
@@ -95,7 +95,7 @@ class ScalarField(serializers.JSONField):
 
 
 class StateField(serializers.ChoiceField):
-    """One of an enumeration's states; the refusal names all of them."""
+    """One state of an enumeration. The error names all states."""
 
     def __init__(self, states: type[StrEnum], **kwargs: Any) -> None:
         choices = [(state.value, state.value) for state in states]
@@ -104,9 +104,9 @@ class StateField(serializers.ChoiceField):
 
 
 class PageQuery(Input):
-    """Which page of a list."""
+    """The page of a list."""
 
     page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 1000; 0 for 100.")
     page_token = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="The next_page_token of the page before."
+        required=False, default="", allow_blank=True, help_text="The next_page_token of the previous page."
     )

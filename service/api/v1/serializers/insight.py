@@ -1,4 +1,4 @@
-"""What trials say of parameters and objectives."""
+"""Insight: effects of parameters on objectives."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from service.api.v1.serializers.fields import ConfigurationField, MetricsField, 
 
 
 class EffectCurveSerializer(serializers.Serializer[Any]):
-    """An objective's expected value at each level of a parameter, and the standard deviation of that."""
+    """The expected value of an objective at each level of a parameter, and its standard deviation."""
 
     mean = serializers.ListField(child=serializers.FloatField())
     deviation = serializers.ListField(child=serializers.FloatField())
 
 
 class ShareSerializer(serializers.Serializer[Any]):
-    """A share of the variance, 0 to 1, which lies between low and high with 95 %."""
+    """A share of the variance, 0 to 1, with its 95 % interval from low to high."""
 
     value = serializers.FloatField()
     low = serializers.FloatField()
@@ -25,29 +25,29 @@ class ShareSerializer(serializers.Serializer[Any]):
 
 
 class SensitivitySerializer(serializers.Serializer[Any]):
-    """Sobol' indices of a parameter, by functions drawn from the posterior of a Gaussian process."""
+    """Sobol' indices of a parameter, from functions drawn from the posterior of a Gaussian process."""
 
-    alone = ShareSerializer(help_text="First order: what it explains by itself.")
-    together = ShareSerializer(help_text="Total: with all its interactions.")
+    alone = ShareSerializer(help_text="First-order index: the parameter by itself.")
+    together = ShareSerializer(help_text="Total index: with all interactions.")
 
 
 class EffectSerializer(serializers.Serializer[Any]):
-    """What a parameter does to an objective."""
+    """The effect of a parameter on an objective."""
 
     parameter = serializers.CharField()
     importance = serializers.FloatField(help_text="Share of the variance that it explains alone, 0 to 1.")
     deviation = serializers.FloatField(help_text="Standard deviation of the importance between trees.")
-    levels = ScalarsField(help_text="Values of the parameter at which the curves are told.")
-    average = EffectCurveSerializer(help_text="Over all values of the other parameters.")
-    change = EffectCurveSerializer(help_text="Of the average, against the parameter's default value.")
-    slice = EffectCurveSerializer(help_text="With the other parameters as in the best configuration.")
+    levels = ScalarsField(help_text="Values of the parameter for the points of the curves.")
+    average = EffectCurveSerializer(help_text="Average over all values of the other parameters.")
+    change = EffectCurveSerializer(help_text="The average minus its value at the parameter's default.")
+    slice = EffectCurveSerializer(help_text="Curve with the other parameters as in the best configuration.")
     sensitivity = SensitivitySerializer(
-        required=False, allow_null=True, help_text="Null where no process could be fitted, or it is flat."
+        required=False, allow_null=True, help_text="Null if no process could be fitted, or if it is flat."
     )
 
 
 class SurfaceSerializer(serializers.Serializer[Any]):
-    """Two parameters together, the others as in the best configuration."""
+    """The joint effect of two parameters, with the others as in the best configuration."""
 
     first = serializers.CharField()
     second = serializers.CharField()
@@ -60,17 +60,17 @@ class SurfaceSerializer(serializers.Serializer[Any]):
 
 
 class ObjectiveInsightSerializer(serializers.Serializer[Any]):
-    """What was learned of one objective."""
+    """The insight into one objective."""
 
     metric = serializers.CharField()
-    configurations = serializers.IntegerField(help_text="That were learned from.")
+    configurations = serializers.IntegerField(help_text="Number of configurations that the model has learned from.")
     explained = serializers.FloatField(
-        help_text="Share of the variance of configurations it had not seen that the forest explains; 0 or less: none."
+        help_text="Share of the variance of unseen configurations that the forest explains; 0 or less: none."
     )
-    model = serializers.ChoiceField(["forest", "gp"], help_text="What drew slices and surfaces.")
-    best = ConfigurationField(help_text="Through which slices and surfaces go.")
-    effects = EffectSerializer(many=True, help_text="The most important first.")
-    surfaces = SurfaceSerializer(many=True, help_text="Of pairs of the parameters that matter most.")
+    model = serializers.ChoiceField(["forest", "gp"], help_text="Model of slices and surfaces.")
+    best = ConfigurationField(help_text="Configuration through which slices and surfaces go.")
+    effects = EffectSerializer(many=True, help_text="Most important first.")
+    surfaces = SurfaceSerializer(many=True, help_text="Pairs of the most important parameters.")
 
 
 class DependenceSerializer(serializers.Serializer[Any]):
@@ -83,23 +83,23 @@ class DependenceSerializer(serializers.Serializer[Any]):
 
 
 class InsightDataSerializer(serializers.Serializer[Any]):
-    """What was found out."""
+    """The insight of a study."""
 
-    objectives = ObjectiveInsightSerializer(many=True, help_text="Those with enough different results.")
+    objectives = ObjectiveInsightSerializer(many=True, help_text="Objectives with enough different results.")
     correlations = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField(allow_null=True)),
-        help_text="Pearson's, a row for each objective of the study; null where there are too few results.",
+        help_text="Pearson's correlations, a row for each objective; null if there are too few results.",
     )
     dependences = DependenceSerializer(many=True)
 
 
 class InsightSerializer(serializers.Serializer[Any]):
-    """What a worker has found out so far, and whether it is at it."""
+    """The present insight, and whether a worker computes a newer one."""
 
-    finished = serializers.IntegerField(help_text="Trials that had finished when it was computed.")
+    finished = serializers.IntegerField(help_text="Number of finished trials when it was computed.")
     data = InsightDataSerializer(  # type: ignore[assignment]  # the base class has an attribute of this name
-        allow_null=True, help_text="Null until it was computed once."
+        allow_null=True, help_text="Null before the first computation."
     )
-    error = serializers.CharField(help_text="Why the last computation gave nothing; empty: it did not fail.")
-    computing = serializers.BooleanField(help_text="A newer one is on its way: ask again.")
-    needed = serializers.IntegerField(help_text="Results that it takes at least.")
+    error = serializers.CharField(help_text="Why the last computation failed; empty: it did not fail.")
+    computing = serializers.BooleanField(help_text="Whether a newer one is being computed. Request it again.")
+    needed = serializers.IntegerField(help_text="Least number of results for insight.")

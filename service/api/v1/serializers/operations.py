@@ -1,4 +1,4 @@
-"""Operations: suggestions being computed."""
+"""Operations: suggestions that are being computed."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ from service.core.lifecycle import OperationState
 
 
 class OperationSerializer(serializers.Serializer[Any]):
-    """An operation with the trials that it has given so far."""
+    """An operation with the trials that it has produced so far."""
 
     id = serializers.UUIDField(source="operation.id")
     study = serializers.CharField(source="study_name")
     state = StateField(OperationState, source="operation.state")
-    count = serializers.IntegerField(source="operation.count", help_text="Of the trials asked for.")
+    count = serializers.IntegerField(source="operation.count", help_text="Number of requested trials.")
     trials = TrialSerializer(many=True)
     exhausted = serializers.BooleanField(
-        source="operation.exhausted", help_text="Fewer trials than asked for, because the space holds no more."
+        source="operation.exhausted",
+        help_text="True if there are fewer trials, because the space has no more configurations.",
     )
     error_code = serializers.CharField(source="operation.error_code")
     error_message = serializers.CharField(source="operation.error_message")
 
 
 class SuggestSerializer(Input):
-    """An ask."""
+    """A request for trials."""
 
     count = serializers.IntegerField(required=False, default=1)
     client_id = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Who asks again after a crash gets its trials back."
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Identifies the client. After a crash it gets its trials back.",
     )
     held_trials = serializers.ListField(
         child=serializers.IntegerField(),
         required=False,
         default=list,
-        help_text="Trials the client still works on: they are not handed back.",
+        help_text="Trials that the client still works on. They are not returned again.",
     )
     fixed = ConfigurationField(required=False, default=dict, help_text="Parameters that must have these values.")
     request_id = serializers.CharField(required=False, default="", allow_blank=True)

@@ -1,4 +1,4 @@
-"""What a study would do, and what it can be made of."""
+"""Plans of studies, dry runs, and the catalogue of methods."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from service.api.v1.serializers.trials import InvocationSerializer
 
 
 class OptionSerializer(serializers.Serializer[Any]):
-    """A setting of an algorithm, a policy or a rule."""
+    """An option of an algorithm, a policy or a rule."""
 
     name = serializers.CharField()
     type = serializers.ChoiceField(["int", "float", "bool", "text"])
-    default = ScalarField(allow_null=True, help_text="Null: whatever has the setting decides.")
+    default = ScalarField(allow_null=True, help_text="Null: the method decides.")
     doc = serializers.CharField()
     min = serializers.FloatField(allow_null=True)
     max = serializers.FloatField(allow_null=True)
@@ -42,7 +42,7 @@ class FileKeySerializer(serializers.Serializer[Any]):
 
 
 class MethodsSerializer(serializers.Serializer[Any]):
-    """All that a study can be made of, by what it is for."""
+    """All methods by purpose, and the keys of study files."""
 
     algorithms = MethodSerializer(many=True)
     resampling = MethodSerializer(many=True)
@@ -51,7 +51,7 @@ class MethodsSerializer(serializers.Serializer[Any]):
     stopping = MethodSerializer(many=True)
     file_keys = FileKeySerializer(many=True)
     time_units = serializers.DictField(
-        child=serializers.FloatField(), help_text="Seconds of each unit that a study file can give a time in."
+        child=serializers.FloatField(), help_text="Seconds of each unit of time in a study file."
     )
 
 
@@ -63,11 +63,11 @@ class PlanStudySerializer(Input):
 
 
 class AskDryRunSerializer(Input):
-    """A study whose first trials agents are asked about."""
+    """A study for whose first trials agents are asked."""
 
     spec = SpecField()
     name = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="The study's, which an agent's policy may look at."
+        required=False, default="", allow_blank=True, help_text="Name of the study, which an agent's policy may check."
     )
 
 
@@ -75,51 +75,52 @@ class RenderedTrialSerializer(serializers.Serializer[Any]):
     """A trial as an agent would run it."""
 
     params = ConfigurationField()
-    invocation = InvocationSerializer(allow_null=True, help_text="Null: it is not known, or it would not run.")
-    refusal = serializers.CharField(help_text="Why the agent would not run it; empty: it would.")
+    invocation = InvocationSerializer(allow_null=True, help_text="Null: unknown, or the agent would not run it.")
+    refusal = serializers.CharField(help_text="Why the agent would not run it; empty: it would run it.")
 
 
 class DryRunSerializer(serializers.Serializer[Any]):
-    """What an agent would run for the first trials of a study. Nothing is run."""
+    """The commands that an agent would run for the first trials of a study. Nothing is run."""
 
     state = serializers.ChoiceField(
-        ["waiting", "answered", "unanswered"], help_text="waiting: ask again; an agent is about to answer."
+        ["waiting", "answered", "unanswered"], help_text="waiting: request it again, since no agent has answered yet."
     )
-    message = serializers.CharField(help_text="Why nobody has answered; else empty.")
-    agent = serializers.CharField(help_text="The name of the one that answered.")
-    trials = RenderedTrialSerializer(many=True, help_text="Fewer than three where only a worker knows more.")
+    message = serializers.CharField(help_text="Why no agent has answered; else empty.")
+    agent = serializers.CharField(help_text="Name of the agent that answered.")
+    trials = RenderedTrialSerializer(many=True, help_text="Fewer than three if only a worker can compute more.")
 
 
 class PlannedAgentSerializer(serializers.Serializer[Any]):
-    """An agent, and why it cannot run the trials."""
+    """An agent, and whether it can run the trials."""
 
     agent_id = serializers.CharField()
     name = serializers.CharField()
-    obstacle = serializers.CharField(help_text="Empty: it can.")
-    free = serializers.IntegerField(help_text="Slots that are not in use.")
+    obstacle = serializers.CharField(help_text="Why it cannot run the trials; empty: it can.")
+    free = serializers.IntegerField(help_text="Free slots.")
 
 
 class DurationSerializer(serializers.Serializer[Any]):
-    """How long the search takes, in seconds, by past trials of the same component and application."""
+    """The expected time of the search in seconds, from past trials of the same component and application."""
 
-    trial = serializers.FloatField(help_text="The median of one, builds included.")
-    total = serializers.FloatField(allow_null=True, help_text="Null: without a limit.")
-    low = serializers.FloatField(allow_null=True, help_text="If all were as quick as the quickest quarter.")
-    high = serializers.FloatField(allow_null=True, help_text="If all were as slow as the slowest quarter.")
-    basis = serializers.IntegerField(help_text="How many trials it is told by.")
+    trial = serializers.FloatField(help_text="Median time of one trial, including its build.")
+    total = serializers.FloatField(allow_null=True, help_text="Null: the budget has no limit.")
+    low = serializers.FloatField(allow_null=True, help_text="Total if all trials were as fast as the fastest quarter.")
+    high = serializers.FloatField(allow_null=True, help_text="Total if all trials were as slow as the slowest quarter.")
+    basis = serializers.IntegerField(help_text="Number of trials behind the estimate.")
 
 
 class PlanSerializer(serializers.Serializer[Any]):
-    """What a study would do."""
+    """The plan of a study."""
 
-    spec = StudySpecSerializer(help_text="With all defaults filled in.")
+    spec = StudySpecSerializer(help_text="The spec with all defaults.")
     algorithm_choice = AlgorithmChoiceSerializer(allow_null=True)
     size = serializers.CharField(
-        allow_null=True, help_text="How many configurations there are, in digits; null: they cannot be counted."
+        allow_null=True, help_text="Number of configurations, in digits; null: they cannot be counted."
     )
     first = serializers.ListField(
-        child=ConfigurationField(), help_text="What is measured first; fewer than three where only a worker knows more."
+        child=ConfigurationField(),
+        help_text="First configurations; fewer than three if only a worker can compute more.",
     )
     agents = PlannedAgentSerializer(many=True)
-    started_from = StartedFromSerializer(many=True, help_text="What earlier studies give that it starts from.")
-    duration = DurationSerializer(allow_null=True, help_text="Null: nothing like it was measured yet.")
+    started_from = StartedFromSerializer(many=True, help_text="Configurations from earlier studies.")
+    duration = DurationSerializer(allow_null=True, help_text="Null: there are no such trials yet.")

@@ -1,4 +1,4 @@
-"""What a study is asked to do, and how a request failed. These document shapes; nothing is checked with them."""
+"""Specs of studies and problem documents. These serializers document shapes; they check nothing."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from service.api.v1.serializers.fields import ObjectField, ScalarField, ScalarsF
 
 
 class ConditionSerializer(serializers.Serializer[Any]):
-    """Active only while the parent is active and has one of the values."""
+    """A condition: the parameter is active while its parent is active and has one of the values."""
 
     parent = serializers.CharField()  # type: ignore[assignment]  # the base class has an attribute of this name
     values = ScalarsField()
 
 
 class ParameterSerializer(serializers.Serializer[Any]):
-    """One dimension of a space: `min`, `max` for float and int; `values` for ordinal and categorical."""
+    """A parameter: `min`, `max` for float and int; `values` for ordinal and categorical."""
 
     name = serializers.CharField()
     type = serializers.ChoiceField(["float", "int", "ordinal", "categorical", "bool"])
     min = serializers.FloatField(required=False)
     max = serializers.FloatField(required=False)
     log = serializers.BooleanField(required=False)
-    step = serializers.FloatField(required=False, help_text="A grid from min on, by adding.")
-    factor = serializers.FloatField(required=False, help_text="A grid from min on, by multiplying.")
+    step = serializers.FloatField(required=False, help_text="Grid: values from min in steps of this size.")
+    factor = serializers.FloatField(required=False, help_text="Grid: values from min, each multiplied by this factor.")
     values = ScalarsField(required=False)
     default = ScalarField(required=False)
     condition = ConditionSerializer(required=False)
 
 
 class SpaceSerializer(serializers.Serializer[Any]):
-    """Parameters and constraints over them, such as `n * 4 <= block`."""
+    """Parameters, and constraints on them such as `n * 4 <= block`."""
 
     parameters = ParameterSerializer(many=True)
     constraints = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class ObjectiveSerializer(serializers.Serializer[Any]):
-    """A metric and which way is better."""
+    """A metric and its goal."""
 
     metric = serializers.CharField()
     goal = serializers.ChoiceField(["minimize", "maximize"])
@@ -54,46 +54,49 @@ class AlgorithmSerializer(serializers.Serializer[Any]):
 
 
 class PolicySerializer(serializers.Serializer[Any]):
-    """A policy by name, and its options."""
+    """A policy and its options."""
 
     name = serializers.CharField()
     options = ObjectField(required=False)
 
 
 class FinalCheckSerializer(serializers.Serializer[Any]):
-    """The best configuration and the default are measured in turns, until the interval of the gain is narrow."""
+    """Alternating trials of the best and the default configuration, until the interval of the gain is narrow."""
 
-    width = serializers.FloatField(required=False, help_text="Of the interval, as a share of the default's value.")
-    max_trials = serializers.IntegerField(required=False, help_text="Beyond those of the search.")
-    level = serializers.FloatField(required=False, help_text="That the gain lies in its interval: 0.95.")
+    width = serializers.FloatField(
+        required=False, help_text="Width of the interval, as a share of the default's value."
+    )
+    max_trials = serializers.IntegerField(required=False, help_text="Trials in addition to the search.")
+    level = serializers.FloatField(required=False, help_text="Probability that the gain is in its interval: 0.95.")
 
 
 class BudgetSerializer(serializers.Serializer[Any]):
-    """When a study is done; null: no limit."""
+    """The budget of a study; null: no limit."""
 
     max_trials = serializers.IntegerField(required=False, allow_null=True)
     max_seconds = serializers.FloatField(required=False, allow_null=True)
     max_node_hours = serializers.FloatField(
-        required=False, allow_null=True, help_text="The trials' own running time together."
+        required=False, allow_null=True, help_text="Sum of the running times of the trials, in node hours."
     )
 
 
 class PlacementSerializer(serializers.Serializer[Any]):
-    """Where the trials of a study run."""
+    """The placement of trials on nodes."""
 
     exclusive = serializers.BooleanField(
-        required=False, help_text="Each trial has its node for itself, so that none disturbs another's timing."
+        required=False,
+        help_text="Each trial runs alone on its node, so that trials do not disturb each other's timing.",
     )
     spread = serializers.BooleanField(
-        required=False, help_text="Trials of one configuration run on different nodes, as far as there are any."
+        required=False, help_text="Trials of one configuration run on different nodes, if there are enough."
     )
 
 
 class ExecutionSerializer(serializers.Serializer[Any]):
-    """Which component agents tune, and how."""
+    """The component that agents tune, and how."""
 
     component = serializers.CharField()
-    digest = serializers.CharField(required=False, help_text="Empty: whichever version an agent has.")
+    digest = serializers.CharField(required=False, help_text="Empty: the version that the agent has.")
     application = serializers.CharField(required=False)
     parallelism = serializers.IntegerField(required=False)
     trial_timeout_seconds = serializers.FloatField(required=False, allow_null=True)
@@ -101,25 +104,27 @@ class ExecutionSerializer(serializers.Serializer[Any]):
 
 
 class StudySpecSerializer(serializers.Serializer[Any]):
-    """What a study is asked to do. Only `space` and `objectives` are required."""
+    """The spec of a study. Only `space` and `objectives` are required."""
 
     space = SpaceSerializer()
     objectives = ObjectiveSerializer(many=True)
     algorithm = AlgorithmSerializer(required=False)
     seed = serializers.IntegerField(required=False)
     outcome_constraints = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="Over metrics: memory_mb <= 4096."
+        child=serializers.CharField(), required=False, help_text="Constraints on metrics: memory_mb <= 4096."
     )
     noisy = serializers.BooleanField(required=False)
     resampling = PolicySerializer(
-        required=False, allow_null=True, help_text="Whether a configuration is measured again; null: what suits."
+        required=False,
+        allow_null=True,
+        help_text="Decides whether a configuration is measured again; null: the service chooses.",
     )
-    estimator = PolicySerializer(required=False, help_text="How the values of one configuration become one.")
-    pruning = PolicySerializer(many=True, required=False, help_text="Running trials are stopped by any of these.")
+    estimator = PolicySerializer(required=False, help_text="Combines the values of one configuration.")
+    pruning = PolicySerializer(many=True, required=False, help_text="Each of these may stop a running trial.")
     stopping = ObjectField(
         required=False,
         allow_null=True,
-        help_text='When the search ends: {"rule": ...}, {"any": [...]}, {"all": [...]}.',
+        help_text='Ends the search: {"rule": ...}, {"any": [...]}, {"all": [...]}.',
     )
     final_check = FinalCheckSerializer(required=False, allow_null=True)
     budget = BudgetSerializer(required=False)
@@ -127,19 +132,19 @@ class StudySpecSerializer(serializers.Serializer[Any]):
     start_from = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="Earlier studies of the same component, 5 at most, whose best configurations are measured first.",
+        help_text="At most 5 earlier studies of the same component. Their best configurations are measured first.",
     )
 
 
 class FaultSerializer(serializers.Serializer[Any]):
-    """An error, as RFC 9457 has it."""
+    """An error as a problem document (RFC 9457)."""
 
     type = serializers.CharField()
     title = serializers.CharField()
     status = serializers.IntegerField()
-    detail = serializers.CharField(help_text="For people.")
-    code = serializers.CharField(help_text="Stable, for programs.")
+    detail = serializers.CharField(help_text="Message for people.")
+    code = serializers.CharField(help_text="Stable code for programs.")
     retryable = serializers.BooleanField(help_text="Whether the same request may succeed later.")
     data = ObjectField(  # type: ignore[assignment]  # the base class has an attribute of this name
-        help_text="For bad input: field, value and allowed."
+        help_text="For invalid input: field, value and allowed."
     )

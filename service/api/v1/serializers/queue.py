@@ -16,17 +16,17 @@ class WorkerSerializer(serializers.Serializer[Any]):
 
 
 class DepthSerializer(serializers.Serializer[Any]):
-    """What one tenant has in the queue."""
+    """The entries of one tenant in the queue."""
 
     tenant = serializers.CharField()
-    waiting = serializers.IntegerField(help_text="Operations that no worker has taken yet.")
-    computing = serializers.IntegerField(help_text="Operations that a worker computes.")
-    oldest_seconds = serializers.FloatField(allow_null=True, help_text="For how long the oldest has been waiting.")
+    waiting = serializers.IntegerField(help_text="Operations that wait for a worker.")
+    computing = serializers.IntegerField(help_text="Operations that a worker is computing.")
+    oldest_seconds = serializers.FloatField(allow_null=True, help_text="Waiting time of the oldest operation.")
     trials_waiting = serializers.IntegerField(help_text="Trials that wait for an agent.")
 
 
 class QueueSerializer(serializers.Serializer[Any]):
-    """Workers, and what waits for them."""
+    """Workers and the queue."""
 
-    workers = WorkerSerializer(many=True, help_text="Those that are alive.")
-    tenants = DepthSerializer(many=True, help_text="Where anything waits or runs; the longest wait first.")
+    workers = WorkerSerializer(many=True, help_text="Live workers.")
+    tenants = DepthSerializer(many=True, help_text="Tenants with entries, the longest wait first.")

@@ -1,4 +1,4 @@
-"""Console sessions, and how people sign in."""
+"""Console sessions and ways to sign in."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from service.api.v1.serializers.fields import Input
 
 
 class SessionSerializer(serializers.Serializer[Any]):
-    """Who is signed in, and as what."""
+    """The person who is signed in, with role and rights."""
 
     actor = serializers.CharField()
-    tenant = serializers.CharField(help_text="Empty for an operator who is a member of none.")
+    tenant = serializers.CharField(help_text="Empty for an operator who is not a member of a tenant.")
     role = serializers.CharField()
     scopes = serializers.ListField(child=serializers.CharField())
     actions = serializers.ListField(
-        child=serializers.CharField(), help_text="What the caller may do, as in the matrix of roles: study.create."
+        child=serializers.CharField(),
+        help_text="Actions that the caller may do, as in the permission matrix: study.create.",
     )
-    study = serializers.CharField(allow_null=True, help_text="The only study that the token is good for.")
-    grpc_port = serializers.IntegerField(
-        help_text="Where agents and the SDK reach this host; 0: at the same port as the console."
+    study = serializers.CharField(
+        allow_null=True, help_text="The only study that the token is valid for; null: all studies."
     )
+    grpc_port = serializers.IntegerField(help_text="Port for agents and the SDK on this host; 0: the console's port.")
 
 
 class SignInSerializer(Input):
@@ -30,7 +31,7 @@ class SignInSerializer(Input):
 
     token = serializers.CharField(help_text="The administrator's token, or an access token of the identity provider.")
     tenant = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Which one is meant, for members of several."
+        required=False, default="", allow_blank=True, help_text="Needed by members of several tenants."
     )
 
 
@@ -38,11 +39,11 @@ class ProviderSerializer(serializers.Serializer[Any]):
     """An OpenID Connect issuer."""
 
     issuer = serializers.CharField()
-    client_id = serializers.CharField(source="console_client", help_text="The console's public client there.")
+    client_id = serializers.CharField(source="console_client", help_text="Public client of the console.")
 
 
 class SignInOptionsSerializer(serializers.Serializer[Any]):
-    """How people sign in."""
+    """The ways to sign in."""
 
-    token = serializers.BooleanField(help_text="With the administrator's token.")
-    provider = ProviderSerializer(allow_null=True, help_text="At an identity provider.")
+    token = serializers.BooleanField(help_text="Whether the administrator's token is accepted.")
+    provider = ProviderSerializer(allow_null=True, help_text="Identity provider; null: there is none.")

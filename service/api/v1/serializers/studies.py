@@ -26,7 +26,7 @@ from service.studies.specs import budget_of, spec_of
 
 @extend_schema_field(StudySpecSerializer)
 class SpecField(serializers.JSONField):
-    """A spec as it came; `studies/specs.py` checks it and names the field at fault."""
+    """A spec that is not changed; `studies/specs.py` checks it and names the field at fault."""
 
 
 class FileField(serializers.CharField):
@@ -49,45 +49,47 @@ class StudyTextSerializer(serializers.Serializer[Any]):
 
 
 class MeasuredSerializer(serializers.Serializer[Any]):
-    """A configuration with the estimates of its metrics, from all trials that measured it."""
+    """A configuration with estimates of its metrics from all its trials."""
 
-    numbers = serializers.ListField(child=serializers.IntegerField(), help_text="Of the trials.")
+    numbers = serializers.ListField(child=serializers.IntegerField(), help_text="Numbers of the trials.")
     params = ConfigurationField()
-    metrics = MetricsField(help_text="Medians over the trials.")
+    metrics = MetricsField(help_text="Median of each metric.")
 
 
 class ObjectiveSerializer(serializers.Serializer[Any]):
-    """How far an objective has come: what lists and analyses say alike."""
+    """The progress of an objective: the fields that lists and analyses share."""
 
     metric = serializers.CharField()
     goal = serializers.ChoiceField(["minimize", "maximize"])
     unit = serializers.CharField()
-    default = serializers.FloatField(allow_null=True, help_text="Of the default configuration; null until measured.")
-    best = serializers.FloatField(allow_null=True, help_text="Of the best configuration (of the Pareto set).")
+    default = serializers.FloatField(
+        allow_null=True, help_text="Value of the default configuration; null before it was measured."
+    )
+    best = serializers.FloatField(allow_null=True, help_text="Value of the best configuration (of the Pareto set).")
     gain = serializers.FloatField(
-        allow_null=True, help_text="0.25: a quarter better than the default, in the direction of the goal."
+        allow_null=True, help_text="0.25: better than the default by a quarter, in the direction of the goal."
     )
 
 
 class ObjectiveProgressSerializer(ObjectiveSerializer):
-    """How far an objective has come."""
+    """The progress of an objective."""
 
     gain_low = serializers.FloatField(
-        allow_null=True, help_text="The gain lies between low and high with 95 %; null for too few measurements."
+        allow_null=True, help_text="95 % interval of the gain; null if there are too few measurements."
     )
     gain_high = serializers.FloatField(allow_null=True)
     noise = serializers.FloatField(
         allow_null=True,
-        help_text="Standard deviation of one measurement, freak runs aside; null where nothing was measured twice.",
+        help_text="Standard deviation of one measurement without outliers; null without replicates.",
     )
 
 
 class RecommendationSerializer(serializers.Serializer[Any]):
-    """The configuration to take: by a posterior or an estimate over replicates, not the best single run."""
+    """The recommended configuration, by a posterior or an estimate over replicates and not by the best single run."""
 
     configuration = ConfigurationField()
-    value = serializers.FloatField(help_text="What is expected of the objective, without the noise of single runs.")
-    low = serializers.FloatField(allow_null=True, help_text="It lies between low and high with 95 %.")
+    value = serializers.FloatField(help_text="Expected value of the objective, without the noise of single runs.")
+    low = serializers.FloatField(allow_null=True, help_text="95 % interval of the value, from low to high.")
     high = serializers.FloatField(allow_null=True)
 
 
@@ -99,41 +101,43 @@ class AlgorithmChoiceSerializer(serializers.Serializer[Any]):
 
 
 class StartedFromSerializer(serializers.Serializer[Any]):
-    """What an earlier study gave to one that starts from it."""
+    """The configurations that came from an earlier study."""
 
     study = serializers.CharField()
-    taken = serializers.IntegerField(help_text="How many of its configurations are measured first.")
-    passed_over = serializers.IntegerField(help_text="How many of its best lie outside of the new study's space.")
+    taken = serializers.IntegerField(help_text="Number of its configurations that are measured first.")
+    passed_over = serializers.IntegerField(
+        help_text="Number of its best configurations that are outside the new study's space."
+    )
 
 
 class VerdictSerializer(serializers.Serializer[Any]):
-    """What the final check has found out. Gains are shares of the default's value."""
+    """The result of the final check. Gains are shares of the default's value."""
 
     text = serializers.CharField(help_text='"faster by 12 % (95 %: 9 to 15)" or "no measurable gain".')
     gain = serializers.FloatField()
     low = serializers.FloatField()
     high = serializers.FloatField()
-    trials = serializers.IntegerField(help_text="That the final check took.")
+    trials = serializers.IntegerField(help_text="Number of trials of the final check.")
 
 
 class AnalysisSerializer(serializers.Serializer[Any]):
-    """What a study has found out so far."""
+    """The present result of a study."""
 
-    revision = serializers.IntegerField(help_text="Of the study that this is true of.")
+    revision = serializers.IntegerField(help_text="Revision of the study that the analysis describes.")
     default_params = ConfigurationField()
-    default = MeasuredSerializer(allow_null=True, help_text="The default configuration, once it was measured.")
-    best = MeasuredSerializer(many=True, help_text="One configuration; the Pareto set with several objectives.")
+    default = MeasuredSerializer(allow_null=True, help_text="Default configuration; null before it was measured.")
+    best = MeasuredSerializer(many=True, help_text="One configuration, or the Pareto set with several objectives.")
     objectives = ObjectiveProgressSerializer(many=True)
     recommendation = RecommendationSerializer(
-        allow_null=True, help_text="Null with several objectives, and before anything was measured."
+        allow_null=True, help_text="Null with several objectives, and before the first result."
     )
-    configurations = serializers.IntegerField(help_text="How many different ones were measured.")
+    configurations = serializers.IntegerField(help_text="Number of different configurations that were measured.")
     space_size = serializers.FloatField(
         allow_null=True,
-        help_text="How many configurations the parameters have, conditions and constraints aside; null: a continuum.",
+        help_text="Number of configurations without conditions and constraints; null: the space is continuous.",
     )
     behind = serializers.BooleanField(
-        help_text="Whether the study has changed since and takes a while to sum up: ask again in some seconds."
+        help_text="True if the study has changed since. Request it again after some seconds."
     )
 
 
@@ -148,13 +152,13 @@ class StudySerializer(serializers.Serializer[Any]):
     search_end_reason = serializers.SerializerMethodField()
     started_from = serializers.SerializerMethodField()
     verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
-    revision = serializers.IntegerField(help_text="Raised by every change of the study or of one of its trials.")
+    revision = serializers.IntegerField(help_text="Every change of the study or of a trial increases it.")
     trial_count = serializers.IntegerField()
     requested_count = serializers.IntegerField()
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
-    exhausted = serializers.BooleanField(help_text="The space holds no configuration that was not tried.")
-    space_version = serializers.IntegerField(help_text="One more with each change of the space; 1 at first.")
+    exhausted = serializers.BooleanField(help_text="True if every configuration of the space was tried.")
+    space_version = serializers.IntegerField(help_text="Each change of the space increases it; it starts at 1.")
     owner = serializers.CharField(help_text="Who created it.")
     tags = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
@@ -162,64 +166,64 @@ class StudySerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(StudySpecSerializer)
     def get_spec(self, study: Study) -> dict[str, Any]:
-        """The spec with all defaults filled in, and the budget as it is now."""
+        """Return the spec with all defaults and the present budget."""
         return {**spec_of(study).to_json(), "budget": budget_of(study).to_json()}
 
     @extend_schema_field(AlgorithmChoiceSerializer(allow_null=True))
     def get_algorithm_choice(self, study: Study) -> dict[str, Any] | None:
-        """Null where the spec names the algorithm itself."""
+        """Return the choice; null if the spec names the algorithm."""
         choice = spec_of(study).choice
         return None if choice is None else AlgorithmChoiceSerializer(choice).data
 
     @extend_schema_field(StartedFromSerializer(many=True))
     def get_started_from(self, study: Study) -> Any:
-        """What came of `start_from`, when the study was created."""
+        """Return the configurations by `start_from` when the study was created."""
         return StartedFromSerializer(spec_of(study).started_from, many=True).data
 
     def get_search_end_reason(self, study: Study) -> str:
-        """Why the search is over; empty before, and without a final check."""
+        """Return why the search has ended; empty during the search, and without a final check."""
         return "" if study.final_check is None else str(study.final_check["reason"])
 
 
 class SummarisedObjectiveSerializer(ObjectiveSerializer):
-    """How far an objective has come, as of a few seconds ago; the gain is the final check's, where there was one."""
+    """The progress of an objective some seconds ago. The gain comes from the final check if there was one."""
 
-    low = serializers.FloatField(allow_null=True, help_text="The gain lies between low and high with 95 %.")
-    high = serializers.FloatField(allow_null=True, help_text="Null where nothing is known of the noise.")
+    low = serializers.FloatField(allow_null=True, help_text="95 % interval of the gain, from low to high.")
+    high = serializers.FloatField(allow_null=True, help_text="Null if the noise is unknown.")
 
 
 class ListedStudySerializer(serializers.Serializer[Any]):
-    """A study in a list: without its space, and its results as of a few seconds ago."""
+    """A study in a list, without its space. Its results are some seconds old."""
 
     name = serializers.CharField()
-    component = serializers.CharField(help_text="Empty for a study that is asked and told.")
+    component = serializers.CharField(help_text="Empty for a study without agents.")
     application = serializers.CharField()
     algorithm = serializers.SerializerMethodField()
     owner = serializers.CharField(help_text="Who created it.")
     tags = serializers.ListField(child=serializers.CharField())
     state = StateField(StudyState)
     state_reason = serializers.CharField()
-    max_trials = serializers.SerializerMethodField(help_text="Null: no such limit.")
+    max_trials = serializers.SerializerMethodField(help_text="Null: no limit.")
     requested_count = serializers.IntegerField()
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
-    objectives = serializers.SerializerMethodField(help_text="Empty until the first results were looked at.")
+    objectives = serializers.SerializerMethodField(help_text="Empty before the first results were summarised.")
     verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
     def get_algorithm(self, study: Study) -> str:
-        """Its name, and what it has chosen, where it is one that chooses."""
+        """Return the name of the algorithm, and of its choice if it chooses another."""
         return spec_of(study).algorithm
 
     @extend_schema_field(serializers.IntegerField(allow_null=True))
     def get_max_trials(self, study: Study) -> int | None:
-        """The budget's."""
+        """Return the limit in the budget."""
         return budget_of(study).max_trials
 
     @extend_schema_field(SummarisedObjectiveSerializer(many=True))
     def get_objectives(self, study: Study) -> Any:
-        """From its summary."""
+        """Return the objectives from the summary."""
         summary = getattr(study, "summary", None)
         return [] if summary is None else SummarisedObjectiveSerializer(summary.objectives, many=True).data
 
@@ -233,7 +237,7 @@ class StudyListSerializer(serializers.Serializer[Any]):
 
 
 class StudyQuery(PageQuery):
-    """Which studies."""
+    """The filter and the order of a list of studies."""
 
     state = serializers.ListField(child=StateField(StudyState), required=False, default=list)
     name_prefix = serializers.CharField(required=False, default="", allow_blank=True)
@@ -243,75 +247,79 @@ class StudyQuery(PageQuery):
         default="",
         allow_blank=True,
         max_length=200,
-        help_text="In the name, the component, the application or the owner; or a tag.",
+        help_text="Text in the name, component, application or owner, or a tag.",
     )
     application = serializers.CharField(required=False, default="", allow_blank=True)
     owner = serializers.CharField(required=False, default="", allow_blank=True)
-    tag = serializers.ListField(child=serializers.CharField(), required=False, default=list, help_text="All of them.")
+    tag = serializers.ListField(
+        child=serializers.CharField(), required=False, default=list, help_text="The study must have all these tags."
+    )
     attention = serializers.BooleanField(
         required=False,
         default=False,
-        help_text="Only those that the service has paused, and those whose trials no agent takes.",
+        help_text="Only studies that the service has paused, or whose trials no agent takes.",
     )
     sort = serializers.ChoiceField(
         [way + key for key in selectors.SORTS for way in ("", "-")],
         required=False,
         default=selectors.NEWEST,
-        error_messages={"invalid_choice": f"{', '.join(selectors.SORTS)}; with - in front, the last first"},
+        error_messages={
+            "invalid_choice": f"{', '.join(selectors.SORTS)}, or one of these after a - for descending order"
+        },
     )
 
 
 class FacetSerializer(serializers.Serializer[Any]):
-    """A value, and how many studies have it."""
+    """A value and the number of studies with it."""
 
     value = serializers.CharField()
     count = serializers.IntegerField()
 
 
 class StudyFacetsSerializer(serializers.Serializer[Any]):
-    """What studies can be filtered by."""
+    """The values by which studies can be filtered."""
 
     states = FacetSerializer(many=True)
     components = FacetSerializer(many=True)
     applications = FacetSerializer(many=True)
     owners = FacetSerializer(many=True)
     tags = FacetSerializer(many=True)
-    attention = serializers.IntegerField(help_text="How many go on after somebody has done something.")
+    attention = serializers.IntegerField(help_text="Number of studies that need an action of a person to continue.")
 
 
 class CreateStudySerializer(Input):
     """A study to create."""
 
-    name = serializers.CharField(help_text="It goes before the file's.")
+    name = serializers.CharField(help_text="It overrides the name in the file.")
     spec = SpecField(required=False, default=None)
     file = FileField()
     tags = serializers.ListField(child=serializers.CharField(), required=False, default=list)
     load_if_exists = serializers.BooleanField(
-        required=False, default=False, help_text="Answer with the study of this name if it asks the same question."
+        required=False, default=False, help_text="Return the study of this name if it has the same problem."
     )
     request_id = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="The same again creates nothing again."
+        required=False, default="", allow_blank=True, help_text="A repeated call with the same value creates nothing."
     )
 
 
 class StudyNameSerializer(Input):
-    """What a new study is to be called."""
+    """The name for a new study."""
 
     name = serializers.CharField()
 
 
 class UpdateStudySerializer(Input):
-    """A step of a study to another state, or other tags."""
+    """A new state of a study, or new tags."""
 
     state = StateField(StudyState, required=False)
     tags = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="In place of those that it has."
+        child=serializers.CharField(), required=False, help_text="They replace the present tags."
     )
     reason = serializers.CharField(required=False, default="", allow_blank=True)
 
 
 class BudgetInputSerializer(Input):
-    """What the search may spend in all; null: no limit. What is left out stays."""
+    """The whole budget of the search; null: no limit. A missing field stays unchanged."""
 
     max_trials = serializers.IntegerField(allow_null=True, required=False)
     max_seconds = serializers.FloatField(allow_null=True, required=False)
@@ -319,7 +327,7 @@ class BudgetInputSerializer(Input):
 
 
 class RangeSerializer(serializers.Serializer[Any]):
-    """Of a number its bounds, of which one left out stays; of a list of choices all values that it is to have."""
+    """The range of a parameter: bounds of a number (a missing bound stays), or all values of a list of choices."""
 
     min = serializers.FloatField(required=False)
     max = serializers.FloatField(required=False)
@@ -328,28 +336,32 @@ class RangeSerializer(serializers.Serializer[Any]):
 
 @extend_schema_field(serializers.DictField(child=RangeSerializer()))
 class RangesField(ObjectField):
-    """Ranges by parameter. Kept as they are: `core/ranges.py` checks them."""
+    """Ranges by parameter. `core/ranges.py` checks them."""
 
 
 class ChangeSpaceSerializer(Input):
-    """Other ranges for parameters of a study."""
+    """New ranges for parameters of a study."""
 
     ranges = RangesField()
     validate_only = serializers.BooleanField(
-        required=False, default=False, help_text="Change nothing: only say what would lie outside, and what is wrong."
+        required=False, default=False, help_text="Only check the ranges and count the trials outside. Nothing changes."
     )
 
 
 class OutsideSerializer(serializers.Serializer[Any]):
-    """How many trials lie outside of a space, by what they were when it was asked for."""
+    """Numbers of trials outside a space, by their state at the time of the request."""
 
-    finished = serializers.IntegerField(help_text="They stay, but nothing is learned from them.")
-    running = serializers.IntegerField(help_text="They may finish.")
-    waiting = serializers.IntegerField(help_text="They are withdrawn, and do not count against the budget.")
+    finished = serializers.IntegerField(
+        help_text="Finished trials. They stay, but the algorithm does not learn from them."
+    )
+    running = serializers.IntegerField(help_text="Running trials. They may finish.")
+    waiting = serializers.IntegerField(
+        help_text="Waiting trials. They are withdrawn and do not count against the budget."
+    )
 
 
 class ChangedSpaceSerializer(serializers.Serializer[Any]):
-    """A study whose space was changed, or would be."""
+    """A study with its changed space, or a preview of it."""
 
     study = StudySerializer()
     outside = OutsideSerializer()
@@ -359,9 +371,11 @@ class StudyEventSerializer(serializers.Serializer[Any]):
     """The data of a server-sent event `change`."""
 
     study = StudySerializer()
-    trials = TrialSerializer(many=True, help_text="Those that changed.")
-    revision = serializers.IntegerField(help_text="The study as of which the trials are told; also the event's id.")
-    more = serializers.BooleanField(help_text="Whether further changes follow at once.")
+    trials = TrialSerializer(many=True, help_text="Changed trials.")
+    revision = serializers.IntegerField(
+        help_text="Revision of the study that the event describes; also the id of the event."
+    )
+    more = serializers.BooleanField(help_text="True if more changes follow at once.")
     sampled = serializers.BooleanField(
-        help_text="The trials are a sample of all that there are, as `most` asked for, not those that changed."
+        help_text="True if the trials are a sample of all trials, as `most` requested, and not the changed ones."
     )

@@ -1,4 +1,4 @@
-"""A study's trials as a table and as a sample."""
+"""The trials of a study as a table and as a sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.studies.sample import LEAST, MOST
 
 
 class TableQuery(Input):
-    """Which page of which table."""
+    """The page and the order of the table."""
 
     order = serializers.CharField(
         required=False, default="number", help_text="number, state, agent, duration, metric:NAME, param:NAME."
@@ -25,27 +25,29 @@ class TableQuery(Input):
         default=None,
         allow_null=True,
         allow_blank=True,
-        help_text="Only trials that ended for it; empty: those of which none was told. Left out: all.",
+        help_text="Only trials with this reason; empty: trials without a reason. Missing: all trials.",
     )
     offset = serializers.IntegerField(required=False, default=0, help_text="Rows to skip.")
     page_size = serializers.IntegerField(required=False, default=0, help_text="Up to 1000; 0 for 100.")
 
 
 class TableSerializer(serializers.Serializer[Any]):
-    """A page of the table; trials without a value in the column come last."""
+    """A page of the table. Trials without a value in the column come last."""
 
     trials = TrialSerializer(many=True)
-    total_count = serializers.IntegerField(help_text="Rows of all pages.")
+    total_count = serializers.IntegerField(help_text="Number of rows on all pages.")
 
 
 class SampleQuery(Input):
-    """Which stretch of trials, and how many of them."""
+    """The range of trials and the size of the sample."""
 
     first = serializers.IntegerField(required=False, default=1, help_text="The first number.")
     last = serializers.IntegerField(
-        required=False, default=None, help_text="The last number; the study's, if left out."
+        required=False, default=None, help_text="The last number; missing: the study's last trial."
     )
-    most = serializers.IntegerField(required=False, default=2000, help_text=f"About so many: {LEAST} to {MOST}.")
+    most = serializers.IntegerField(
+        required=False, default=2000, help_text=f"Approximate number of trials: {LEAST} to {MOST}."
+    )
 
 
 class SampleSerializer(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""Tenants, what they may use, and their audit trail."""
+"""Tenants, their limits, and their audit trail."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from service.tenancy.models import AuditEntry
 
 
 class AuditQuery(Input):
-    """Which entries."""
+    """A filter of entries."""
 
     actor = serializers.CharField(required=False, default="", allow_blank=True)
     action = serializers.CharField(
         required=False,
         default="",
         allow_blank=True,
-        help_text="Or its beginning: `trial.` for all that trials went through.",
+        help_text="Action or its beginning: `trial.` for all actions on trials.",
     )
     target = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="Or its beginning: `study/mine`."
+        required=False, default="", allow_blank=True, help_text="Target or its beginning: `study/mine`."
     )
     since = serializers.DateTimeField(required=False, default=None, allow_null=True)
     until = serializers.DateTimeField(required=False, default=None, allow_null=True, help_text="Before this time.")
 
 
 class AuditPageQuery(PageQuery, AuditQuery):
-    """Which entries, and which page of them."""
+    """A filter of entries, and the page."""
 
 
 class AuditEntrySerializer(serializers.Serializer[Any]):
-    """Who did what, and how things were before and after."""
+    """An entry of the audit trail: actor, action, and the state before and after."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     actor = serializers.CharField()
-    credential = serializers.CharField(help_text="By which the actor was known.")
-    address = serializers.CharField(help_text="From where the call came; empty for the service's own work.")
+    credential = serializers.CharField(help_text="Credential of the actor.")
+    address = serializers.CharField(help_text="Address of the caller; empty for work of the service itself.")
     action = serializers.CharField()
     target = serializers.CharField()
     detail = ObjectField()
@@ -48,7 +48,7 @@ class AuditEntrySerializer(serializers.Serializer[Any]):
     after = ObjectField(allow_null=True)
 
     def to_representation(self, instance: AuditEntry) -> dict[str, object]:
-        """The same as in an export."""
+        """Return the entry as in an export."""
         return audit.as_json(instance)
 
 
@@ -60,24 +60,24 @@ class AuditPageSerializer(serializers.Serializer[Any]):
 
 
 class ChangesSerializer(serializers.Serializer[Any]):
-    """What kinds of things have changed in the tenant since the last message: their lists may be others by now."""
+    """The kinds of things that have changed in the tenant since the last message, so that their lists may differ."""
 
     kinds = serializers.ListField(child=serializers.ChoiceField(choices=KINDS))
 
 
 class LimitsSerializer(serializers.Serializer[Any]):
-    """What a tenant may use. Null: the installation's limit."""
+    """The limits of a tenant. Null: the installation's limit."""
 
     studies = serializers.IntegerField(allow_null=True)
     active_trials = serializers.IntegerField(allow_null=True)
-    stored_trials = serializers.IntegerField(allow_null=True, help_text="Finished ones included.")
+    stored_trials = serializers.IntegerField(allow_null=True, help_text="Including finished trials.")
     log_bytes = serializers.IntegerField(allow_null=True)
     suggestions_per_minute = serializers.IntegerField(allow_null=True)
     worker_seconds_per_day = serializers.IntegerField(allow_null=True)
 
 
 class UsedSerializer(serializers.Serializer[Any]):
-    """What a tenant uses now: of rates, since the minute or the day began."""
+    """The usage of a tenant. Rates count from the beginning of the minute or the day."""
 
     studies = serializers.IntegerField()
     active_trials = serializers.IntegerField()
@@ -88,7 +88,7 @@ class UsedSerializer(serializers.Serializer[Any]):
 
 
 class QuotaSerializer(serializers.Serializer[Any]):
-    """What the tenant may use, and what it does."""
+    """The limits and the usage of the tenant."""
 
     limits = LimitsSerializer()
     used = UsedSerializer()
@@ -118,8 +118,8 @@ class CreateTenantSerializer(Input):
 
 
 class ChangeTenantSerializer(Input):
-    """What is to change."""
+    """A change of a tenant."""
 
     name = serializers.CharField(required=False, allow_blank=True)
     disabled = serializers.BooleanField(required=False)
-    limits = ObjectField(required=False, help_text="Those that are to change; null goes back to the installation's.")
+    limits = ObjectField(required=False, help_text="New values of limits; null restores the installation's limit.")

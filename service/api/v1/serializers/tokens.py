@@ -16,44 +16,44 @@ class ApiTokenSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    hint = serializers.CharField(help_text="How the secret begins.")
+    hint = serializers.CharField(help_text="Beginning of the secret.")
     owner = serializers.CharField()
-    role = serializers.CharField(help_text="The most that it may do: its owner's role when it was made.")
+    role = serializers.CharField(help_text="Highest role of the token: the owner's role at its creation.")
     scopes = serializers.ListField(child=serializers.CharField())
-    study = serializers.CharField(allow_null=True, help_text="The only study that it is good for.")
+    study = serializers.CharField(allow_null=True, help_text="The only study that it is valid for; null: all studies.")
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
-    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="Precise to the minute.")
 
 
 class CreatedApiTokenSerializer(ApiTokenSerializer):
-    """A new API token, with its secret: this once."""
+    """A new API token with its secret, which is shown only here."""
 
     secret = serializers.CharField()
 
 
 class ApiTokenListSerializer(serializers.Serializer[Any]):
-    """API tokens that are good, newest first."""
+    """Valid API tokens, newest first."""
 
     tokens = ApiTokenSerializer(many=True)
 
 
 class ApiTokenQuery(Input):
-    """Whose tokens."""
+    """The owners of the tokens."""
 
-    everyone = serializers.BooleanField(required=False, default=False, help_text="Those of all in the tenant.")
+    everyone = serializers.BooleanField(required=False, default=False, help_text="Tokens of all members of the tenant.")
 
 
 class CreateApiTokenSerializer(Input):
-    """A token to be made."""
+    """A token to create."""
 
     name = serializers.CharField(max_length=200)
     scopes = serializers.ListField(
-        child=serializers.CharField(), help_text=f"One or more of {', '.join(Scope)}, as far as the role may."
+        child=serializers.CharField(), help_text=f"One or more of {', '.join(Scope)}, as far as the role allows."
     )
     study = serializers.CharField(required=False, default=None, allow_null=True, max_length=200)
     days = serializers.IntegerField(
-        required=False, default=tokens.DEFAULT_DAYS, help_text=f"Until it expires: 1 to {tokens.LONGEST_DAYS}."
+        required=False, default=tokens.DEFAULT_DAYS, help_text=f"Lifetime in days: 1 to {tokens.LONGEST_DAYS}."
     )
     request_id = serializers.CharField(required=False, default="", allow_blank=True, max_length=100)
 
@@ -64,7 +64,7 @@ class MemberSerializer(serializers.Serializer[Any]):
     subject = serializers.CharField(help_text="The identity provider's identifier, which never changes.")
     name = serializers.CharField()
     role = serializers.CharField()
-    as_of = serializers.DateTimeField(help_text="When the token was made that told so.")
+    as_of = serializers.DateTimeField(help_text="Time of issue of the token that stated the role.")
 
 
 class MemberListSerializer(serializers.Serializer[Any]):
@@ -79,19 +79,19 @@ class CreateEnrolmentSerializer(Input):
     minutes = serializers.IntegerField(
         required=False,
         default=enrolment.DEFAULT_MINUTES,
-        help_text=f"Until it expires: 1 to {enrolment.LONGEST_MINUTES}.",
+        help_text=f"Lifetime in minutes: 1 to {enrolment.LONGEST_MINUTES}.",
     )
 
 
 class EnrolmentSerializer(serializers.Serializer[Any]):
-    """A token with which one agent enrols, once."""
+    """A token that enrols one agent once."""
 
     secret = serializers.CharField()
     expires_at = serializers.DateTimeField()
 
 
 class RevokeAccessSerializer(Input):
-    """Who is put out: one of the two."""
+    """The person or the session whose access is revoked: one of the two."""
 
     person = serializers.CharField(
         required=False, max_length=200, help_text="A name, or the identity provider's identifier."
@@ -100,6 +100,6 @@ class RevokeAccessSerializer(Input):
 
 
 class RevokedSerializer(serializers.Serializer[Any]):
-    """What ended."""
+    """The result of a revocation."""
 
-    tokens = serializers.IntegerField(help_text="The person's API tokens that ended.")
+    tokens = serializers.IntegerField(help_text="Number of revoked API tokens.")

@@ -23,25 +23,28 @@ class TrialSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     state = StateField(TrialState)
     params = ConfigurationField(help_text="Values of the active parameters.")
-    metrics = MetricsField(allow_null=True, help_text="Of a pruned trial the last ones known.")
+    metrics = MetricsField(allow_null=True, help_text="For a pruned trial, the last known metrics.")
     reason = serializers.CharField()
     origin = serializers.ChoiceField(
         ["suggested", "replicate", "check", "default", "added", "enqueued", "earlier"],
-        help_text="replicate: a policy had a configuration measured again; check: of the final check; enqueued: a user"
-        " wanted it measured; earlier: it was among the best of an earlier study.",
+        help_text="replicate: a policy repeated the configuration; check: the final check; enqueued: a user enqueued it;"
+        " earlier: it was among the best of an earlier study.",
     )
     client_id = serializers.CharField()
     agent = serializers.CharField()
-    node = serializers.CharField(help_text="Where it runs or ran last; empty: not on an agent, or not yet.")
+    node = serializers.CharField(help_text="Node of the last run; empty: it did not run on an agent.")
     attempt = serializers.IntegerField()
-    seconds = serializers.FloatField(allow_null=True, help_text="Its own running time, where its agent has told it.")
-    revision = serializers.IntegerField(help_text="The study's, as of this trial's last change.")
+    seconds = serializers.FloatField(
+        allow_null=True, help_text="Running time of the application, if the agent has reported it."
+    )
+    revision = serializers.IntegerField(help_text="Revision of the study at the last change of this trial.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
 
     def to_representation(self, trial: Any) -> dict[str, Any]:
-        """Its columns as they are: JSON has a form for each. Field by field, thousands of trials would take seconds."""
+        """Return the columns unchanged, since JSON has a form for each. Separate fields would take seconds for
+        thousands of trials."""
         return {name: getattr(trial, name) for name in TRIAL_FIELDS}
 
 
@@ -59,31 +62,32 @@ class MeasurementSerializer(serializers.Serializer[Any]):
 class CommandSerializer(serializers.Serializer[Any]):
     """A program that an agent runs for a trial."""
 
-    step = serializers.CharField(help_text="build, header or command: the application's own.")
+    step = serializers.CharField(help_text="build, header or command (the application).")
     argv = serializers.ListField(child=serializers.CharField())
     environment = serializers.DictField(
-        child=serializers.CharField(), help_text="What component and trial set, beside what all programs there have."
+        child=serializers.CharField(),
+        help_text="Variables of component and trial, in addition to the environment of the agent.",
     )
 
 
 class InvocationSerializer(serializers.Serializer[Any]):
-    """What an agent made of a configuration, as it says. Secrets are hidden (***), long texts shortened."""
+    """The commands for a configuration, as the agent reports them. Secrets are hidden (***), long texts shortened."""
 
     commands = CommandSerializer(many=True)
-    folder = serializers.CharField(help_text="Where the application runs.")
-    host = serializers.CharField(help_text="The agent's own machine.")
-    script = serializers.CharField(help_text="The batch script that its cluster is given; empty: there is none.")
+    folder = serializers.CharField(help_text="Working directory of the application.")
+    host = serializers.CharField(help_text="Machine of the agent.")
+    script = serializers.CharField(help_text="Batch script for the cluster; empty: there is none.")
     scheduler_options = serializers.ListField(child=serializers.CharField())
 
 
 class ArtifactSerializer(serializers.Serializer[Any]):
-    """A file that a trial has left."""
+    """A file of a trial that was uploaded."""
 
     id = serializers.IntegerField()
-    name = serializers.CharField(help_text="Its path below the trial's work folder.")
+    name = serializers.CharField(help_text="Path below the work folder of the trial.")
     size = serializers.IntegerField()
-    sha256 = serializers.CharField(help_text="Hexadecimal; empty where its content is left out.")
-    left_out = serializers.CharField(help_text="Why its content is not kept; empty: it is.")
+    sha256 = serializers.CharField(help_text="Hexadecimal; empty if the content is not stored.")
+    left_out = serializers.CharField(help_text="Why the content is not stored; empty: it is stored.")
     attempt = serializers.IntegerField()
     created_at = serializers.DateTimeField()
 
@@ -94,38 +98,40 @@ class LeaseSerializer(serializers.Serializer[Any]):
     agent = serializers.CharField(source="agent.name")
     agent_id = serializers.CharField(source="agent.agent_id")
     agent_version = serializers.CharField(source="agent.version")
-    labels = ObjectField(
-        source="agent.labels", help_text="What the agent says of its machine, as of its last registration."
-    )
-    node = serializers.CharField(help_text="Where it ran; empty: it never began.")
+    labels = ObjectField(source="agent.labels", help_text="Labels of the agent at its last registration.")
+    node = serializers.CharField(help_text="Node of the run; empty: it did not start.")
     attempt = serializers.IntegerField()
     state = StateField(LeaseState)
-    outcome = serializers.CharField(help_text="As the agent settled it; empty while it is held or where it expired.")
+    outcome = serializers.CharField(
+        help_text="Outcome that the agent reported; empty while the lease is held, or if it expired."
+    )
     reason = serializers.CharField()
     granted_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     settled_at = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField()
-    run = serializers.IntegerField(help_text="Grows when its job is started anew; 0: its agent does not count.")
+    run = serializers.IntegerField(
+        help_text="Increases when the job is started again; 0: the agent does not count runs."
+    )
     invocation = InvocationSerializer(
-        allow_null=True, help_text="What is run; null: it has not begun, or its agent does not tell."
+        allow_null=True, help_text="Commands of the run; null: it has not started, or the agent does not report them."
     )
 
 
 class TrialDetailSerializer(TrialSerializer):
-    """A trial with all that is known of it."""
+    """A trial with its measurements, log, leases and artifacts."""
 
     measurements = MeasurementSerializer(many=True)
-    log = serializers.CharField(help_text="The end of what it printed.")
-    leases = LeaseSerializer(many=True, help_text="Its runs on agents, the first one first.")
-    artifacts = ArtifactSerializer(many=True, help_text="Files that it has left and its component names.")
+    log = serializers.CharField(help_text="End of the log.")
+    leases = LeaseSerializer(many=True, help_text="Runs on agents, oldest first.")
+    artifacts = ArtifactSerializer(many=True, help_text="Uploaded files.")
 
 
 class LogEventSerializer(serializers.Serializer[Any]):
     """The data of a server-sent event `log`."""
 
     text = serializers.CharField()
-    reset = serializers.BooleanField(help_text="It stands for itself; else it follows what came before.")
+    reset = serializers.BooleanField(help_text="True if the text replaces the text before; else it continues it.")
 
 
 class TrialListSerializer(serializers.Serializer[Any]):
@@ -134,30 +140,30 @@ class TrialListSerializer(serializers.Serializer[Any]):
     trials = TrialSerializer(many=True)
     next_page_token = serializers.CharField(help_text="Empty on the last page, and with after_revision.")
     revision = serializers.IntegerField(
-        allow_null=True, help_text="With after_revision: what to ask on from. Else null."
+        allow_null=True, help_text="With after_revision: the value for the next request. Else null."
     )
-    more = serializers.BooleanField(help_text="Whether there is another page.")
+    more = serializers.BooleanField(help_text="True if there is another page.")
 
 
 class BestTrialsSerializer(serializers.Serializer[Any]):
-    """The trial that measured the best configuration first; with several objectives one for each of the Pareto set."""
+    """The first trial of the best configuration; with several objectives, of each configuration in the Pareto set."""
 
     trials = TrialSerializer(many=True)
 
 
 class TrialQuery(PageQuery):
-    """Which trials."""
+    """A filter of trials."""
 
     state = serializers.ListField(child=StateField(TrialState), required=False, default=list)
     client_id = serializers.CharField(required=False, default="", allow_blank=True)
     newest_first = serializers.BooleanField(required=False, default=False)
     after_revision = serializers.IntegerField(
-        required=False, default=None, help_text="Only what changed since; not together with other filters."
+        required=False, default=None, help_text="Only trials changed after this revision. It excludes other filters."
     )
 
 
 class AddTrialSerializer(Input):
-    """A configuration that the user measured."""
+    """A trial that the user measured."""
 
     params = ConfigurationField()
     metrics = MetricsField()
@@ -165,34 +171,36 @@ class AddTrialSerializer(Input):
 
 
 class EnqueueTrialsSerializer(Input):
-    """A configuration that is to be measured before anything else is suggested."""
+    """A configuration that is measured before the algorithm suggests others."""
 
     params = ConfigurationField()
-    count = serializers.IntegerField(required=False, default=1, help_text="How many trials of it, 1 to 1000.")
+    count = serializers.IntegerField(required=False, default=1, help_text="Number of trials, 1 to 1000.")
     request_id = serializers.CharField(required=False, default="", allow_blank=True)
 
 
 class EnqueuedTrialsSerializer(serializers.Serializer[Any]):
-    """The trials that wait now."""
+    """The trials that were enqueued."""
 
     trials = TrialSerializer(many=True)
 
 
 class CompleteTrialSerializer(Input):
-    """Final metrics."""
+    """The final metrics of a trial."""
 
     metrics = MetricsField()
 
 
 class FailTrialSerializer(Input):
-    """Why there is no result."""
+    """The reason why a trial has no result."""
 
-    infeasible = serializers.BooleanField(help_text="The configuration cannot work; else the machine failed it.")
+    infeasible = serializers.BooleanField(
+        help_text="True if the configuration cannot work; false if the machine failed."
+    )
     reason = serializers.CharField(required=False, default="", allow_blank=True)
 
 
 class StopTrialSerializer(Input):
-    """Why a trial is ended early."""
+    """The reason why a trial is ended early."""
 
     reason = serializers.CharField(required=False, default="", allow_blank=True)
 
