@@ -27,7 +27,7 @@ class TrialSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
     origin = serializers.ChoiceField(
         ["suggested", "replicate", "check", "default", "added", "enqueued", "earlier"],
-        help_text="replicate: a policy repeated the configuration; check: the final check; enqueued: a user enqueued it;"
+        help_text="replicate: a policy repeated the configuration; check: the final check; enqueued: by a user;"
         " earlier: it was among the best of an earlier study.",
     )
     client_id = serializers.CharField()
