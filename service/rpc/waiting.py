@@ -59,7 +59,7 @@ class Waits:
                 await self.ring(bell, left)
 
     async def ring(self, bell: Bell, seconds: float) -> None:
-        """Returns when the bell rings, after `seconds`, or when the server stops; also sometimes for nothing."""
+        """Return on a notification, after `seconds`, or when the server stops. It may also return without a reason."""
         tasks = [asyncio.ensure_future(bell.wait(seconds)), asyncio.ensure_future(self._stopping.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
