@@ -1,12 +1,12 @@
 # Everything there is to do in a checkout. `make` alone lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint screens bench proto clean
+.PHONY: help setup demo up check test test-clusters test-console test-slow lint screens bench proto clean
 
 BIN := .venv/bin
 
 help: ## Show this list
 	@echo "Trimtab, a tuning service for computer systems. What make can do here:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Each does the set-up that it needs. Python 3.11 or newer and git are all that must be there before;"
 	@echo "the demo needs GCC besides."
 
@@ -19,21 +19,37 @@ demo: setup ## Tune a C program's compiler flags and see the gain; then serve un
 up: setup ## Run the service on this machine with the data of the demo (ARGS="--port 0 --host ...")
 	@exec $(BIN)/trimtab-service up --data-dir data $(ARGS)
 
-test: setup ## Run all tests (ARGS="-k word" for some); installs what they need where it may
-	@deploy/checkout/test-programs.sh
-	@if [ -d web/node_modules ]; then cd web && npm run --silent test; else echo "console: not tested, since Node.js is not installed"; fi
-	@exec $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+check: setup checks ## Run linters, type checks and the unit tests that need no server (under 3 minutes)
+	@exec $(BIN)/python -m tests.run tests/unit tests/contract --numprocesses=2 -m "not server and not slow" $(ARGS)
 
-lint: setup ## Check style, types, import rules, known vulnerabilities, and the console's code
+test: setup programs ## Run all tests but the slow ones (ARGS="-k word" for some); installs what they need where it may
+	@exec $(BIN)/python -m tests.run --console $(ARGS)
+
+test-clusters: setup programs ## Run the tests with Slurm, Ray, agents or workloads
+	@exec $(BIN)/python -m tests.run -m "(slurm or ray or agent) and not slow" $(ARGS)
+
+test-console: setup programs ## Run the tests of the console, also those in Chromium
+	@exec $(BIN)/python -m tests.run --console -m "chromium and not slow" $(ARGS)
+
+test-slow: setup programs ## Run the tests that take minutes each; continuous integration does not run them
+	@exec $(BIN)/python -m tests.run -m slow $(ARGS)
+
+.PHONY: programs checks
+programs:
+	@deploy/checkout/test-programs.sh
+
+checks:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo
 	$(BIN)/lint-imports
 	$(BIN)/python deploy/checkout/check_words.py
-	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto
-	@deploy/checkout/audit.sh
 	@if [ -d web/node_modules ]; then cd web && npm run --silent typecheck && npm run --silent lint; \
 	else echo "console: not checked, since Node.js is not installed"; fi
+
+lint: setup checks ## Check style, types, import rules, words, known vulnerabilities, and the console's code
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto
+	@deploy/checkout/audit.sh
 
 screens: setup ## Pictures of every page of the console, from a real service, into screens/ (needs Chromium)
 	@exec $(BIN)/python -m tests.screens $(ARGS)

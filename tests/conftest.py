@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 # Tests speak gRPC and start processes that are tied to their parent's life, which takes a true fork. gRPC's handling of
 # forks would start its threads again in the child, where the descriptors that these wait on are closed before exec.
@@ -21,6 +22,94 @@ from tests.factories.slurm import Slurm, slurm_cluster
 
 # A shell's background work ignores Ctrl-C, and so would every process that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# The marker of a test, by the fixtures that it requests directly or through other fixtures.
+MARKERS = {
+    "postgres": {"postgres_url"},
+    "redis": {"redis_url"},
+    "keycloak": {"keycloak"},
+    "slurm": {"slurm_session"},
+    "ray": {"ray_session"},
+    "chromium": {"browser"},
+    "service": {"embedded_service", "own_service"},
+}
+# The markers of all tests in a folder that start servers or programs without a fixture of this file.
+FOLDERS = {
+    "tests/unit/embedded": ("postgres",),
+    "tests/e2e": ("service",),
+    "tests/fuzz": ("service",),
+    "tests/agent": ("agent",),
+    "tests/agent/workloads": ("agent", "compiler"),
+    "tests/contract/runners": ("agent",),
+}
+# Markers of what runs outside of the test's process. A test with one of them has the marker `server` too.
+SERVERS = {*MARKERS, "agent", "compiler"}
+# Folders whose files run one after the other in one process, because they share a server that is slow to start.
+TOGETHER = ("tests/e2e/console/", "tests/e2e/keycloak/")
+# What takes longest begins first, so that no process is left with a long file at the end. The order is by measured
+# time (`make test ARGS=--durations=100`).
+LONGEST_FIRST = (
+    "tests/e2e/keycloak/",
+    "tests/e2e/test_runner_faults.py",
+    "tests/e2e/console/",
+    "tests/e2e/test_demo.py",
+    "tests/e2e/test_faults.py",
+    "tests/agent/workloads/test_apache_gcc.py",
+    "tests/e2e/test_compose.py",
+    "tests/agent/ray_runner/",
+    "tests/e2e/test_embedded.py",
+    "tests/agent/test_with_service.py",
+    "tests/agent/workloads/",
+    "tests/e2e/",
+    "tests/fuzz/",
+    "tests/agent/slurm_runner/",
+    "tests/contract/runners/",
+    "tests/agent/",
+    "tests/sdk/",
+    "tests/rpc/",
+    "tests/api/",
+    "tests/",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they need, so that `-m` can select them, and put the longest files first."""
+    ranks: dict[str, int] = {}
+    for item in items:
+        path = item.nodeid.partition("::")[0]
+        ranks[path] = next(rank for rank, prefix in enumerate(LONGEST_FIRST) if path.startswith(prefix))
+        for name in _markers(item, path):
+            item.add_marker(name)
+    items.sort(key=lambda item: ranks[item.nodeid.partition("::")[0]])
+
+
+def _markers(item: pytest.Item, path: str) -> set[str]:
+    """Return the names of the markers for what a test needs."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    found = {name for name, wanted in MARKERS.items() if fixtures & wanted}
+    if item.get_closest_marker("django_db"):
+        found.add("postgres")
+    for folder, names in FOLDERS.items():
+        if path.startswith(f"{folder}/"):
+            found.update(names)
+    call = getattr(item, "callspec", None)
+    if call is not None and "make_runner" in call.params:
+        found.add(call.params["make_runner"])
+    return {*found - {"local"}, "server"} if found & SERVERS else set()
+
+
+class _TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    """Give a process one file at a time, or one folder of TOGETHER."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Keep the folders of TOGETHER together where files are kept together."""
+    return _TogetherScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")
