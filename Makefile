@@ -20,7 +20,7 @@ up: setup ## Run the service on this machine with the data of the demo (ARGS="--
 	@exec $(BIN)/trimtab-service up --data-dir data $(ARGS)
 
 check: setup checks ## Run linters, type checks and the unit tests that need no server (under 3 minutes)
-	@exec $(BIN)/python -m tests.run tests/unit tests/contract --numprocesses=2 -m "not server and not slow" $(ARGS)
+	@exec $(BIN)/python -m tests.run tests/unit --numprocesses=2 -m "not server and not slow" $(ARGS)
 
 test: setup programs ## Run all tests but the slow ones (ARGS="-k word" for some); installs what they need where it may
 	@exec $(BIN)/python -m tests.run --console $(ARGS)
