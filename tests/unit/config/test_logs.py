@@ -1,4 +1,4 @@
-"""A line of the log: what it is about, and what it must not have in it."""
+"""Lines of the log: their fields, and the secrets that they must not contain."""
 
 import json
 import logging
@@ -16,7 +16,7 @@ def record(message: str, *arguments: Any, **fields: Any) -> logging.LogRecord:
     return logging.LogRecord("name", logging.WARNING, "path", 1, message, arguments, fields.get("exc_info"))
 
 
-def test_a_line_is_about_what_was_bound() -> None:
+def test_a_line_has_the_bound_fields() -> None:
     assert logcontext.begin("mine") == "mine"
     logcontext.bind(tenant=3, study="s", trial=0, lease="")
     line = json.loads(Json().format(record("said %d", 1)))
@@ -33,12 +33,12 @@ def test_a_line_is_about_what_was_bound() -> None:
     assert "tenant" not in logcontext.fields()
 
 
-def test_what_a_caller_sends_cannot_look_like_another_line() -> None:
+def test_text_of_a_caller_cannot_look_like_another_line() -> None:
     forged = record("GET /a\n2026-01-01 00:00:00 INFO root: all is well")
     assert len(Line().format(forged).splitlines()) == len(Json().format(forged).splitlines()) == 1
 
 
-def test_a_traceback_is_told_whole() -> None:
+def test_a_traceback_is_written_completely() -> None:
     try:
         raise ValueError("no")
     except ValueError:

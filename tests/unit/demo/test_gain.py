@@ -1,4 +1,4 @@
-"""The interval of the demonstration's gain."""
+"""The interval of the gain in the demonstration."""
 
 import random
 
@@ -8,13 +8,13 @@ from demo.gain import interval_ranks, measure_gain
 
 
 @pytest.mark.parametrize(("count", "rank", "confidence"), [(6, 0, 0.96875), (9, 1, 0.9609375), (15, 3, 0.96484375)])
-def test_ranks_are_those_of_the_sign_test(count: int, rank: int, confidence: float) -> None:
+def test_ranks_agree_with_the_sign_test(count: int, rank: int, confidence: float) -> None:
     found, reached = interval_ranks(count, 0.95)
     assert found == rank
     assert reached == pytest.approx(confidence)
 
 
-def test_too_few_pairs_say_what_confidence_they_have() -> None:
+def test_few_pairs_have_a_lower_confidence() -> None:
     assert measure_gain([(2.0, 1.0), (2.0, 1.5), (2.0, 1.2)]).confidence == pytest.approx(0.75)
 
 
@@ -27,7 +27,7 @@ def test_a_clear_gain_is_measurable_and_noise_is_not() -> None:
     assert not none.measurable
 
 
-def test_interval_covers_the_truth_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_truth_at_its_level() -> None:
     noise = random.Random(5)
     covered = 0
     for _ in range(1000):

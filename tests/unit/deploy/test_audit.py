@@ -1,4 +1,4 @@
-"""What `make lint` says of known vulnerabilities, by databases of the test's own."""
+"""The check of known vulnerabilities in `make lint`, with databases inside the test."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="Node.js is 
 
 
 class Databases:
-    """OSV's and npm's interface, as far as they are asked. `bad`: names of packages that have a vulnerability."""
+    """The used part of the interfaces of OSV and npm. `bad`: names of packages with a vulnerability."""
 
     def __init__(self) -> None:
         self.bad: set[str] = set()
@@ -29,7 +29,7 @@ class Databases:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if not self.path.startswith("/v1/"):
-                    # npm looks at a package's versions for one that is good
+                    # npm looks for a version of the package without a vulnerability
                     name = unquote(self.path[1:])
                     self.say({"name": name, "dist-tags": {}, "versions": {"0.0.1": {"name": name, "version": "0.0.1"}}})
                     return
@@ -87,12 +87,12 @@ def databases() -> Iterator[Databases]:
     made.close()
 
 
-def test_what_is_shipped_is_looked_up_and_what_is_found_fails(databases: Databases) -> None:
+def test_shipped_packages_are_checked_and_a_vulnerability_fails(databases: Databases) -> None:
     done = databases.audit()
     assert done.returncode == 0, done.stderr
     assert "NOT looked up" not in done.stderr
     assert {"django", "grpcio", "torch"} <= databases.asked
-    # Tools of development are shipped to nobody.
+    # Development tools are not shipped.
     assert "pytest" not in databases.asked
     for name, part in (("django", "Python: the above"), ("react", "console: the above")):
         databases.bad = {name}
@@ -101,7 +101,7 @@ def test_what_is_shipped_is_looked_up_and_what_is_found_fails(databases: Databas
         assert part in done.stderr
 
 
-def test_a_database_that_is_away_is_told_and_fails_nothing(databases: Databases) -> None:
+def test_an_unreachable_database_is_reported_and_does_not_fail(databases: Databases) -> None:
     databases.close()
     done = databases.audit()
     assert done.returncode == 0, done.stderr

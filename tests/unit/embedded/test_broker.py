@@ -1,4 +1,4 @@
-"""Messages as files: whole ones alone are seen, and each is taken once."""
+"""Messages as files: a reader sees only complete messages and takes each once."""
 
 import threading
 from pathlib import Path
@@ -17,12 +17,12 @@ def connect(folder: Path) -> Connection:
     return Connection("filesystem://", transport="service.embedded.broker:Transport", transport_options=options)
 
 
-def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
+def test_a_message_is_invisible_before_it_is_complete(tmp_path: Path) -> None:
     count = 300
     taken: list[int] = []
     failures: list[Exception] = []
     with connect(tmp_path) as reading:
-        # A name that no other test uses: kombu remembers for the whole process which queues there are.
+        # A name that no other test uses: kombu keeps the queues of the whole process.
         queue = reading.SimpleQueue("whole")
 
         def read() -> None:
@@ -47,7 +47,7 @@ def test_no_message_is_seen_before_it_is_whole(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.unfinished"))
 
 
-def test_queues_are_apart(tmp_path: Path) -> None:
+def test_queues_are_separate(tmp_path: Path) -> None:
     with connect(tmp_path) as one, connect(tmp_path) as other:
         compute = one.SimpleQueue("compute")
         sweep = other.SimpleQueue("sweep")

@@ -1,4 +1,4 @@
-"""PostgreSQL in a folder: first start, leftovers, awkward folders."""
+"""PostgreSQL in a folder: first start, leftovers, difficult folders."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from tests.factories.service import postgres_server, wait_for
 
 
 def is_dead(process: psutil.Process) -> bool:
-    """Whether it has ended, though its parent may not have noted that yet."""
+    """Return whether it has ended, even if its parent has not noticed yet."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -48,7 +48,7 @@ def test_listens_on_no_port_and_admits_only_this_user(tmp_path: Path) -> None:
             assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
-def test_a_folder_that_others_cannot_enter_is_left_so(tmp_path: Path) -> None:
+def test_a_private_folder_stays_private(tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     with postgres_server(private) as server:
@@ -76,7 +76,7 @@ def test_tcp_asks_for_a_password(tmp_path: Path) -> None:
             answer(f"postgresql://postgres:wrong@127.0.0.1:{port}/postgres")
 
 
-def test_a_half_made_folder_is_made_anew(tmp_path: Path) -> None:
+def test_an_incomplete_folder_is_replaced(tmp_path: Path) -> None:
     unfinished = tmp_path / "postgres.unfinished"
     unfinished.mkdir()
     (unfinished / "PG_VERSION").write_text("rubbish")
@@ -85,7 +85,7 @@ def test_a_half_made_folder_is_made_anew(tmp_path: Path) -> None:
     assert not unfinished.exists()
 
 
-def test_a_mark_with_a_number_that_now_belongs_to_another_process(tmp_path: Path) -> None:
+def test_a_lock_file_with_the_number_of_another_process(tmp_path: Path) -> None:
     with postgres_server(tmp_path) as server:
         mark = server.folder / "postmaster.pid"
         text = mark.read_text()
@@ -97,7 +97,7 @@ def test_a_mark_with_a_number_that_now_belongs_to_another_process(tmp_path: Path
 def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_path: Path) -> None:
     with postgres_server(tmp_path):
         pass
-    # An orphan: its parent goes at once, and it has no parent-death signal.
+    # An orphan: its parent ends at once, and it has no parent-death signal.
     server = Postgres(tmp_path / "postgres")
     child = server.child(tmp_path / "orphan.log")
     argv = [word.replace("--pdeathsig=INT", "--pdeathsig=clear") for word in child.argv]
@@ -129,8 +129,8 @@ def test_killed_server_starts_again_with_what_was_committed(tmp_path: Path) -> N
         stop([child])
 
 
-def test_a_making_that_is_broken_off_ends_and_can_be_made_again(tmp_path: Path) -> None:
-    """As by Ctrl-C: nobody waits for a slow disk then."""
+def test_an_interrupted_preparation_ends_and_can_be_repeated(tmp_path: Path) -> None:
+    """Ctrl-C ends it even while a slow disk works."""
     begun: list[psutil.Process] = []
 
     def pause(seconds: float) -> None:

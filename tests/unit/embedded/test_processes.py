@@ -25,7 +25,7 @@ def child(argv: list[str], log: Path, **more: object) -> Child:
     return Child("it", argv, dict(os.environ), log, **more)  # type: ignore[arg-type]
 
 
-def test_a_dead_process_is_started_again_after_a_while(tmp_path: Path) -> None:
+def test_a_dead_process_restarts_after_a_back_off(tmp_path: Path) -> None:
     it = child([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path / "log")
     it.start()
     told = []
@@ -40,7 +40,7 @@ def test_a_dead_process_is_started_again_after_a_while(tmp_path: Path) -> None:
     assert not it.running()
 
 
-def test_stop_kills_what_does_not_listen_and_returns_when_all_are_gone(tmp_path: Path) -> None:
+def test_stop_kills_processes_that_ignore_signals_and_waits_for_all(tmp_path: Path) -> None:
     log = tmp_path / "deaf.log"
     deaf = child(DEAF, log, stop_signals=((signal.SIGTERM, 0.2),))
     gentle = Child("gentle", SLEEP, dict(os.environ), tmp_path / "gentle.log")

@@ -20,7 +20,7 @@ from service.tenancy.principal import Role
 
 @pytest.fixture(autouse=True)
 def default_tenant(transactional_db: None) -> None:
-    """Other tests empty the database, and the process remembers the tenant's id."""
+    """Restore the default tenant: other tests empty the database, and the process caches the tenant's id."""
     Tenant._default_manager.get_or_create(slug="default")
     principals.administrator.cache_clear()
     principals.forget()
@@ -32,7 +32,7 @@ def refused(value: str | None, code: str) -> None:
     assert caught.value.code == code
 
 
-def test_the_administrators_token_opens_the_default_tenant() -> None:
+def test_the_administrators_token_is_for_the_default_tenant() -> None:
     principal = principals.authenticate_header("Bearer test-token")
     assert (principal.actor, principal.role) == ("administrator", Role.OPERATOR)
     assert principal == principals.authenticate_bearer("test-token")
@@ -42,7 +42,7 @@ def test_the_administrators_token_opens_the_default_tenant() -> None:
         refused(value, "invalid_token")
 
 
-def test_the_token_may_stand_in_a_file_and_change(tmp_path: Path, settings: Any) -> None:
+def test_the_token_may_be_in_a_file_and_change(tmp_path: Path, settings: Any) -> None:
     file = tmp_path / "admin-token"
     settings.TRIMTAB_ADMIN_TOKEN, settings.TRIMTAB_ADMIN_TOKEN_FILE = "", str(file)
     refused("Bearer first", "invalid_token")
@@ -76,7 +76,7 @@ def test_a_login_code_opens_one_session() -> None:
     assert not access.rows(LoginCode, principals.administrator()).filter(digest=late).exists()
 
 
-def test_login_codes_that_are_over_are_removed() -> None:
+def test_expired_login_codes_are_removed() -> None:
     codes = access.rows(LoginCode, principals.administrator())
     login.create_code()
     codes.update(expires_at=Now() - timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""What an API token may do when its owner has become less than he was."""
+"""The rights of an API token after its owner's role was lowered."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.factories.domain import make_principal
 
 
 class Person:
-    """Somebody of the identity provider, whose next token is always a second younger."""
+    """A person of the identity provider. Each further token is issued a second later."""
 
     def __init__(self) -> None:
         self.subject, self.name, self.second = uuid4().hex, f"p-{uuid4().hex[:8]}", 1_000_000_000
 
     def comes(self, *roles: tuple[Principal, Role], operator: bool = False, second: int | None = None) -> None:
-        """With a token that tells these roles."""
+        """Sign in with a token that states these roles."""
         self.second += 1
         proof = Proof(self.subject, self.name, "", second or self.second, 2 * self.second)
         told = {tenants.slug_of(principal.tenant_id): role for principal, role in roles}
         memberships.note(Identity(proof, told, operator=operator))
 
     def token(self, there: Principal, role: Role) -> str:
-        """An API token that was made in that role."""
+        """Create an API token with this role."""
         maker = replace(there, actor=self.name, role=role, credential="session", subject=self.subject)
         return tokens.create(maker, name="script", scopes=["admin"])[1]
 
@@ -54,14 +54,14 @@ def role_of(token: str) -> Role:
         (Role.VIEWER, Role.VIEWER, Role.VIEWER),
     ],
 )
-def test_the_lesser_role_counts(principal: Principal, person: Person, made: Role, told: Role, left: Role) -> None:
+def test_the_lower_role_counts(principal: Principal, person: Person, made: Role, told: Role, left: Role) -> None:
     token = person.token(principal, made)
     assert role_of(token) == made
     person.comes((principal, told))
     assert role_of(token) == left
 
 
-def test_an_operators_token_goes_on_while_he_is_one(principal: Principal, person: Person) -> None:
+def test_an_operators_token_works_while_the_owner_is_an_operator(principal: Principal, person: Person) -> None:
     token = person.token(principal, Role.OPERATOR)
     person.comes((principal, Role.VIEWER), operator=True)
     assert role_of(token) == Role.OPERATOR
@@ -69,7 +69,7 @@ def test_an_operators_token_goes_on_while_he_is_one(principal: Principal, person
     assert role_of(token) == Role.VIEWER
 
 
-def test_who_has_left_a_tenant_has_no_token_there(principal: Principal, person: Person) -> None:
+def test_a_former_member_has_no_token(principal: Principal, person: Person) -> None:
     elsewhere = make_principal()
     person.comes((principal, Role.ADMIN), (elsewhere, Role.MEMBER))
     here, there = person.token(principal, Role.ADMIN), person.token(elsewhere, Role.MEMBER)
@@ -90,7 +90,7 @@ def test_who_has_left_a_tenant_has_no_token_there(principal: Principal, person: 
     ]
 
 
-def test_an_older_token_that_still_counts_raises_nobody(principal: Principal, person: Person) -> None:
+def test_an_older_valid_token_does_not_raise_the_role(principal: Principal, person: Person) -> None:
     token = person.token(principal, Role.ADMIN)
     before = person.second + 1
     person.second += 10
@@ -106,7 +106,7 @@ def test_neither_others_nor_unknown_tenants_matter(principal: Principal, person:
     assert role_of(token) == Role.ADMIN
 
 
-def test_who_is_put_out_by_his_identifier_loses_his_tokens_too(principal: Principal, person: Person) -> None:
+def test_revocation_by_identifier_also_revokes_tokens(principal: Principal, person: Person) -> None:
     token = person.token(principal, Role.MEMBER)
     assert revocations.revoke_person(principal, person.subject) == 1
     with pytest.raises(Unauthenticated):

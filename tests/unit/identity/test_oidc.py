@@ -1,4 +1,4 @@
-"""Tokens and keys of an issuer that the test is itself, for what a Keycloak cannot be brought to do."""
+"""Tokens and keys of an issuer inside the test, for cases that a Keycloak cannot produce."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from service.identity.keys import Keys
 from service.identity.oidc import Verifier
 from service.tenancy.principal import Role
 
-# Later than any run of the tests goes on.
+# Later than the end of any test run.
 YEAR = 365 * 24 * 3600
 RSA = rsa.generate_private_key(65537, 2048)
 EC = ec.generate_private_key(ec.SECP256R1())
@@ -37,7 +37,7 @@ KEYS = {
 
 
 class Issuer:
-    """What is published, how often that was fetched, and whether it can be."""
+    """The published keys, how often they were fetched, and whether a fetch succeeds."""
 
     def __init__(self) -> None:
         self.keys: Mapping[str, jwt.PyJWK] = KEYS
@@ -58,7 +58,7 @@ def issuer() -> Issuer:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets so many seconds pass, for the keys alone."""
+    """Return a function that moves the clock of the keys forward by some seconds."""
     passed = 1000.0
 
     class Clock:
@@ -103,7 +103,7 @@ def refused(check: Verifier, text: str) -> str:
     return caught.value.code
 
 
-def test_what_a_token_says(issuer: Issuer) -> None:
+def test_the_content_of_a_token(issuer: Issuer) -> None:
     groups = [
         "/tenants/acme/viewer", "/tenants/acme/admin", "/tenants/acme/agent", "/tenants/globex/agent",
         "/tenants/none", "/tenants/x/owner", "/other/acme/admin", "/tenants/deep/er/admin", "tenants/acme/admin", 7,
@@ -163,7 +163,7 @@ def test_only_the_algorithms_of_the_settings_count(issuer: Issuer) -> None:
             verifier(issuer, algorithms=("RS256", algorithm))
 
 
-def test_what_is_not_signed_by_the_issuer_is_refused(issuer: Issuer) -> None:
+def test_a_token_without_the_issuers_signature_is_refused(issuer: Issuer) -> None:
     stranger = rsa.generate_private_key(65537, 2048)
     assert refused(verifier(issuer), token(stranger)) == "invalid_token"
     good = token()
@@ -175,12 +175,12 @@ def test_what_is_not_signed_by_the_issuer_is_refused(issuer: Issuer) -> None:
         assert refused(verifier(issuer), bad) == "invalid_token"
 
 
-def test_keys_are_fetched_once_and_not_on_the_way_of_a_call(issuer: Issuer, clock: Callable[[float], None]) -> None:
+def test_keys_are_fetched_once_and_not_during_a_call(issuer: Issuer, clock: Callable[[float], None]) -> None:
     check = verifier(issuer)
     for _ in range(20):
         check.verify(token())
     assert issuer.fetched == 1
-    # Later they are fetched anew, beside the call: a key that was withdrawn counts no longer.
+    # Later they are fetched in the background, and a withdrawn key becomes invalid.
     issuer.keys = {"ec": KEYS["ec"]}
     clock(keys.REFRESH_SECONDS + 1)
     check.verify(token())
@@ -199,9 +199,7 @@ def test_a_new_key_is_fetched_when_it_is_first_seen(issuer: Issuer, clock: Calla
     assert issuer.fetched == 2
 
 
-def test_whoever_makes_keys_up_does_not_make_the_service_ask_for_each(
-    issuer: Issuer, clock: Callable[[float], None]
-) -> None:
+def test_invented_keys_do_not_cause_a_fetch_for_each(issuer: Issuer, clock: Callable[[float], None]) -> None:
     check = verifier(issuer)
     check.verify(token())
     clock(keys.RETRY_SECONDS + 1)
@@ -211,7 +209,7 @@ def test_whoever_makes_keys_up_does_not_make_the_service_ask_for_each(
     check.verify(token())
 
 
-def test_an_issuer_that_is_away_is_not_missed_while_its_keys_are_known(
+def test_an_offline_issuer_is_not_needed_while_its_keys_are_known(
     issuer: Issuer, clock: Callable[[float], None]
 ) -> None:
     check = verifier(issuer)
@@ -227,7 +225,7 @@ def test_an_issuer_that_is_away_is_not_missed_while_its_keys_are_known(
     until(lambda: not any(thread.name == "keys" for thread in threading.enumerate()))
 
 
-def test_without_any_key_the_service_says_that_it_cannot_tell(issuer: Issuer, clock: Callable[[float], None]) -> None:
+def test_without_any_key_the_service_is_unavailable(issuer: Issuer, clock: Callable[[float], None]) -> None:
     issuer.away = True
     check = verifier(issuer)
     for _ in range(10):
@@ -260,7 +258,7 @@ def test_many_at_once_fetch_once(issuer: Issuer) -> None:
 
 @pytest.fixture
 def web() -> Iterator[dict[str, Any]]:
-    """A server on this machine: path -> JSON that it answers with; `url` is where it is."""
+    """A server on this machine: a map from paths to JSON answers; `url` is its address."""
     pages: dict[str, Any] = {}
 
     class Handler(BaseHTTPRequestHandler):
@@ -281,7 +279,7 @@ def web() -> Iterator[dict[str, Any]]:
     server.server_close()
 
 
-def test_what_is_published_is_read(web: dict[str, Any]) -> None:
+def test_published_keys_are_read(web: dict[str, Any]) -> None:
     url = web["url"]
     key = jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True)
     web["/realms/t/.well-known/openid-configuration"] = {"issuer": f"{url}/realms/t", "jwks_uri": f"{url}/keys"}

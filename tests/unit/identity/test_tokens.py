@@ -1,4 +1,4 @@
-"""API tokens, agents' credentials and the form of secrets."""
+"""API tokens, credentials of agents, and the form of secrets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_form_of_secrets() -> None:
         assert secret.kind_of(text) == text[:4]
         assert len(text) == 50
         assert text[4:].isalnum()
-        # A letter that was mistyped, left out or swapped is noticed without a look into the database.
+        # A wrong, missing or swapped letter is noticed without a query.
         for wrong in (text[:-1], text + "a", text[:9] + ("a" if text[9] != "a" else "b") + text[10:], text.upper()):
             assert secret.kind_of(wrong) is None
     for other in ("", "trm_", "trx_" + text[4:], "trm_" + "0" * 46, "é" * 50):
@@ -65,7 +65,7 @@ def test_a_token_does_what_its_owner_may_within_its_scopes(admin: Principal, mem
     assert not may(principals.authenticate_bearer(agent), Action.STUDY_READ)
 
 
-def test_nobody_makes_a_token_that_could_do_more_than_he(admin: Principal, member: Principal) -> None:
+def test_a_token_cannot_do_more_than_its_creator(admin: Principal, member: Principal) -> None:
     viewer = replace(admin, actor="vera", role=Role.VIEWER)
     for who, scope in ((viewer, "tune"), (viewer, "agent"), (member, "agent"), (member, "owner"), (admin, "")):
         with pytest.raises(InvalidInput) as caught:
@@ -90,7 +90,7 @@ def test_a_token_for_one_study(admin: Principal) -> None:
     assert code_of(tokens.create, admin, name="t", scopes=["tune"], study="no-such") == "study_not_found"
 
 
-def test_a_token_ends_by_its_time_or_when_it_is_revoked(admin: Principal, member: Principal) -> None:
+def test_a_token_ends_when_it_expires_or_is_revoked(admin: Principal, member: Principal) -> None:
     late, text = tokens.create(admin, name="t", scopes=["read"], days=1)
     rows = access.rows(ApiToken, admin)
     rows.filter(pk=late.pk).update(expires_at=Now() - timedelta(seconds=1))
@@ -102,7 +102,7 @@ def test_a_token_ends_by_its_time_or_when_it_is_revoked(admin: Principal, member
     assert [token.name for token in tokens.list_tokens(member)] == ["mine"]
     assert code_of(tokens.list_tokens, member, everyone=True) == "not_permitted"
     assert {token.name for token in tokens.list_tokens(admin, everyone=True)} == {"mine", "hers"}
-    # A member ends his own alone, an administrator anybody's in the tenant, and a stranger sees none.
+    # A member revokes only own tokens, an administrator all tokens of the tenant, and a stranger sees none.
     assert code_of(tokens.revoke, member, str(others.pk)) == "not_permitted"
     stranger = replace(make_principal(), actor="mel", role=Role.ADMIN)
     for name in (str(mine.pk), mine.hint, "no-such"):
@@ -117,7 +117,7 @@ def test_a_token_ends_by_its_time_or_when_it_is_revoked(admin: Principal, member
     assert actions == ["token.create"] * 3 + ["token.revoke"]
 
 
-def test_when_a_token_was_last_used_is_written_once_a_minute(admin: Principal) -> None:
+def test_the_time_of_last_use_is_written_once_a_minute(admin: Principal) -> None:
     token, text = tokens.create(admin, name="t", scopes=["read"])
     rows = access.rows(ApiToken, admin)
 
@@ -136,7 +136,7 @@ def test_when_a_token_was_last_used_is_written_once_a_minute(admin: Principal) -
     assert used() > before
 
 
-def test_a_creation_that_is_sent_twice_makes_one_token(admin: Principal) -> None:
+def test_a_repeated_creation_makes_one_token(admin: Principal) -> None:
     _, lost = tokens.create(admin, name="t", scopes=["read"], request_id="r")
     _, text = tokens.create(admin, name="t", scopes=["read"], request_id="r")
     assert len(tokens.list_tokens(admin)) == 1
@@ -149,9 +149,9 @@ def drawn() -> tuple[str, str]:
     return text, secret.digest(text)
 
 
-def test_an_enrolment_is_good_for_one_agent_once(admin: Principal) -> None:
+def test_an_enrolment_is_valid_for_one_agent_once(admin: Principal) -> None:
     _, allowed = enrolment.create(admin)
-    # It opens nothing by itself.
+    # It authenticates no other call.
     assert code_of(principals.authenticate_bearer, allowed) == "invalid_token"
     text, digest = drawn()
     assert code_of(principals.authenticate_bearer, text) == "invalid_credential"
@@ -160,14 +160,14 @@ def test_an_enrolment_is_good_for_one_agent_once(admin: Principal) -> None:
     found = principals.authenticate_bearer(text)
     assert (found.tenant_id, found.actor, found.role) == (admin.tenant_id, "agent/a-1", Role.AGENT)
     assert {action for action in Action if may(found, action)} == {Action.SESSION_READ, Action.AGENT_RUN}
-    # The answer was lost: the same again answers the same.
+    # The answer was lost, and a repeated call gets the same answer.
     assert enrolment.enrol(allowed, agent_id="a-1", credential_digest=digest) == issued
     for agent_id, other in (("a-2", digest), ("a-1", drawn()[1])):
         assert code_of(enrolment.enrol, allowed, agent_id=agent_id, credential_digest=other) == "invalid_enrolment"
     principals.authenticate_bearer(text)
 
 
-def test_an_enrolment_that_is_too_old_or_none_is_refused(admin: Principal) -> None:
+def test_an_expired_or_unknown_enrolment_is_refused(admin: Principal) -> None:
     _, allowed = enrolment.create(admin, minutes=1)
     access.rows(Enrolment, admin).update(expires_at=Now() - timedelta(seconds=1))
     digest = drawn()[1]
@@ -179,14 +179,14 @@ def test_an_enrolment_that_is_too_old_or_none_is_refused(admin: Principal) -> No
         assert code_of(enrolment.enrol, allowed, agent_id="a", credential_digest=wrong) == "invalid_argument"
     for minutes in (0, -1, enrolment.LONGEST_MINUTES + 1):
         assert code_of(enrolment.create, admin, minutes=minutes) == "invalid_argument"
-    # Nobody takes another's credential over by its hash.
+    # An agent cannot take over another's credential by its hash.
     _, mine = drawn()
     enrolment.enrol(allowed, agent_id="a", credential_digest=mine)
     _, another = enrolment.create(admin)
     assert code_of(enrolment.enrol, another, agent_id="b", credential_digest=mine) == "invalid_argument"
 
 
-def test_what_has_ended_is_removed_when_the_next_is_made(admin: Principal) -> None:
+def test_expired_secrets_are_removed_when_the_next_is_created(admin: Principal) -> None:
     made: tuple[tuple[Any, Any], ...] = (
         (ApiToken, lambda: tokens.create(admin, name="script", scopes=["read"])),
         (Enrolment, lambda: enrolment.create(admin)),
@@ -210,7 +210,7 @@ def test_renewal_leaves_the_old_credential_until_its_end(admin: Principal) -> No
     agent = principals.authenticate_bearer(old)
     new, following = drawn()
     issued = enrolment.renew(agent, agent_id="a", credential_digest=following)
-    # The answer was lost and the agent asks again; or it never does, and goes on with the old one.
+    # The answer was lost. The agent repeats the call, or continues with the old credential.
     assert enrolment.renew(agent, agent_id="a", credential_digest=following) == issued
     for text in (old, new):
         assert principals.authenticate_bearer(text).actor == "agent/a"
@@ -218,7 +218,7 @@ def test_renewal_leaves_the_old_credential_until_its_end(admin: Principal) -> No
     assert rows.count() == 2
     rows.filter(digest=digest).update(expires_at=Now() - timedelta(seconds=1))
     assert code_of(principals.authenticate_bearer, old) == "invalid_credential"
-    # However often it asks, few are kept, and the one that it asks with is among them.
+    # After many calls few credentials are kept, and the one of the call is among them.
     agent = principals.authenticate_bearer(new)
     for _ in range(10):
         last, digest = drawn()
@@ -241,7 +241,7 @@ def test_only_an_enrolled_agent_renews_and_only_for_itself(admin: Principal) -> 
     assert conflict.value.code == "not_enrolled"
 
 
-def test_an_agent_is_revoked_and_enrolled_anew(admin: Principal) -> None:
+def test_an_agent_is_revoked_and_enrolled_again(admin: Principal) -> None:
     _, allowed = enrolment.create(admin)
     text, digest = drawn()
     enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
@@ -250,13 +250,13 @@ def test_an_agent_is_revoked_and_enrolled_anew(admin: Principal) -> None:
     enrolment.revoke(admin, "a")
     with pytest.raises(Unauthenticated):
         principals.authenticate_bearer(text)
-    # Nor does its enrolment bring it back.
+    # Its old enrolment does not work either.
     assert code_of(enrolment.enrol, allowed, agent_id="a", credential_digest=digest) == "invalid_enrolment"
     assert code_of(enrolment.revoke, admin, "a") == "agent_not_enrolled"
     _, allowed = enrolment.create(admin)
     first, digest = drawn()
     enrolment.enrol(allowed, agent_id="a", credential_digest=digest)
-    # An agent that lost its state comes with a new enrolment: what it had ends.
+    # An agent that lost its state uses a new enrolment, and its old credentials end.
     _, allowed = enrolment.create(admin)
     second, digest = drawn()
     enrolment.enrol(allowed, agent_id="a", credential_digest=digest)

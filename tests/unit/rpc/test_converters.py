@@ -1,4 +1,4 @@
-"""Messages and plain values say the same."""
+"""Translation of messages to plain values and back."""
 
 import math
 from datetime import UTC, datetime
@@ -76,7 +76,7 @@ names = st.from_regex(r"[a-z_][a-z0-9_.-]{0,10}", fullmatch=True)
 
 @st.composite
 def parameters(draw: st.DrawFn) -> dict[str, object]:
-    """A parameter's JSON form, as the core writes it."""
+    """Draw a parameter in the JSON form of the core."""
     kind = draw(st.sampled_from(["float", "int", "ordinal", "categorical", "bool"]))
     data: dict[str, object] = {"name": draw(names), "type": kind}
     if kind in ("float", "int"):
@@ -123,7 +123,7 @@ def test_a_spec_comes_back(space: list[dict[str, object]]) -> None:
     assert parse(converters.spec_json(message)).to_json() == spec.to_json()
 
 
-def test_what_is_left_out_is_left_to_the_domain() -> None:
+def test_missing_fields_get_the_defaults_of_the_domain() -> None:
     message = tuning_pb2.StudySpec(
         space=[tuning_pb2.Parameter(name="x", boolean=tuning_pb2.Parameter.BoolRange())],
         objectives=[tuning_pb2.Objective(metric="loss", goal=tuning_pb2.Objective.GOAL_MINIMIZE)],

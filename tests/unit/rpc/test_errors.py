@@ -35,7 +35,7 @@ def test_every_kind_has_a_status(kind: type[core.TrimtabError]) -> None:
     assert errors.status_of(error) not in (grpc.StatusCode.OK, grpc.StatusCode.UNKNOWN)
 
 
-def test_the_detail_says_what_the_error_says() -> None:
+def test_the_detail_has_the_content_of_the_error() -> None:
     error = core.Unavailable(
         "try_later", "Try later.", retryable=True, number=3, text="x", flag=True, none=None, many=[1]
     )
@@ -44,7 +44,7 @@ def test_the_detail_says_what_the_error_says() -> None:
     assert dict(detail.data.items()) == {"number": 3.0, "text": "x", "flag": True, "none": None, "many": "[1]"}
 
 
-def test_when_to_try_again_stands_beside_it() -> None:
+def test_the_status_has_the_time_of_the_next_attempt() -> None:
     error = core.ResourceExhausted("rate_limited", "Too many.", retryable=True, retry_after_seconds=17)
     status = status_pb2.Status.FromString(errors.details_of(error)[1])
     again = error_details_pb2.RetryInfo()
@@ -63,7 +63,7 @@ def test_details_fit_into_a_header(character: str) -> None:
 
 
 @pytest.mark.parametrize("exception", [OperationalError("secret host"), InterfaceError("closed")])
-def test_a_database_that_is_away_can_be_tried_again(exception: Exception) -> None:
+def test_an_unreachable_database_is_retryable(exception: Exception) -> None:
     error = errors.translate(exception, "/m")
     assert (errors.status_of(error), error.code) == (grpc.StatusCode.UNAVAILABLE, "database_unavailable")
     assert error.retryable
@@ -75,7 +75,7 @@ def test_data_that_the_database_refuses_is_the_callers_fault() -> None:
     assert errors.status_of(error) == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_surprise_is_logged_and_only_its_reference_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_logged_and_the_caller_gets_a_reference(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = errors.translate(ZeroDivisionError("secret"), "/trimtab/Method")
     assert (errors.status_of(error), error.code) == (grpc.StatusCode.INTERNAL, "internal")
