@@ -1,24 +1,25 @@
-"""`sa`: the simulated annealing of thesis 3.3.3, algorithm 4, with what is printed wrong there put right.
+"""`sa`: simulated annealing [robert-2021, section 3.3.3, algorithm 4], with corrections of the printed algorithm.
 
-It starts from the best of the start design. A suggestion is a neighbour of the current configuration. Once measured, it
-becomes the current one if it is better, and otherwise with the probability exp(-(new - old) / (scale * T)).
+The search starts from the best configuration of the start design. A suggestion is a neighbour of the current
+configuration. Once measured, it becomes the current one if it is better, and otherwise with the probability
+exp(-(new - old) / (scale * T)).
 
-Corrected:
+Corrections:
 
-- The probability of acceptance is printed without the minus and would be above 1 for whatever is worse; the text
-  accepts where the probability is lower than a random number, which is the wrong way round; and it claims that the
-  probability goes to 1 as T goes to 0, when it goes to 0.
-- Algorithm 4 returns before it cools, and suggests the old configuration itself after a rejection, not a neighbour.
-- The multiplicative-linear schedule is printed with 1 - T0 as its numerator, which is negative for T0 > 1: it is T0.
+- The printed probability of acceptance lacks the minus and would be above 1 for a worse value. The text accepts if the
+  probability is lower than a random number, which is the wrong way round. It also claims that the probability goes to 1
+  as T goes to 0, but it goes to 0.
+- Algorithm 4 returns before it cools, and after a rejection it suggests the old configuration, not a neighbour.
+- The printed multiplicative-linear schedule has the numerator 1 - T0, which is negative for T0 > 1; T0 is correct.
 
 A difference of values is divided by `scale`, the spread of the start design's values (quartiles 25 % to 75 %), so that
-T = 1 means the same for seconds and for bytes: at that temperature, a step that is worse by so much as one of two
-typical random configurations than the other is taken with probability 1 / e.
+T = 1 has the same meaning for seconds and for bytes: at T = 1, a step that is worse by `scale` is accepted with
+probability 1 / e.
 
-Several trials may run at once: all are neighbours of what was the current configuration when they were asked for, and
-each is judged against what is the current one when it ends. A trial of any origin counts as a step, also another one of
-a configuration that was refused before; one of the current configuration changes its value, which is the median, and
-takes no step. PRUNED and INFEASIBLE ones are refused, and never the current configuration.
+Several trials may run at once. All are neighbours of the configuration that was current at the time of the ask, and
+each is compared with the configuration that is current when it ends. A trial of any origin counts as a step, even a
+replicate of a refused configuration. A replicate of the current configuration changes its value, the median, and is not
+a step. PRUNED and INFEASIBLE configurations are refused and never become the current one.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Annealing(Heuristic):
         return genetics.repair(genetics.neighbour(current, random), current, random)
 
     def temperature(self) -> float:
-        """T_k (definition 18), k being the steps since the start or the latest restart."""
+        """Return T_k [robert-2021, definition 18], where k counts the steps since the start or the latest restart."""
         initial, cooling, k = self._number("temperature"), str(self.options["cooling"]), self._steps
         if cooling == "exponential":
             return initial * self._number("decay") ** k
@@ -80,18 +81,18 @@ class Annealing(Heuristic):
             self._steps = 0
 
     def _begin(self) -> None:
-        """At the best that was measured, with the spread of all that was."""
+        """Start at the best measured configuration, with the spread of all measured values as the scale."""
         known = [one for one in self._records.values() if one.measured and not one.pruned]
         if not known:
             return
         values = self._values(known)[:, 0]
         self._current = known[int(ranked(known, values)[0])]
         lower, upper = np.quantile(values, [0.25, 0.75])
-        # Where there is no telling: a hundredth of the value itself.
+        # Without any spread, the scale is a hundredth of the value itself.
         self._scale = float(upper - lower) or float(np.ptp(values)) or 0.01 * float(abs(values[0])) or 1.0
 
     def _acceptance(self, record: Record) -> float:
-        """The probability that a measured configuration takes the current one's place (definition 17)."""
+        """Return the probability that a configuration replaces the current one [robert-2021, definition 17]."""
         assert self._current is not None
         if record.acceptable != self._current.acceptable:
             return float(record.acceptable)

@@ -1,15 +1,15 @@
-"""`auto`: which algorithm suits a problem, and why. Imports no algorithm.
+"""`auto`: the choice of the algorithm that suits a problem, with the reason. This module imports no algorithm.
 
-The choice depends on the problem and on the two options alone, so it stays the same for as long as a study lives. What
-is behind it was measured on functions of 5 to 20 parameters on grids, continua and choices:
+The choice depends only on the problem and on the two options, so it does not change during a study. It follows from
+measurements on functions of 5 to 20 parameters on grids, continua and choices:
 
-- Up to 300 trials `gp` was ahead of all others on three of four, and with noise in batches of 64 of `ga` on two of
-  four, for some hundredths of a second a suggestion, which grow to a few tenths at 500 trials; with two objectives it
-  takes seconds.
-- At 1,000 to 2,000 trials `cmaes` and `ga` get far for a thousandth of a second. Of these `cmaes` was ahead under
-  noise, and on most functions when trials come one by one; `ga` was ahead with 50 at once, and by far where parameters
-  depend on others, which `cmaes` cannot see.
-- `tpe` was ahead on one of these functions, at 10 to 100 milliseconds a suggestion; it is not chosen.
+- With up to 300 trials `gp` was better than all others on three of four functions, and with noise in batches of 64 it
+  was better than `ga` on two of four. A suggestion takes some hundredths of a second, at 500 trials a few tenths, and
+  with two objectives seconds.
+- With 1,000 to 2,000 trials `cmaes` and `ga` give good results for a thousandth of a second per suggestion. Under noise
+  `cmaes` was better, and also on most functions with one trial at a time. With 50 trials at once `ga` was better, and
+  far better if parameters depend on others, which `cmaes` cannot model.
+- `tpe` was the best on one of these functions, at 10 to 100 milliseconds per suggestion; it is not chosen.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dataclasses import dataclass, field
 from service.core.errors import JsonValue
 from service.core.problem import Problem
 
-# Of so few configurations a model has nothing to predict.
+# With at most this many configurations, a model is of no use.
 _TINY = 20
-# Trials, and trials at once, for which a model's suggestions come quickly enough; and with several objectives.
+# Limits on trials and on trials at once for which a model's suggestions are fast enough; then for several objectives.
 _MOST_TRIALS, _MOST_AT_ONCE = 2000, 128
 _MOST_TRIALS_OF_SEVERAL, _MOST_AT_ONCE_OF_SEVERAL = 500, 32
-# From so many at once most children of `cmaes` would come from an old generation.
+# With more trials at once than this, most draws of `cmaes` would come from an old generation.
 _MANY_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm by name, with its options and, where `auto` chose it, a sentence that says why."""
+    """An algorithm by name, with its options and, if `auto` chose it, a clause with the reason."""
 
     name: str
     options: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -39,9 +39,9 @@ class Choice:
 
 
 def choose(problem: Problem, *, budget: int | None, parallelism: int | None) -> Choice:
-    """The algorithm for a problem. `options` are those that differ from its defaults.
+    """Return the algorithm for a problem, with the options that differ from their defaults.
 
-    `budget`: how many trials there will be, `parallelism`: how many run at once; None: not known, or without a limit.
+    `budget`: the number of trials. `parallelism`: the number of trials at once. None: unknown or unlimited.
     """
     size, at_once = problem.space.cardinality(), parallelism or 1
     several = len(problem.objectives) > 1

@@ -1,4 +1,4 @@
-"""The contract that every algorithm keeps; tests/contract/test_algorithms.py holds them to it."""
+"""The contract of all algorithms, which tests/contract/test_algorithms.py checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING_FIXED: Mapping[str, Scalar] = MappingProxyType({})
 
 
 class Cost(StrEnum):
-    """CHEAP: milliseconds, called within a request. COSTLY: called by a worker that holds no lock."""
+    """A CHEAP algorithm takes milliseconds and runs within a request. A COSTLY one runs in a worker without a lock."""
 
     CHEAP = "CHEAP"
     COSTLY = "COSTLY"
@@ -28,10 +28,10 @@ class Cost(StrEnum):
 
 @dataclass(frozen=True)
 class Batch:
-    """An answer to an ask.
+    """The answer to an ask.
 
-    `cursor` is what to pass to the next ask. `exhausted`: fewer configurations than asked for, because the space (the
-    part of it with the fixed values) holds no more.
+    The next ask takes `cursor`. If `exhausted`, there are fewer configurations than requested, because the space (or
+    its part with the fixed values) has no more.
     """
 
     configurations: tuple[Configuration, ...]
@@ -42,13 +42,14 @@ class Batch:
 class Algorithm(ABC):
     """An algorithm that suggests configurations for one study.
 
-    Not thread-safe; it is the caller's own. Every suggestion is a valid, feasible configuration with the fixed
-    values. The same seed, options, history, pending trials and cursor give the same suggestions, in any process.
+    An instance is not thread-safe; each caller has its own. Every suggestion is a valid, feasible configuration with
+    the fixed values. The same seed, options, history, pending trials and cursor give the same suggestions in any
+    process.
     """
 
     cost: ClassVar[Cost]
     uses_history: ClassVar[bool]
-    """False: `update` and `pending` may be left out, for it depends on its seed and the cursor alone."""
+    """False: callers may leave out `update` and `pending`, because suggestions depend only on seed and cursor."""
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         """`options` are complete and valid, as `registry.validate` makes them."""
@@ -57,7 +58,7 @@ class Algorithm(ABC):
         self.options = options
 
     def update(self, finished: Sequence[TrialRecord]) -> None:  # noqa: B027 - an algorithm may have nothing to learn
-        """Learn from trials that finished (COMPLETED, INFEASIBLE, FAILED, PRUNED), each passed exactly once."""
+        """Learn from finished trials (COMPLETED, INFEASIBLE, FAILED, PRUNED). Each trial is passed exactly once."""
 
     @abstractmethod
     def suggest(
@@ -68,49 +69,53 @@ class Algorithm(ABC):
         pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Batch:
-        """Suggest `count` configurations, fewer only when the space is exhausted. Changes nothing that can be observed.
+        """Return `count` suggestions, fewer only if the space is exhausted. The observable state does not change.
 
         Args:
-            cursor: 0 at first, then that of the batch before, however often the process changed.
+            cursor: 0 at first, then the cursor of the previous batch, even after a change of process.
             pending: trials that are not finished: REQUESTED and ACTIVE ones.
-            fixed: values that every suggestion must have; the parameters are active in all of them.
+            fixed: values that every suggestion must have; these parameters are active in every suggestion.
 
         Raises:
-            InvalidInput: `fixed.<name>` has a value that no configuration can have; code `no_feasible_configuration`
-                where the constraints seem to leave nothing.
+            InvalidInput: `fixed.<name>` has a value that no configuration can have. With the code
+                `no_feasible_configuration`: the constraints seem to rule out every configuration.
         """
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
-        """What it expects of the first objective. Changes nothing that can be observed.
+        """Return predictions of the first objective. The observable state does not change.
 
-        None where it has no model: most algorithms, several objectives, nothing measured yet.
+        The result is None without a model: in most algorithms, with several objectives, or before any measurement.
         """
         return None
 
     def sensitivities(self) -> Sensitivities:
-        """What its model says each parameter is answerable for, by objective. Changes nothing that can be observed.
+        """Return each parameter's share of each objective's variance. The observable state does not change.
 
-        Empty where it has no model: most algorithms, nothing measured yet.
+        The result is empty without a model: in most algorithms, or before any measurement.
         """
         return {}
 
     def dump(self) -> JsonValue:
-        """What would be costly to find again, to be stored. The history is no part of it: the caller feeds it anew."""
+        """Return state that is costly to compute again, for storage. The history is not included.
+
+        The caller passes the history to a new instance with `update`.
+        """
         return None
 
     def load(self, state: JsonValue) -> None:  # noqa: B027 - nor anything to remember
-        """Take over what `dump` gave, perhaps in another process, by another version, with a shorter history.
+        """Restore the result of `dump`, possibly from another process or version, or with a shorter history.
 
-        It only saves time: a state that is of no use is ignored.
+        This only saves time; an unusable state is ignored.
         """
 
 
 def no_feasible(space: Space, fixed: Mapping[str, Scalar], looked: str) -> InvalidInput:
-    """The error for a space in which nothing feasible was found; `looked` says where."""
+    """Return the error for a space in which no feasible configuration was found; `looked` names the searched part."""
     constraints = "; ".join(constraint.text for constraint in space.constraints)
     if fixed:
         field, value = "fixed", ", ".join(f"{name} = {one!r}" for name, one in fixed.items())
     else:
         field, value = "constraints", constraints
-    allowed = f"what some configuration satisfies; {looked} broke the constraints ({shorten(constraints, 300)})"
-    return InvalidInput(field, value, allowed, code="no_feasible_configuration")
+    allowed = "constraints that some configuration meets"
+    problem = f"leaves no feasible configuration: {looked} broke the constraints ({shorten(constraints, 300)})"
+    return InvalidInput(field, value, allowed, problem=problem, code="no_feasible_configuration")

@@ -1,21 +1,21 @@
-"""`cmaes`: the covariance matrix adaptation evolution strategy, by the library `cmaes`.
+"""`cmaes`: the covariance matrix adaptation evolution strategy of the library `cmaes`.
 
-It is CatCMA with margin (Hamano et al., 2025): numbers, a normal distribution over the encoded cube; grids, the same,
-with a margin that keeps every level within reach; choices and booleans, a categorical distribution for each. A start
-design comes first, and the first generation is centred on its best configuration. Once a generation has converged, the
-next begins at a random point, with twice the population (IPOP; Auger and Hansen, 2005).
+The variant is CatCMA with margin [hamano-2025]. Numbers have a normal distribution over the encoded cube. Grids have
+the same distribution, with a margin that keeps every level reachable. Choices and booleans have a categorical
+distribution each. The search begins with a start design, and the first generation is centred on its best configuration.
+After a generation has converged, the next one starts at a random point with twice the population (IPOP) [auger-2005].
 
-Which generation is being drawn follows from the finished trials, in the order in which they finished: each joins the
-generation that was open at that time, from whichever it was drawn, and a full generation moves the distribution. A
-generation's draws follow from the seed, so no other state is needed. The default and a user's own configurations have a
-part in the first centre alone, for far from a distribution they would tear at it. A configuration that a noiseless
-study drew again joins with the value that is known, and costs no trial. A draw that breaks a constraint is drawn again,
-and in the end brought to a feasible configuration nearby.
+The finished trials, in the order in which they finished, determine the present generation. Each trial joins the
+generation that was open at that time, whatever generation it was drawn from, and a full generation moves the
+distribution. The seed determines the draws of a generation, so no other state is needed. The default and the user's own
+configurations count only for the first centre, because far from the distribution they would distort it. If a noiseless
+study draws a known configuration, the known value joins without a trial. A draw that breaks a constraint is repeated,
+and after some attempts it is moved to a feasible configuration nearby.
 
-What a generation learns from a trial, by its state: COMPLETED: its rank by its metric; further measurements of the same
-configuration while the generation is open count as their mean, and later ones, which a resampling policy asked for, not
-at all. PRUNED: that by its bound, or by the median of what was completed where that is worse. INFEASIBLE, or an outcome
-constraint broken: the last rank. FAILED: nothing.
+A trial's state determines what a generation learns from it. COMPLETED: the rank of its metric. Further measurements of
+the configuration while the generation is open count as their mean; later ones, which a resampling policy requested, do
+not count. PRUNED: the rank of its bound, or of the median of completed trials if that is worse. INFEASIBLE or a broken
+outcome constraint: the last rank. FAILED: nothing.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from service.core.trial import TrialRecord
 _REMEMBERED = 8
 # A finer grid is searched as a continuum.
 _MOST_LEVELS = 256
-# A draw that breaks a constraint is made again so often.
+# Repetitions of a draw that breaks a constraint.
 _REDRAWS = 20
-# So many times the population are the draws of a generation that a finished trial is looked for among.
+# A finished trial is matched with the first draws of a generation, this many times the population.
 _MATCHED = 2
-# Draws of one generation that are looked at for one that is not taken.
+# The most draws of one generation that are tried to find a free one.
 _DRAWS = 200
-# Generations in a row that may be filled with values that are known.
+# The most generations in a row that may consist of known values.
 _FREE_GENERATIONS = 5
-# Restarts that double the population.
+# The number of restarts that double the population.
 _MOST_DOUBLINGS = 4
 _MOST_FAILURES = 2
 
 
 class _Axes:
-    """Which coordinates of the cube are continuous, which are on a grid, and which are choices."""
+    """The coordinates of the cube that are continuous, on a grid, or choices."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.smooth: list[int] = []
@@ -86,7 +86,7 @@ class _Axes:
         return len(self.numeric) + len(self.choices)
 
     def optimizer(self, mean: FloatArray, sigma: float, population: int) -> CatCMAwM:
-        """A new distribution around a row of the cube."""
+        """Return a new distribution around a row of the cube."""
         return CatCMAwM(
             x_space=[[0.0, 1.0]] * len(self.smooth) or None,
             z_space=self.levels or None,
@@ -98,7 +98,7 @@ class _Axes:
         )
 
     def row(self, solution: CatCMAwM.Solution) -> FloatArray:
-        """[columns]: the encoded parameters of a draw."""
+        """Return the encoded parameters, [columns], of a draw."""
         row = np.zeros(self.columns)
         if self.smooth:
             row[self.smooth] = solution.x
@@ -109,7 +109,7 @@ class _Axes:
         return row
 
     def solution(self, row: FloatArray) -> CatCMAwM.Solution:
-        """An encoded configuration as a draw."""
+        """Return an encoded configuration as a draw."""
         hot = np.zeros((len(self.choices), max(self.sizes, default=0)), dtype=np.bool_)
         for index, (place, size) in enumerate(zip(self.choices, self.sizes, strict=True)):
             hot[index, round(row[place] * (size - 1))] = True
@@ -130,7 +130,7 @@ class _Draw:
 
 @dataclass
 class _Member:
-    """A configuration of the open generation; `values`, smaller is better, of its measurements."""
+    """A configuration of the open generation, with the `values` of its measurements; smaller is better."""
 
     solution: CatCMAwM.Solution
     values: list[float]
@@ -138,19 +138,19 @@ class _Member:
 
 @dataclass
 class _Evolution:
-    """What follows from the finished trials: the distribution, and the generation that is open."""
+    """The state that follows from the finished trials: the distribution and the open generation."""
 
     optimizer: CatCMAwM | None = None
     generation: int = 0
     restarts: int = 0
     started: dict[str, _Member] = field(default_factory=dict)
-    """What came before the first generation, by key; the best of it is the first centre."""
+    """The configurations before the first generation, by key; the best of them is the first centre."""
     members: dict[str, _Member] = field(default_factory=dict)
     known: dict[str, float] = field(default_factory=dict)
-    """By key, what was measured last."""
+    """The latest measured value of each configuration, by key."""
     completed: list[float] = field(default_factory=list)
     draws: dict[FixedKey, list[_Draw]] = field(default_factory=dict)
-    """Of the open generation, by the part of the space that they are drawn from."""
+    """The draws of the open generation, by the part of the space from which they are drawn."""
 
 
 class Cmaes(Algorithm):
@@ -187,7 +187,7 @@ class Cmaes(Algorithm):
         late = bool(self._trials) and _order(new[0]) < _order(self._trials[-1])
         self._trials += new
         if late:
-            # The order in which trials finished is what counts, however they were passed.
+            # Only the order in which the trials finished counts, not the order of the calls.
             self._trials.sort(key=_order)
             self._evolution, new = _Evolution(), self._trials
             self._keys.clear()
@@ -263,7 +263,7 @@ class Cmaes(Algorithm):
             self._advance()
 
     def _value(self, trial: TrialRecord) -> float | None:
-        """What a trial says of its configuration, smaller is better. None where it says nothing."""
+        """Return the value that a trial shows, smaller is better; None if it shows nothing."""
         metric = self.problem.metrics[0]
         value = float(self.problem.signs()[0]) * trial.metrics.get(metric, math.nan)
         completed = self._evolution.completed
@@ -281,9 +281,9 @@ class Cmaes(Algorithm):
         return value
 
     def _solution_of(self, configuration: Configuration, key: str) -> CatCMAwM.Solution:
-        """The draw that a configuration was, where it is one of the open generation's first; or else its row.
+        """Return the draw that gave the configuration, or its row if it is not one of the generation's first draws.
 
-        What a draw was before it was brought to the grid is what moves the distribution.
+        The distribution moves by the draw as it was before it was moved to the grid.
         """
         optimizer = self._evolution.optimizer
         for index in range(_MATCHED * optimizer.population_size if optimizer is not None else 0):
@@ -298,7 +298,7 @@ class Cmaes(Algorithm):
     # Generations
 
     def _advance(self) -> None:
-        """Close the generation that is full, and fill the next with what is known already."""
+        """Close the full generation and fill the next one with known values."""
         evolution = self._evolution
         for _ in range(_FREE_GENERATIONS):
             if not self.problem.noisy:
@@ -310,7 +310,7 @@ class Cmaes(Algorithm):
         self._open(None)
 
     def _join_known(self) -> None:
-        """Draws join as long as their values are known."""
+        """Add draws to the generation as long as their values are known."""
         evolution = self._evolution
         assert evolution.optimizer is not None
         part = self._part_of(())
@@ -324,7 +324,7 @@ class Cmaes(Algorithm):
                 evolution.members[draw.key] = _Member(draw.solution, [evolution.known[draw.key]])
 
     def _open(self, optimizer: CatCMAwM | None) -> None:
-        """Begin a generation; without a distribution, one around a random point, of twice the population."""
+        """Begin a generation; without a distribution, begin around a random point with twice the population."""
         evolution = self._evolution
         if optimizer is None:
             evolution.restarts += 1
@@ -337,7 +337,7 @@ class Cmaes(Algorithm):
         evolution.draws = {}
 
     def _draw(self, part: Part, place: FixedKey, index: int) -> _Draw | None:
-        """The draw of that index in the open generation. None where there is no distribution yet."""
+        """Return the draw of that index in the open generation; None without a distribution."""
         optimizer = self._evolution.optimizer
         if optimizer is None:
             return None
@@ -359,7 +359,7 @@ class Cmaes(Algorithm):
         return draws[index]
 
     def _drawn(self, part: Part, place: FixedKey, taken: set[str]) -> Configuration | None:
-        """The first draw that is not taken, or else anything. None where all are taken."""
+        """Return the first free draw, or else any free configuration; None if all are taken."""
         for index in range(_DRAWS):
             draw = self._draw(part, place, index)
             if draw is None:
@@ -370,10 +370,10 @@ class Cmaes(Algorithm):
 
 
 def _moved(optimizer: CatCMAwM, members: list[_Member]) -> CatCMAwM | None:
-    """The distribution after a full generation. None where it has converged or broken down."""
+    """Return the distribution after a full generation; None if it has converged or failed numerically."""
     moved = copy.deepcopy(optimizer)
     values = np.array([statistics.fmean(member.values) for member in members])
-    # Ranks in place of values: a single freak run changes no scale.
+    # Ranks take the place of values, so that a single outlier does not change the scale.
     _, ranks = np.unique(values, return_inverse=True)
     with np.errstate(all="ignore"):
         try:

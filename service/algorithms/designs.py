@@ -1,9 +1,9 @@
-"""Designs of experiments that choose their points together (section 3.2 of the thesis behind this method).
+"""Designs of experiments that choose their points jointly [robert-2021, section 3.2].
 
-Each is a set of `size` distinct feasible configurations, made from the seed alone, so that it can begin a study of any
-algorithm (`start.start_design`) or be an algorithm itself. What was measured already is passed over. When its points
-are used up, an algorithm goes on with points that complement all that were measured: each is the best addition by the
-design's own criterion, until the space is exhausted.
+A design is a set of `size` distinct feasible configurations that depends only on the seed. It can begin a study of any
+algorithm (`start.start_design`) or be an algorithm itself. Measured configurations are skipped. When its points are
+used up, the algorithm continues with complementary points, each the best addition by the design's own criterion, until
+the space is exhausted.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from service.core.space import Configuration
 from service.core.trial import TrialRecord
 
 _REMEMBERED = 16
-# Configurations that a point added later is chosen from.
+# The number of candidates for a point that is added later.
 _ADDITIONS = 512
-# Variances given more points than that take too long. Distances stand for them then: maximin designs are the limit of
-# D-optimal ones for a short lengthscale (Johnson, Moore and Ylvisaker, "Minimax and maximin distance designs", 1990).
+# Variances given more points than this take too long to compute. Distances then replace them, because maximin designs
+# are the limit of D-optimal designs for a short lengthscale [johnson-1990].
 _MOST_CORRELATED = 400
 
 IntArray = npt.NDArray[np.int64]
 
 
 class Design(Algorithm):
-    """A design as an algorithm. Every point is suggested once, whatever became of it, as with `grid`."""
+    """A design as an algorithm. Every point is suggested once, whatever its result, as in `grid`."""
 
     cost: ClassVar[Cost] = Cost.COSTLY
     uses_history = True
@@ -94,10 +94,10 @@ class Design(Algorithm):
 
     @abstractmethod
     def _make(self, part: Part, random: np.random.Generator) -> list[Configuration]:
-        """The design's feasible points, in the order in which they are to be measured."""
+        """Return the design's feasible points in the order of measurement."""
 
     def _addition(self, part: Part, known: Mapping[str, Configuration]) -> Configuration | None:
-        """What to measure once the design is used up. None where nothing is left."""
+        """Return a further configuration after the design is used up; None if none is left."""
         random = seeded(self.seed, len(known))
         candidates = part.sample(_ADDITIONS, random, known.keys())
         if not candidates:
@@ -107,22 +107,22 @@ class Design(Algorithm):
         return candidates[int(np.argmax(worth))]
 
     def _worth(self, known: FloatArray, candidates: FloatArray) -> FloatArray:
-        """[m]: how much each of the candidates would add to the known points."""
+        """Return the gain, [m], of each candidate over the known points."""
         if not len(known):
             return np.zeros(len(candidates))
         return np.asarray(cdist(candidates, known).min(1), dtype=np.float64)
 
 
 def default_size(problem: Problem) -> int:
-    """Twice the number of parameters and two more, within 10 to 100."""
+    """Return twice the number of parameters plus two, limited to 10 to 100."""
     return min(max(2 * (len(problem.space.parameters) + 1), 10), 100)
 
 
 class Factorial(Design):
-    """A full factorial: each parameter's range is cut into intervals, and all combinations of their centres are taken.
+    """A full factorial: all combinations of the centres of equal intervals of each parameter's range.
 
-    There are as many intervals as the size allows, of each parameter about as many. Where constraints rule some of the
-    combinations out, the intervals are finer.
+    There are as many intervals as the size allows, about equally many for each parameter. If constraints rule out some
+    of the combinations, the intervals are finer.
     """
 
     cost = Cost.CHEAP
@@ -146,26 +146,26 @@ class Factorial(Design):
         return [chosen[place] for place in random.permutation(len(chosen))]
 
     def _points(self, part: Part, levels: Sequence[int]) -> list[Configuration]:
-        """The distinct feasible combinations."""
+        """Return the distinct feasible combinations."""
         grid = np.indices(levels).reshape(len(levels), -1).T
         combined = part.spread((grid + 0.5) / np.array(levels))
         key = part.problem.space.key
         return list({key(one): one for one in combined if part.space.feasible(one)}.values())
 
 
-# Combinations looked at for each point of a factorial, where constraints rule most of them out.
+# The most combinations that are tried for each point of a factorial, for constraints that rule out most of them.
 _MOST_COMBINED = 16
 
 
 class Fractional(Design):
     """A regular fraction of the factorial with two or three levels of each parameter.
 
-    It is s^(k - p) of the s^k combinations: each parameter's level is a linear combination modulo s of the levels of a
-    few basic ones, its generator (Box and Hunter, "The 2^(k-p) fractional factorial designs", 1961). With resolution
-    III main effects are confounded with no other main effect, with IV with no interaction of two, and with V neither
-    are interactions of two with each other: any two, three or four columns have all combinations of levels equally
-    often. A level is the centre of its share of the range; for a parameter with fewer levels some coincide, and of more
-    choices some are drawn. Combinations that break a constraint are left out.
+    The design has s^(k - p) of the s^k combinations. Each parameter's level is a linear combination modulo s of the
+    levels of a few basic parameters, its generator [box-1961]. With resolution III no main effect is confounded with
+    another one, with IV none with an interaction of two parameters, and with V no interaction of two with another one:
+    any two, three or four columns have all combinations of levels equally often. A level is the centre of its share of
+    the range. For a parameter with fewer levels some coincide, and for one with more choices some are drawn.
+    Combinations that break a constraint are left out.
     """
 
     cost = Cost.CHEAP
@@ -194,16 +194,16 @@ class Fractional(Design):
         return [one for one in part.spread(numbers) if part.space.feasible(one)]
 
 
-# Runs of a fraction.
+# The most runs of a fraction.
 _MOST_RUNS = 4096
 _RESOLUTIONS = (5, 4, 3)
 
 
 def fraction(factors: int, levels: int, resolution: int | None = None, most: int | None = None) -> IntArray:
-    """[runs, factors]: the levels, 0 to `levels` - 1, of a regular fraction; `levels` is a prime number.
+    """Return the levels, [runs, factors] from 0 to `levels` - 1, of a regular fraction; `levels` is a prime number.
 
-    It has the fewest runs that the resolution (3 to 5) takes; without one, it is the highest for which `most` runs are
-    enough, or IV without `most` either. Where this takes too many runs, the next lower resolution is taken.
+    The fraction has the fewest runs for the resolution (3 to 5). Without a resolution, it has the highest one that
+    `most` runs allow, or IV without `most`. If this takes too many runs, the next lower resolution is used.
     """
     limit = _MOST_RUNS if most is None else most
     wanted = (4 if most is None else _RESOLUTIONS[0]) if resolution is None else resolution
@@ -218,17 +218,17 @@ def fraction(factors: int, levels: int, resolution: int | None = None, most: int
 
 
 def _generators(factors: int, levels: int, basic: int, resolution: int) -> IntArray | None:
-    """[factors, basic]: vectors modulo `levels` of which any `resolution` - 1 are linearly independent, found greedily.
+    """Return vectors modulo `levels`, [factors, basic], any `resolution` - 1 of which are linearly independent.
 
-    A combination of w of them that is zero would be a word of length w in the defining relation. None where the search
-    finds too few.
+    A combination of w vectors that is zero would be a word of length w in the defining relation. The search is greedy;
+    the result is None if it finds too few vectors.
     """
     vectors = _vectors(levels, basic)
     powers = levels ** np.arange(basic)[::-1]
-    # The lightest first, and one of those that are multiples of each other: the one whose first digit is 1.
+    # The vectors with the fewest nonzero digits come first. Of multiples only the one whose first digit is 1 is used.
     leading = vectors[np.arange(len(vectors)), (vectors != 0).argmax(1)] == 1
     order = np.lexsort((-np.arange(len(vectors)), (vectors != 0).sum(1)))
-    # Which vectors are combinations of at most so many of those chosen.
+    # `reached[w]` flags the vectors that are combinations of at most w chosen vectors.
     reached = np.zeros((resolution - 1, len(vectors)), dtype=np.bool_)
     reached[:, 0] = True
     chosen: list[IntArray] = []
@@ -246,25 +246,24 @@ def _generators(factors: int, levels: int, basic: int, resolution: int) -> IntAr
 
 
 def _vectors(levels: int, basic: int) -> IntArray:
-    """[levels ** basic, basic]: all of them, in the order of their digits."""
+    """Return all vectors, [levels ** basic, basic], in the order of their digits."""
     return np.indices([levels] * basic).reshape(basic, -1).T.astype(np.int64)
 
 
-# Swaps tried at once, and how often.
+# The number of swaps that are tried at once, and the number of rounds.
 _SWAPS, _ROUNDS = 24, 60
-# Large exponents make sums of powers of distances stand for the least, or the largest, of them.
+# With a large exponent, a sum of powers of distances approximates the smallest or the largest distance.
 _POWER = 16
 _LEAST_DISTANCE = 1e-3
 _REFERENCES = 512
 
 
 class _SpaceFilling(Design):
-    """The best Latin hypercube found by swaps, so that space-fill does not cost the non-collapse property.
+    """The best Latin hypercube that swaps find: space-filling, but still non-collapsing.
 
-    Section 3.2.2: in a hypercube of n points, each parameter has a value in each of n equal intervals; on a grid with
-    fewer levels, each level comes equally often. Swapping the values that two points have of one parameter keeps that
-    (Morris and Mitchell, "Exploratory designs for computational experiments", 1995). Points that no swap makes feasible
-    are replaced by feasible ones, and so need not keep it.
+    In a hypercube of n points, each parameter has a value in each of n equal intervals; on a grid with fewer levels,
+    each level occurs equally often [robert-2021, section 3.2.2]. A swap of two points' values of one parameter keeps
+    this property [morris-1995]. Points that no swap makes feasible are replaced by feasible ones, which may break it.
     """
 
     def _make(self, part: Part, random: np.random.Generator) -> list[Configuration]:
@@ -300,20 +299,20 @@ class _SpaceFilling(Design):
         return list(known.values())
 
     def _placed(self, part: Part, cells: IntArray) -> tuple[list[Configuration], FloatArray, npt.NDArray[np.bool_]]:
-        """The configurations in the centres of cells, their points, and whether each breaks a constraint."""
+        """Return the configurations in the centres of cells, their points, and whether each breaks a constraint."""
         configurations = part.spread((cells + 0.5) / self._size)
         broken = np.array([not part.space.feasible(one) for one in configurations], dtype=np.bool_)
         return configurations, part.coordinates(part.rows(configurations)), broken
 
     @abstractmethod
     def _measure(self, part: Part, random: np.random.Generator) -> Callable[[FloatArray], float]:
-        """The criterion of a set of points, [n, c], to be minimised."""
+        """Return the criterion of a set of points, [n, c], which is minimised."""
 
 
 class Maximin(_SpaceFilling):
-    """A Latin hypercube whose least distance between two points is large (Johnson, Moore and Ylvisaker, 1990).
+    """A Latin hypercube with a large minimum distance between two points [johnson-1990].
 
-    The thesis' formula takes the least distance in the whole space; meant is that within the design.
+    The formula in [robert-2021, section 3.2.2] minimises over the whole space; the minimum within the design is meant.
     """
 
     def _measure(self, part: Part, random: np.random.Generator) -> Callable[[FloatArray], float]:
@@ -321,9 +320,9 @@ class Maximin(_SpaceFilling):
 
 
 class Minimax(_SpaceFilling):
-    """A Latin hypercube from which no configuration is far (Johnson, Moore and Ylvisaker, 1990).
+    """A Latin hypercube with a small maximum distance of configurations from its points [johnson-1990].
 
-    The distance is that of a sample of configurations, or of all of them where they are few.
+    The maximum is over a sample of configurations, or over all of them if they are few.
     """
 
     def _measure(self, part: Part, random: np.random.Generator) -> Callable[[FloatArray], float]:
@@ -332,23 +331,23 @@ class Minimax(_SpaceFilling):
 
 
 def _crowding(points: FloatArray) -> float:
-    """Morris and Mitchell's criterion, but for its root: dominated by the least distance of two points."""
+    """Return the criterion of [morris-1995] without its root; the smallest distance of two points dominates it."""
     distances = cdist(points, points)[np.triu_indices(len(points), 1)]
     return float((np.maximum(distances, _LEAST_DISTANCE) ** -_POWER).sum())
 
 
 _CANDIDATES = 384
 _EXCHANGES = 3
-# Keeps correlation matrices of near points positive definite.
+# This addition keeps correlation matrices of near points positive definite.
 _JITTER = 1e-6
 
 
 class _Correlated(Design):
-    """The best set of candidates for a Gaussian process with a known correlation, found by exchanges.
+    """The best set of candidates that exchanges find, for a Gaussian process with a known correlation.
 
-    The correlation is exp(-d^2 / (2 l^2)) of the distance d, with the option `lengthscale` l, by default 0.3 times the
-    square root of the dimension. A greedy choice comes first; then each point in turn is exchanged for the best
-    candidate, given the others, until none is better (Fedorov, "Theory of optimal experiments", 1972).
+    The correlation at the distance d is exp(-d^2 / (2 l^2)) with the option `lengthscale` l, by default 0.3 times the
+    square root of the dimension. The search begins with a greedy choice. Then it exchanges each point in turn for the
+    best candidate given the others, until no exchange is better [fedorov-1972].
     """
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
@@ -360,7 +359,7 @@ class _Correlated(Design):
     def _make(self, part: Part, random: np.random.Generator) -> list[Configuration]:
         candidates = part.sample(_CANDIDATES, random)
         points = part.coordinates(part.rows(candidates))
-        # Equal criteria are common, on a grid above all: which of them comes first is the seed's.
+        # Equal criteria are common, above all on a grid. The seed decides their order.
         order = random.permutation(len(candidates))
         candidates, points = [candidates[place] for place in order], points[order]
         chosen: list[int] = []
@@ -385,16 +384,16 @@ class _Correlated(Design):
         return np.asarray(np.exp(-0.5 * cdist(first, second, "sqeuclidean") / self._lengthscale**2))
 
     def _explained(self, known: FloatArray, points: FloatArray) -> FloatArray:
-        """[n, m]: whose columns' squares sum up to the share of each point's variance that is known."""
+        """Return [n, m] values; the squares of a column add up to the explained share of that point's variance."""
         among = self._correlation(known, known)
         factor = cholesky(among + _JITTER * np.eye(len(known)), lower=True)
         return np.asarray(solve_triangular(factor, self._correlation(known, points), lower=True))
 
 
 class DOptimal(_Correlated):
-    """The most informative points: maximum entropy, log det R (Shewry and Wynn, "Maximum entropy sampling", 1987).
+    """The most informative points: maximum entropy, log det R [shewry-1987].
 
-    The determinant of a set is that of all but one of its points times the variance of the one given the others, so
+    The determinant for a set is the determinant without one point times the variance of that point given the others, so
     the best addition is the point with the largest variance.
     """
 
@@ -407,9 +406,9 @@ class DOptimal(_Correlated):
 
 
 class IOptimal(_Correlated):
-    """The points that leave the least variance, summed over the space (IMSE; Sacks, Welch, Mitchell and Wynn, 1989).
+    """The points that leave the least total variance over the space (IMSE) [sacks-1989].
 
-    The sum is that over the candidates.
+    The sum is over the candidates.
     """
 
     def _worth(self, known: FloatArray, candidates: FloatArray) -> FloatArray:
@@ -419,5 +418,5 @@ class IOptimal(_Correlated):
         if len(known):
             explained = self._explained(known, candidates)
             covariance -= explained.T @ explained
-        # What a point explains of each variance is its covariance squared over its own variance.
+        # A point explains the square of its covariance, divided by its own variance, of another point's variance.
         return np.asarray((covariance**2).sum(0) / (np.diag(covariance).clip(0.0) + _JITTER))

@@ -1,8 +1,8 @@
-"""Designs of experiments: algorithms that learn nothing.
+"""Designs of experiments that do not learn from results.
 
-`random`, `sobol` and `lhs` are sequences of points of the unit cube. A position's point depends on the seed alone, so
-the cursor is all that has to be stored, and an ask costs the same at any position. Positions whose configuration breaks
-a constraint are passed over.
+`random`, `sobol` and `lhs` are sequences of points of the unit cube. The point at a position depends only on the seed,
+so the cursor is the only state, and an ask costs the same at any position. Positions whose configuration breaks a
+constraint are skipped.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from service.core.problem import Problem
 from service.core.space import Configuration, Space
 from service.core.trial import TrialRecord
 
-# So many positions in a row may break a constraint before a continuous space is taken to have no feasible point, and a
-# finite one is searched in order.
+# After this many positions in a row that break a constraint, a continuous space counts as having no feasible point, and
+# a finite one is searched in order.
 _MOST_MISSES = 10_000
 _MOST_MISSES_FINITE = 1_000
-# Such a search begins at random, this often, and at last at the beginning. All its steps take a fraction of a second,
-# since it may happen within a request.
+# Such a search starts at this many random indices and finally at the beginning. All of its steps together take a
+# fraction of a second, because it may run within a request.
 _SEARCHES = 8
 _MOST_STEPS = 5_000
-# Steps to the next point of a grid: well below a second.
+# The most steps to the next point of a grid, which take well below a second.
 _MOST_GRID_STEPS = 100_000
 _LARGEST_CHUNK = 256
 _REMEMBERED_PARTS = 16
@@ -85,12 +85,12 @@ class _Sequence(Algorithm):
 
     @abstractmethod
     def _points(self, position: int, count: int) -> FloatArray:
-        """[count, parameters]: points `position`, `position + 1`, ... of the sequence, in [0, 1)."""
+        """Return the points `position`, `position + 1`, ... of the sequence, [count, parameters], in [0, 1)."""
 
     def _search(self, space: Space, position: int, fixed: Mapping[str, Scalar]) -> Configuration:
-        """A feasible configuration of a finite space where draws hardly ever hit one: the next after a random index.
+        """Return the next feasible configuration after a random index, for a finite space with few feasible ones.
 
-        Raises InvalidInput where there is none, or none was found.
+        Raises InvalidInput if there is none or none was found.
         """
         if space.lattice is None:
             raise no_feasible(space, fixed, f"{_MOST_MISSES} configurations in a row")
@@ -99,14 +99,14 @@ class _Sequence(Algorithm):
             for _, configuration in islice(space.lattice.walk(start), _MOST_STEPS):
                 if configuration is not None:
                     return configuration
-        raise no_feasible(space, fixed, "every one looked at")
+        raise no_feasible(space, fixed, "every configuration that was tried")
 
 
 class Random(_Sequence):
     """Independent uniform draws."""
 
     def _points(self, position: int, count: int) -> FloatArray:
-        # Philox gives four numbers a step of its counter, and can begin at any: each position has steps of its own.
+        # Philox gives four numbers for each step of its counter and can begin at any step. Each position has own steps.
         steps = -(-self._dimension // 4)
         key = np.random.SeedSequence(_words(self.seed)).generate_state(2, np.uint64)
         generator = np.random.Generator(np.random.Philox(key=key, counter=position * steps))
@@ -114,11 +114,11 @@ class Random(_Sequence):
 
 
 class Sobol(_Sequence):
-    """A Sobol sequence, scrambled by the seed (Owen's scrambling in the form of Matoušek 1998)."""
+    """A Sobol sequence that the seed scrambles [matousek-1998]."""
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         super().__init__(problem, seed=seed, options=options)
-        # Imported here: scipy.stats takes a second to import, and the other algorithms do without it.
+        # scipy.stats takes a second to import, and the other algorithms do not need it.
         from scipy.stats import qmc
 
         self._engine = qmc.Sobol(self._dimension, scramble=True, rng=np.random.default_rng(_words(seed)))
@@ -129,12 +129,12 @@ class Sobol(_Sequence):
             engine.reset()
         if engine.num_generated < position:
             engine.fast_forward(position - engine.num_generated)
-        # The first point comes alone, or scipy warns of counts that are no power of two.
+        # The first point is drawn separately, because scipy warns about counts that are not a power of two.
         return np.asarray(engine.random(1 if position == 0 else count), dtype=np.float64)
 
 
 class LatinHypercube(_Sequence):
-    """Latin hypercubes of `block` points, each of its own generator."""
+    """Latin hypercubes of `block` points, each with its own generator."""
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         super().__init__(problem, seed=seed, options=options)
@@ -159,8 +159,8 @@ class LatinHypercube(_Sequence):
 class Grid(Algorithm):
     """Every feasible configuration of the grid once, in the order of `core.lattice`; then the space is exhausted.
 
-    The cursor is an index of the lattice. What is in the history is not suggested again: the default, configurations
-    of the user's own, and what an ask with fixed values gave, which has a lattice of its own.
+    The cursor is an index of the lattice. Configurations in the history are not suggested again: the default, the
+    user's own configurations, and the results of asks with fixed values, which have a lattice of their own.
     """
 
     cost = Cost.CHEAP
@@ -173,7 +173,7 @@ class Grid(Algorithm):
         self._levels = levels
         self._lattice_of = lru_cache(_REMEMBERED_PARTS)(self._make_lattice)
         self._finished: set[str] = set()
-        # Up to where a part with fixed values holds nothing but finished trials. It only saves time.
+        # The index up to which a part with fixed values has only finished trials. It only saves time.
         self._done: dict[_Fixed, int] = {}
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
@@ -217,23 +217,23 @@ class Grid(Algorithm):
 
 
 def lattice_of(space: Space, levels: int) -> Lattice:
-    """The grid of a space, in which a continuum has so many values, evenly spaced, both ends included."""
+    """Return the grid of a space, in which a continuum has `levels` evenly spaced values, both ends included."""
     return Lattice([_with_levels(parameter, levels) for parameter in space.parameters], space.constraints)
 
 
 def _with_levels(parameter: Parameter, levels: int) -> Parameter:
-    """The parameter, or an ordinal one of some of its values where it is a continuum."""
+    """Return the parameter, or an ordinal parameter with some of its values if it is a continuum."""
     if not isinstance(parameter, FloatParameter) or parameter.size() is not None:
         return parameter
     alone = Encoding(Space((replace(parameter, condition=None),)))
     found = alone.decode(np.linspace(0.0, 1.0, levels)[:, None])
-    # Twelve digits are what a person would write: 0.01, not 0.010000000000000004.
+    # Twelve digits give the number that a person would write: 0.01, not 0.010000000000000004.
     values = {min(max(float(f"{level[parameter.name]:.12g}"), parameter.min), parameter.max) for level in found}
     return OrdinalParameter(parameter.name, tuple(sorted(values)), condition=parameter.condition)
 
 
 def _as_key(fixed: Mapping[str, Scalar]) -> _Fixed:
-    # The type's name tells 1 from True, which are the same key otherwise.
+    # The type's name distinguishes 1 from True, which would otherwise be the same key.
     return tuple(sorted((name, type(value).__name__, value) for name, value in fixed.items()))
 
 
@@ -242,5 +242,5 @@ def _of_key(key: _Fixed) -> Configuration:
 
 
 def _words(*numbers: int) -> list[int]:
-    """Numbers as a seed sequence takes them, which is without a sign."""
+    """Return the numbers without signs, as a seed sequence requires."""
     return [number % 2**64 for number in numbers]

@@ -1,13 +1,13 @@
-"""`ga`: the genetic algorithm of thesis 3.3.1, algorithm 2.
+"""`ga`: the genetic algorithm of [robert-2021, section 3.3.1, algorithm 2].
 
-It is steady-state: each suggestion is one child of two parents, which are selected among what was measured up to then;
-a batch is several children of the same population, and trials that still run are no parents.
+The algorithm is steady-state: each suggestion is one child of two parents that are selected from the measured
+configurations. A batch is several children of the same population; running trials are not parents.
 
-Mutation moves a child to a neighbouring configuration, with the chance `mutation`. Elitism: of the population, the
-`elitism` best individuals of all stay for good, and the others are those measured last. With as many as the population
-has, it is the best of all.
+With the probability `mutation`, a child moves to a neighbouring configuration. Elitism: the `elitism` best individuals
+so far stay in the population, and the others are the latest. If `elitism` equals the population, it consists of the
+best so far.
 
-Fitness is the median of a configuration's measurements, so that a lucky run loses its place once it is measured again.
+Fitness is the median of a configuration's measurements, so that a lucky run loses its rank after another measurement.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Genetic(Heuristic):
         self._population = None
 
     def _chosen(self) -> tuple[list[Record], FloatArray]:
-        """The individuals, the best first, and their values, better when smaller."""
+        """Return the individuals, the best first, and their values; smaller is better."""
         known = [one for one in self._records.values() if one.measured]
         values = self._values(known)[:, 0]
         order = ranked(known, values)

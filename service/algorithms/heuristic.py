@@ -1,17 +1,17 @@
-"""What `ga`, `sa` and `nsga2` share: the start, what was measured, and never asking for the same twice.
+"""The common part of `ga`, `sa` and `nsga2`: the start, the records of measurements, the search for new suggestions.
 
-Their state follows from the finished trials, in the order in which they finished, and from nothing else; so an
-algorithm that was fed at once and one that was fed piece by piece suggest the same. What is learned from a trial, by
-its state:
+The finished trials, in the order in which they finished, determine the whole state. An algorithm that received its
+history at once and one that received it in parts therefore suggest the same. The state of a trial determines what an
+algorithm learns from it:
 
-- COMPLETED: its metrics; several of one configuration count as their median. One whose metric is missing or not
-  finite tells only that the configuration works.
-- PRUNED: the configuration is at least as bad as the bound, and as the median of the configurations measured.
+- COMPLETED: its metrics; several trials of one configuration count as their median. If a metric is missing or not
+  finite, the trial shows only that the configuration works.
+- PRUNED: the configuration is at least as bad as the bound and as the median of the measured configurations.
 - INFEASIBLE: the configuration is never suggested again.
-- FAILED: nothing, for it was the machine's fault. The configuration may be suggested once more, but not a third time.
+- FAILED: nothing, because the machine was at fault. The configuration may be suggested once more, but not a third time.
 
-Measuring a configuration again is a resampling policy's decision: a heuristic suggests new ones as long as it finds
-any, near what it would have liked or else anywhere. After that, a study without noise is exhausted.
+Only a resampling policy repeats a measurement. A heuristic suggests new configurations as long as it finds any, near
+its proposal or else anywhere. After that, a study without noise is exhausted.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 
 _MOST_FAILURES = 2
-# So often each way to something new is tried before the next one is.
+# The number of attempts with each way to find a new configuration before the next way is tried.
 _TRIES = 30
-# Where a finite space is searched in order: about half a second, and only when next to nothing is left of it.
+# The most steps of a search in order through a finite space: about half a second, when almost nothing is left of it.
 _MOST_STEPS = 20_000
 _REMEMBERED_PARTS = 16
 
 
 class Record:
-    """What the finished trials of one configuration tell."""
+    """The results of the finished trials of one configuration."""
 
     def __init__(self, problem: Problem, configuration: Configuration) -> None:
         self.configuration = configuration
         self.median: FloatArray | None = None
-        """[m], of the objectives times their signs; None while no trial of it was completed or pruned."""
+        """The objectives, [m], times their signs; None while no trial has completed or was pruned."""
         self.pruned = False
-        """Whether `median` is a mere bound, which may be minus infinity."""
+        """Whether `median` is only a bound, which may be minus infinity."""
         self.infeasible = False
         self.failures = 0
         self.trials = 0
-        """Those that did not fail."""
+        """The number of trials that did not fail."""
         self._problem = problem
         self._values: list[FloatArray] = []
         self._bounds: list[FloatArray] = []
@@ -64,21 +64,21 @@ class Record:
 
     @property
     def measured(self) -> bool:
-        """Whether a trial of it was completed, with all metrics, or pruned, and none was infeasible."""
+        """Whether a trial has completed with all metrics or was pruned, and none was infeasible."""
         return self.median is not None and not self.infeasible
 
     @property
     def acceptable(self) -> bool:
-        """Whether more than half of its completed trials kept the outcome constraints."""
+        """Whether more than half of its completed trials met the outcome constraints."""
         return 2 * self._broken < max(len(self._values), 1)
 
     @property
     def hopeless(self) -> bool:
-        """Whether it must not be suggested again, noise or not."""
+        """Whether it must not be suggested again, even in a noisy study."""
         return self.infeasible or self.failures >= _MOST_FAILURES
 
     def learn(self, trial: TrialRecord) -> None:
-        """Take in a finished trial of the configuration."""
+        """Add a finished trial of the configuration."""
         if trial.state == TrialState.FAILED:
             self.failures += 1
             return
@@ -99,7 +99,7 @@ class Record:
         if self.pruned:
             self.median = np.max(self._bounds, axis=0)
         elif self._bounds:
-            # What was cut off is no better than what was seen of the others.
+            # A pruned trial is no better than a typical one.
             typical = np.median(self._values, axis=0)
             self.median = np.median([*self._values, *(np.maximum(one, typical) for one in self._bounds)], axis=0)
         else:
@@ -107,7 +107,7 @@ class Record:
 
 
 class Heuristic(Algorithm):
-    """See the module. All have the options `initial` and `start_design`."""
+    """See the module. All heuristics have the options `initial` and `start_design`."""
 
     cost = Cost.CHEAP
     uses_history = True
@@ -123,7 +123,7 @@ class Heuristic(Algorithm):
     def update(self, finished: Sequence[TrialRecord]) -> None:
         trials = sorted(finished, key=_order)
         if trials and self._trials and _order(trials[0]) < _order(self._trials[-1]):
-            # One that was passed late: from the beginning, for the order is part of the state.
+            # A trial was passed late. The order is part of the state, so learning starts from the beginning.
             trials = sorted([*self._trials, *trials], key=_order)
             self._forget()
         for trial in trials:
@@ -150,13 +150,13 @@ class Heuristic(Algorithm):
         place = fixed_key(fixed)
         genetics = self._genetics_of(place)
         running = {self.problem.space.key(trial.configuration) for trial in pending}
-        # Trials count from 1; those of a batch that waits to be stored have no number yet.
+        # Trials count from 1. The trials of a batch that is not stored yet have no number.
         number = max((trial.number for trial in (*self._trials, *pending)), default=0)
         number += sum(trial.number == 0 for trial in pending)
         found: list[Configuration] = []
         while len(found) < count:
             number += 1
-            # Fresh for every suggestion, and the same whenever it is made again.
+            # The generator differs for every suggestion and is the same if a suggestion is repeated.
             random = seeded(self.seed, len(self._trials), len(pending) + len(found))
             configuration: Configuration | None = None
             if len(self._seen | running) < self._initial:
@@ -173,25 +173,25 @@ class Heuristic(Algorithm):
 
     @abstractmethod
     def _propose(self, genetics: Genetics, number: int, random: np.random.Generator) -> Configuration | None:
-        """What the heuristic would like trial `number` to be; None where it has nothing to begin with."""
+        """Return the heuristic's proposal for trial `number`; None if it has nothing to start from."""
 
     def _learn(self, trial: TrialRecord, key: str, record: Record) -> None:
-        """Take in a trial; `record` has it already. Trials come in the order in which they finished."""
+        """Learn from a trial, which `record` already includes. Trials come in the order in which they finished."""
 
     def _forget(self) -> None:
-        """Back to the beginning."""
+        """Reset the state to the beginning."""
         self._trials: list[TrialRecord] = []
         self._records: dict[str, Record] = {}
         self._seen: set[str] = set()
         self._hopeless: set[str] = set()
 
     def _typical(self) -> FloatArray:
-        """[m]: the median of the configurations measured; what a pruned one is at least as bad as."""
+        """Return the median, [m], of the measured configurations; a pruned configuration is at least as bad."""
         known = [one.median for one in self._records.values() if one.measured and not one.pruned]
         return np.median(np.array(known), axis=0) if known else np.zeros(len(self.problem.objectives))
 
     def _values(self, records: Sequence[Record]) -> FloatArray:
-        """[n, m]: objectives of measured configurations, better when smaller."""
+        """Return the objectives, [n, m], of measured configurations; smaller is better."""
         values = np.array([one.median for one in records]).reshape(-1, len(self.problem.objectives))
         pruned = [place for place, one in enumerate(records) if one.pruned]
         if pruned:
@@ -208,7 +208,7 @@ class Heuristic(Algorithm):
         assert isinstance(value, int | float)
         return float(value)
 
-    # Something new
+    # New configurations
 
     def _new(
         self,
@@ -220,7 +220,7 @@ class Heuristic(Algorithm):
     ) -> Configuration | None:
         found = self._free(genetics, number, running | self._seen | self._hopeless, fixed, random)
         if found is None and self.problem.noisy:
-            # Only measuring again is left.
+            # Only replicates are left.
             found = self._free(genetics, number, running | self._hopeless, fixed, random)
             found = found or self._free(genetics, number, self._hopeless, fixed, random)
         return found
@@ -233,7 +233,7 @@ class Heuristic(Algorithm):
         fixed: Mapping[str, Scalar],
         random: np.random.Generator,
     ) -> Configuration | None:
-        """The heuristic's own proposal, or what comes nearest to one, that is not taken; None where all is."""
+        """Return the heuristic's proposal, or a free configuration near it; None if all are taken."""
         key = self.problem.space.key
         for configuration in self._candidates(genetics, number, fixed, random):
             if key(configuration) not in taken:
@@ -243,7 +243,7 @@ class Heuristic(Algorithm):
     def _candidates(
         self, genetics: Genetics, number: int, fixed: Mapping[str, Scalar], random: np.random.Generator
     ) -> Iterator[Configuration]:
-        """Feasible configurations, more and more remote from what the heuristic would like."""
+        """Yield feasible configurations, further and further away from the heuristic's proposal."""
         latest: Configuration | None = None
         for _ in range(_TRIES):
             proposed = self._propose(genetics, number, random)
@@ -257,7 +257,7 @@ class Heuristic(Algorithm):
         yield from self._draws.suggest(_TRIES, cursor=int(random.integers(2**40)), fixed=fixed).configurations
         lattice = genetics.space.lattice
         if lattice is not None:
-            # Every configuration: from a random one on, then those before it.
+            # Try every configuration: first from a random one on, then the ones before it.
             start = int(random.random() * lattice.size)
             before = takewhile(lambda step: step[0] <= start, lattice.walk(0))
             for _, configuration in islice(chain(lattice.walk(start), before), _MOST_STEPS):
@@ -274,9 +274,9 @@ class Heuristic(Algorithm):
 
 
 def ranked(records: Sequence[Record], values: FloatArray) -> npt.NDArray[np.intp]:
-    """[n]: places of measured configurations, the best first: those that keep the outcome constraints, then by value.
+    """Return the places, [n], of measured configurations, the best first.
 
-    `values`: [n], of one objective.
+    Configurations that meet the outcome constraints come first, then the order is by `values`, [n], of one objective.
     """
     broken = np.array([not one.acceptable for one in records], dtype=np.bool_)
     return np.lexsort((values, broken))

@@ -1,18 +1,18 @@
-"""`nsga2`: the genetic search for several objectives of "A multi-objective approach to tune compilations" (section 4).
+"""`nsga2`: the genetic search for several objectives of [martinez-alvarez-2015, section 4].
 
-Individuals are sorted by non-dominated front, and within one by crowding distance (NSGA-II; Deb et al., 2002). A
-generation is as many children as the population has members; each child is a uniform crossover of two parents drawn at
-random, and three in four of them mutate: each gene changes with the chance `mutation`, and at least one does. Then the
-best half of parents and children are the next parents. A flag is one gene. So is a parameter with more values, where
-the paper takes the bits of their number: between neighbouring values there would be steps of many bits.
+Individuals are sorted by non-dominated front, and within a front by crowding distance [deb-2002a]. A generation has as
+many children as the population has members. Each child is a uniform crossover of two random parents, and three in four
+children mutate: each gene changes with the probability `mutation`, and at least one changes. The best half of parents
+and children are the next parents. A parameter is one gene whatever the number of its values. The paper uses the bits of
+the value's number instead, with which neighbouring values can differ in many bits.
 
-Island model (4.2): each of `islands` populations has a generation of its own. Every `migration` generations, counted
-over all islands, random pairs of islands are formed, and in each the sender's first front joins the receiver's
-population, to be sorted with the others. Trials are dealt out to the islands by their number, so that whatever agents
-there are work on all islands at once, and none waits for a generation to be complete: as long as it is not, its parents
-have further children. A result counts for its island's generation when it comes.
+Island model [martinez-alvarez-2015, section 4.2]: each of `islands` populations has its own generation. Every
+`migration` generations, counted over all islands, random pairs of islands are formed, and in each pair the sender's
+first front joins the receiver's population, to be sorted with its members. A trial's number determines its island, so
+all agents together work on all islands at once. No agent waits for a generation to be complete: until it is, its
+parents have further children. A result counts for the present generation of its island.
 
-Individuals that break an outcome constraint come after all that keep them.
+Individuals that break an outcome constraint come after all individuals that meet them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MUTATED = 0.75
 
 @dataclass
 class _Island:
-    """A population: its parents, the best first, those of them in the first front, and what was measured since."""
+    """A population: its parents, the best first, the parents in the first front, and the results since then."""
 
     parents: list[Record] = field(default_factory=list)
     first_front: list[Record] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Nsga2(Heuristic):
 
     def _propose(self, genetics: Genetics, number: int, random: np.random.Generator) -> Configuration | None:
         island = self._islands[number % len(self._islands)]
-        # The first generation has no parents: its members are what was measured so far.
+        # The first generation has no parents; its members are the configurations measured so far.
         parents = [one for one in island.parents or island.children if one.measured]
         if len(parents) < 2:
             parents = [one for one in self._records.values() if one.measured]
@@ -67,7 +67,7 @@ class Nsga2(Heuristic):
         self._members: set[str] = set()
 
     def _learn(self, trial: TrialRecord, key: str, record: Record) -> None:
-        # Another measurement of a member changes its values and makes no new member, on whatever island.
+        # Another measurement of a member changes its values but adds no member on any island.
         if not record.measured or key in self._members:
             return
         self._members.add(key)
@@ -80,7 +80,7 @@ class Nsga2(Heuristic):
             self._migrate(generation)
 
     def _select(self, island: _Island) -> None:
-        """The next generation (4.1): the best of parents, children and who came from other islands."""
+        """Start the next generation with the best of parents, children and migrants as parents."""
         everyone = {id(one): one for one in (*island.parents, *island.children, *island.migrants)}
         individuals = [one for one in everyone.values() if one.measured]
         values = self._values(individuals)
@@ -94,7 +94,7 @@ class Nsga2(Heuristic):
         island.children, island.migrants = [], []
 
     def _migrate(self, generation: int) -> None:
-        """Half of the islands, drawn at random, send their first front to one of the others each (4.2)."""
+        """Send the first fronts of half of the islands, drawn at random, to one other island each."""
         random = seeded(self.seed, generation)
         drawn = random.permutation(len(self._islands))
         half = len(drawn) // 2
@@ -103,9 +103,9 @@ class Nsga2(Heuristic):
 
 
 def fronts(values: FloatArray) -> npt.NDArray[np.intp]:
-    """[n]: the number of each row's front, from 0 (fast non-dominated sorting; Deb et al., 2002).
+    """Return the number of each row's front, [n] from 0, by fast non-dominated sorting [deb-2002a].
 
-    `values`: [n, m], better when smaller. A row dominates another that it is nowhere worse than and somewhere better.
+    `values`: [n, m]; smaller is better. A row dominates another one if it is nowhere worse and somewhere better.
     """
     no_worse = np.all(values[:, None, :] <= values[None, :, :], axis=2)
     dominates = np.asarray(no_worse & ~no_worse.T)
@@ -121,9 +121,10 @@ def fronts(values: FloatArray) -> npt.NDArray[np.intp]:
 
 
 def crowding(values: FloatArray) -> FloatArray:
-    """[n]: how far each row's neighbours in one front are apart, summed over the objectives; infinite at its ends.
+    """Return the crowding distances, [n], of one front's rows: the gaps between neighbours, summed over objectives.
 
-    Algorithm 1 of the paper, which divides by zero for an objective in which all are equal: here it adds nothing.
+    The distance is infinite at the ends of the front. Unlike in [martinez-alvarez-2015, algorithm 1], which would
+    divide by zero, an objective in which all rows are equal adds nothing.
     """
     distances = np.zeros(len(values))
     for column in values.T:
@@ -136,7 +137,7 @@ def crowding(values: FloatArray) -> FloatArray:
 
 
 def _constrained_fronts(values: FloatArray, acceptable: Sequence[bool]) -> npt.NDArray[np.intp]:
-    """Fronts of the acceptable rows, followed by those of the others."""
+    """Return the fronts of the acceptable rows, followed by the fronts of the other rows."""
     kept = np.array(acceptable, dtype=np.bool_)
     numbers = np.zeros(len(values), dtype=np.intp)
     numbers[kept] = fronts(values[kept])

@@ -1,12 +1,12 @@
-"""What the heuristics do to configurations: neighbours, crossover, mutation, repair, selection (thesis 3.3.1, 3.3.3).
+"""The operators of the heuristics: neighbours, crossover, mutation, repair and selection.
 
-A genome is the configuration itself, a gene the value of an active parameter, as in the thesis (3.3.1, "Genotype
-encoding"). A parameter's neighbouring values are
+Their source is [robert-2021, sections 3.3.1 and 3.3.3]. A genome is the configuration itself, and a gene is the value
+of an active parameter ("Genotype encoding" there). A parameter's neighbouring values are
 
 - on a grid of at most 20 levels: one level up or down;
-- on a finer grid and in a continuum, where a single level would lead nowhere: those a tenth of the range away or
-  so, along the parameter's own scale, and at least one level;
-- of a boolean and of a categorical parameter: every other value.
+- on a finer grid and in a continuum, where a single level would be too small a step: values about a tenth of the range
+  away on the parameter's own scale, and at least one level;
+- for a boolean and a categorical parameter: every other value.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from service.core.space import Configuration, Scalar, Space
 
 _MOST_SINGLE_LEVELS = 20
 _STEP = 0.1
-# A neighbour's parameters each go up, down or stay with equal chances (thesis 3.3.3, figure 3.7). Among many
-# parameters that would move so many that little is left of the old configuration: then it is two on average.
+# Each parameter of a neighbour goes up, goes down or stays, with equal probabilities [robert-2021, figure 3.7]. With
+# many parameters that would change almost the whole configuration, so then two parameters move on average.
 _MOVING, _MOVED = 2.0 / 3.0, 2.0
 
 
 class Genetics:
     """The operators on the configurations with certain fixed values.
 
-    Results have exact and fixed values and exactly the active parameters. Constraints may be broken, but for `repair`.
+    Results have exact values, the fixed values and exactly the active parameters. Only `repair` considers constraints.
     """
 
     def __init__(self, space: Space, fixed: Mapping[str, Scalar]) -> None:
-        """Raises InvalidInput (field `fixed.<name>`) for what no configuration can have."""
+        """Raises InvalidInput (field `fixed.<name>`) for a value that no configuration can have."""
         self.space = space.restrict(fixed)
         self._narrowed = {one.name for one in self.space.parameters if one is not space[one.name]}
         self._scales: dict[str, Encoding] = {}
 
     def complete(self, values: Mapping[str, Scalar], random: np.random.Generator) -> Configuration:
-        """The configuration with these values as far as they are allowed and active; what is missing is drawn."""
+        """Return a configuration with the allowed and active ones of these values; missing values are drawn."""
         kept = dict(values)
         for name in self._narrowed & kept.keys():
             if self.space[name].contains(kept[name]):
@@ -56,13 +56,13 @@ class Genetics:
     def crossover(
         self, first: Configuration, second: Configuration, random: np.random.Generator, points: int | None
     ) -> Configuration:
-        """A child of two parents (thesis 3.3.1, definition 11).
+        """Return a child of two parents [robert-2021, definition 11].
 
         Args:
-            points: the parents are cut at so many places, the parts taken in turns; fewer where there are not so many
-                places. None: uniform, each gene from either parent with equal chances.
+            points: the number of cuts, between which the parents alternate, limited to the number of places. None: each
+                gene comes from either parent with equal probabilities.
 
-        A gene that only one parent has, because it is inactive in the other, is taken from that one.
+        A gene that only one parent has, because it is inactive in the other, comes from that parent.
         """
         names = self.space.names()
         if points is None:
@@ -81,7 +81,7 @@ class Genetics:
         return self.complete(child, random)
 
     def mutate(self, configuration: Configuration, rate: float, random: np.random.Generator) -> Configuration:
-        """Each gene moves to a neighbouring value with the chance `rate`, and at least one does."""
+        """Move each gene to a neighbouring value with the probability `rate`; at least one gene moves."""
         free = [name for name in configuration if self.space[name].size() != 1]
         if not free:
             return self.complete(configuration, random)
@@ -93,12 +93,12 @@ class Genetics:
         return self.complete({**configuration, **moved}, random)
 
     def neighbour(self, configuration: Configuration, random: np.random.Generator) -> Configuration:
-        """A step of a random walk on the grid, in any direction (thesis 3.3.3, definition 19 and figure 3.7)."""
+        """Return a random neighbour on the grid, in any direction [robert-2021, definition 19 and figure 3.7]."""
         free = sum(self.space[name].size() != 1 for name in configuration)
         return self.mutate(configuration, min(_MOVING, _MOVED / max(free, 1)), random)
 
     def repair(self, child: Configuration, parent: Configuration, random: np.random.Generator) -> Configuration | None:
-        """The child, where constraints hold; else with ever more genes of the parent's. None where nothing helped."""
+        """Return the child if the constraints hold, else with ever more of the parent's genes; None if none helps."""
         if self.space.feasible(child):
             return child
         differing = [
@@ -115,7 +115,7 @@ class Genetics:
         return None
 
     def _draw(self, name: str, number: float) -> Scalar:
-        """The value for a number that is uniform in [0, 1)."""
+        """Return the value for a number that is uniform in [0, 1)."""
         return self._scale(name).spread([[number]])[0][name]
 
     def _step(self, name: str, value: Scalar, random: np.random.Generator) -> Scalar:
@@ -134,7 +134,7 @@ class Genetics:
         return parameter.value_at(rank + 1 if up else rank - 1)
 
     def _far(self, name: str, value: Scalar, random: np.random.Generator) -> Scalar:
-        """A value about a step away on the parameter's scale, reflected at its ends."""
+        """Return a value about one step away on the parameter's scale, reflected at its ends."""
         scale = self._scale(name)
         code = abs(float(scale.encode([{name: value}])[0, 0]) + random.normal(0.0, _STEP))
         return scale.decode([[min(code, 2.0 - code)]])[0][name]
@@ -147,10 +147,10 @@ class Genetics:
 
 
 def tournament(count: int, size: int, random: np.random.Generator) -> tuple[int, int]:
-    """Two of `count` individuals, which are in order, the best first: the best of each of two random subsets.
+    """Return the best of each of two random subsets of `count` individuals, whose order is the best first.
 
-    The subsets have `size` members and none in common (thesis 3.3.1, "Tournament pick"), or half of the population
-    where it is too small for that.
+    The subsets are disjoint and have `size` members, or half of the population if it is too small
+    [robert-2021, section 3.3.1, "Tournament pick"].
     """
     size = min(size, count // 2)
     if size == 0:
@@ -160,10 +160,10 @@ def tournament(count: int, size: int, random: np.random.Generator) -> tuple[int,
 
 
 def roulette(values: Sequence[float] | FloatArray, random: np.random.Generator) -> tuple[int, int]:
-    """Two different individuals, drawn with chances proportional to their fitness (thesis 3.3.1, "Roulette wheel").
+    """Return two different individuals, drawn with probabilities proportional to their fitness.
 
-    `values`: [n], better when smaller. The fitness is by how much an individual is better than the worst, whose own is
-    one n-th of the best's: nobody is without a chance.
+    `values`: [n]; smaller is better. The fitness is the distance to the worst value; the worst has one n-th of the
+    best's fitness, so that every individual has a chance [robert-2021, section 3.3.1, "Roulette wheel"].
     """
     scores = np.asarray(values, dtype=np.float64)
     if len(scores) < 2:

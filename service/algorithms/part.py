@@ -1,4 +1,4 @@
-"""The part of a space that an ask may draw from, for algorithms that choose among configurations."""
+"""The part of a space from which an ask may draw, for algorithms that choose among configurations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from service.core.encoding import Encoding, FloatArray
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 
-# Parts with at most so many feasible configurations are listed.
+# A part with at most this many feasible configurations is listed.
 MOST_LISTED = 50_000
-# Of a part that constraints may make small enough, so many configurations are looked at to find out.
+# In a part with constraints, at most this many configurations are examined to find whether few are feasible.
 _MOST_WALKED = 2**18
 _TRIES = 200
-# Of more choices than that, the order of the list is taken for a scale.
+# With more choices than this, the order of the list serves as a scale.
 _MOST_AXES = 64
 
 FixedKey: TypeAlias = tuple[tuple[str, str, Scalar], ...]
@@ -29,7 +29,7 @@ FixedKey: TypeAlias = tuple[tuple[str, str, Scalar], ...]
 class Part:
     """The feasible configurations with certain fixed values.
 
-    Raises InvalidInput where no configuration can have the values, or where constraints seem to leave nothing.
+    Raises InvalidInput if no configuration can have the values or if the constraints seem to rule out all of them.
     """
 
     def __init__(self, problem: Problem, fixed: Mapping[str, Scalar]) -> None:
@@ -39,7 +39,7 @@ class Part:
 
     @cached_property
     def listed(self) -> list[Configuration] | None:
-        """All of them, where they are few; None where not."""
+        """Return all of them; None if there are too many."""
         size = self.space.cardinality()
         most = _MOST_WALKED if self.space.constraints else MOST_LISTED
         found = None if size is None or size > most else self.space.enumerate(MOST_LISTED)
@@ -49,24 +49,24 @@ class Part:
 
     @cached_property
     def listed_rows(self) -> FloatArray:
-        """[n, columns]: the rows of what is listed."""
+        """Return the rows, [n, columns], of the listed configurations."""
         assert self.listed is not None
         return self.rows(self.listed)
 
     def rows(self, configurations: Sequence[Configuration]) -> FloatArray:
-        """[n, columns]: in the encoding of the whole space."""
+        """Return the rows, [n, columns], in the encoding of the whole space."""
         return self._whole.encode(configurations)
 
     def decode(self, rows: npt.ArrayLike) -> list[Configuration]:
-        """The configurations of this part for rows of the encoding of the whole space; constraints may be broken."""
+        """Return this part's configurations for rows of the whole space's encoding; they may break constraints."""
         return self._own.decode(rows)
 
     def spread(self, numbers: npt.ArrayLike) -> list[Configuration]:
-        """As `Encoding.spread`, of this part; constraints may be broken."""
+        """Return the result of `Encoding.spread` for this part; it may break constraints."""
         return self._own.spread(numbers)
 
     def sample(self, count: int, random: np.random.Generator, taken: Set[str] = frozenset()) -> list[Configuration]:
-        """Up to `count` distinct ones that are not taken, spread evenly; all that are left where they are few."""
+        """Return up to `count` distinct free configurations, spread evenly; all of them if few are left."""
         key = self.problem.space.key
         if self.listed is not None:
             free = [one for one in self.listed if key(one) not in taken] if taken else self.listed
@@ -79,7 +79,7 @@ class Part:
         return list({name: one for one in drawn.configurations if (name := key(one)) not in taken}.values())
 
     def unseen(self, taken: Set[str], random: np.random.Generator) -> Configuration | None:
-        """Any that is not taken. None where there is none."""
+        """Return any free configuration; None if there is none."""
         found = self.sample(1, random, taken) or self.sample(_TRIES, random, taken)
         if found or self.listed is not None or self.space.lattice is None:
             return found[0] if found else None
@@ -87,19 +87,19 @@ class Part:
         return next((one for _, one in self.space.lattice.walk(0) if one is not None and key(one) not in taken), None)
 
     def nearest(self, row: FloatArray, taken: Set[str], random: np.random.Generator) -> Configuration | None:
-        """One not taken that is near to a row. None where there is none."""
+        """Return a free configuration near a row; None if there is none."""
         found = self.sample(_TRIES, random, taken)
         if not found:
             return self.unseen(taken, random)
         return found[int(np.argmin(((self.rows(found) - row) ** 2).sum(1)))]
 
     def coordinates(self, rows: FloatArray) -> FloatArray:
-        """[n, c]: points whose distance tells how different configurations are. Two choices are at a distance of 1."""
+        """Return points, [n, c], whose distances measure differences. Two choices have the distance 1."""
         return coordinates(self._whole, rows)
 
 
 def coordinates(encoding: Encoding, rows: FloatArray) -> FloatArray:
-    """[n, c]: rows as points of a Euclidean space, each choice on an axis of its own. Constant columns are left out."""
+    """Return rows as points, [n, c], of a Euclidean space with an axis for each choice and without constant columns."""
     parts: list[FloatArray] = []
     for place, column in enumerate(encoding.columns):
         if column.size == 1:
@@ -113,16 +113,16 @@ def coordinates(encoding: Encoding, rows: FloatArray) -> FloatArray:
 
 
 def fixed_key(fixed: Mapping[str, Scalar]) -> FixedKey:
-    """The fixed values as a key that tells 1 from True."""
+    """Return the fixed values as a key that distinguishes 1 from True."""
     return tuple(sorted((name, type(value).__name__, value) for name, value in fixed.items()))
 
 
 def fixed_of(key: FixedKey) -> Configuration:
-    """The fixed values of such a key."""
+    """Return the fixed values of such a key."""
     return {name: value for name, _, value in key}
 
 
 def seeded(*words: int | Iterable[int]) -> np.random.Generator:
-    """A generator for whole numbers of any size and sign."""
+    """Return a generator that integers of any size and sign seed."""
     flat = [number for word in words for number in ([word] if isinstance(word, int) else word)]
     return np.random.default_rng([number % 2**64 for number in flat])

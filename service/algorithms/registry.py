@@ -1,8 +1,11 @@
-"""The algorithms by name, with what must be known of them before any is imported: torch costs seconds.
+"""The algorithms by name, with the facts about them that callers need before the import of an implementation.
 
-`auto` is no algorithm: it stands for the one that suits the problem. `resolve` says which that is, with its options and
-the reason, without importing it; whoever must know the cost, whether history is used or which options apply asks
-`describe` of the resolved name. `create` resolves by itself, and returns the algorithm that was chosen:
+Only `create` imports an implementation, because SciPy, Optuna and `cmaes` take up to seconds to import. torch and
+BoTorch are imported even later: `gp` needs them only for the hypervolume of three or more objectives.
+
+`auto` is not an algorithm but stands for the one that suits the problem. `resolve` returns that algorithm with its
+options and the reason, without an import. Callers that need the cost, the use of history or the options pass the
+resolved name to `describe`. `create` resolves the name itself and returns the chosen algorithm:
 
     chosen = registry.resolve("auto", problem, {}, budget=100, parallelism=4)
     registry.describe(chosen.name).cost
@@ -26,9 +29,9 @@ from service.core.problem import Problem
 
 @dataclass(frozen=True)
 class Entry:
-    """An algorithm: `implementation` is `module:Class`, imported by `create` alone.
+    """An algorithm: `implementation` is `module:Class`, which only `create` imports.
 
-    Cost and use of history of `auto` are the most that an algorithm of its choice has.
+    The cost and the use of history of `auto` are the maximum over the algorithms that it may choose.
     """
 
     name: str
@@ -46,7 +49,7 @@ AUTO = "auto"
 DEFAULT = AUTO
 NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
-# Names of the designs that an algorithm may begin with (`start.start_design`).
+# Names of the designs with which an algorithm may begin (`start.start_design`).
 START_DESIGNS: tuple[str, ...] = (
     "random",
     "sobol",
@@ -64,25 +67,27 @@ START_DESIGN = Option(
     name="start_design",
     type="text",
     default="lhs",
-    doc="The design of the first configurations, before anything is learned.",
+    doc="Design of the first configurations, before the algorithm learns.",
     choices=START_DESIGNS,
 )
 _SIZE = Option(
     name="size",
     type="int",
     default=None,
-    doc="Configurations chosen together; by default twice the number of parameters and two, within 10 to 100. "
-    "Afterwards each is the best addition to those measured.",
+    doc="Number of configurations that are chosen jointly. The default is twice the number of parameters plus two, "
+    "within 10 to 100. Each later configuration is the best addition to the measured ones.",
     min=2,
     max=1000,
 )
-_INITIAL = Option(name="initial", type="int", default=10, doc="Configurations of the start design.", min=1, max=1000)
+_INITIAL = Option(
+    name="initial", type="int", default=10, doc="Number of configurations in the start design.", min=1, max=1000
+)
 _LENGTHSCALE = Option(
     name="lengthscale",
     type="float",
     default=None,
-    doc="How far a configuration tells of others, where each parameter's range is 1; by default 0.3 times the square "
-    "root of the number of parameters.",
+    doc="Distance over which configurations are similar, if each parameter's range is 1. The default is 0.3 times the "
+    "square root of the number of parameters.",
     min=0.01,
     max=100,
 )
@@ -93,25 +98,28 @@ GP_OPTIONS: tuple[Option, ...] = (
         name="initial",
         type="int",
         default=None,
-        doc="Space-filling trials before the first model; by default 6, or 4 for one parameter.",
+        doc="Number of space-filling trials before the first model. The default is 6, or 4 for one parameter.",
         min=1,
         max=1000,
     ),
-    Option(name="threads", type="int", default=1, doc="Threads for linear algebra in a worker.", min=1, max=64),
+    Option(
+        name="threads", type="int", default=1, doc="Number of threads for linear algebra in a worker.", min=1, max=64
+    ),
     Option(
         name="multi_objective",
         type="text",
         default=None,
-        doc="With several objectives: the volume before a reference point, or a random weighting for each suggestion; "
-        "by default the volume, or weightings where there are more than four.",
+        doc="Method for several objectives: `hypervolume` improves the volume up to a reference point, `scalarise` "
+        "improves a random weighting for each suggestion. The default is `hypervolume`, and `scalarise` for more than "
+        "four objectives.",
         choices=("hypervolume", "scalarise"),
     ),
     Option(
         name="reference_point",
         type="text",
         default=None,
-        doc="What is just no longer of interest, a value for each objective: '120, 4096'; by default a little beyond "
-        "the worst of the Pareto set.",
+        doc="Values of the objectives that are just no longer of interest, such as '120, 4096'. The default is a "
+        "little beyond the worst of the Pareto set.",
     ),
 )
 
@@ -119,12 +127,19 @@ GP_OPTIONS: tuple[Option, ...] = (
 GA_OPTIONS: tuple[Option, ...] = (
     _INITIAL,
     START_DESIGN,
-    Option(name="population", type="int", default=20, doc="Individuals that can be parents.", min=2, max=10_000),
+    Option(
+        name="population",
+        type="int",
+        default=20,
+        doc="Number of individuals that can be parents.",
+        min=2,
+        max=10_000,
+    ),
     Option(
         name="elitism",
         type="int",
         default=20,
-        doc="So many of the best stay in the population for good; the others are those measured last.",
+        doc="Number of best individuals that stay in the population. The other members are the latest individuals.",
         min=0,
         max=10_000,
     ),
@@ -132,23 +147,23 @@ GA_OPTIONS: tuple[Option, ...] = (
         name="selection",
         type="text",
         default="tournament",
-        doc="How parents are found: the best of random subsets, or with chances proportional to their fitness.",
+        doc="Selection of parents: the best of random subsets, or at random in proportion to fitness.",
         choices=("tournament", "roulette"),
     ),
-    Option(name="tournament", type="int", default=5, doc="Members of each random subset.", min=1, max=10_000),
+    Option(name="tournament", type="int", default=5, doc="Number of members of each random subset.", min=1, max=10_000),
     Option(
         name="crossover",
         type="text",
         default="double",
-        doc="Where parents are cut: at one place, at two, at `points`; or uniform, each value from either parent.",
+        doc="Crossover of two parents: with one cut, two cuts, `points` cuts, or each value from either parent.",
         choices=("single", "double", "points", "uniform"),
     ),
-    Option(name="points", type="int", default=3, doc="Cuts of the crossover `points`.", min=1, max=1000),
+    Option(name="points", type="int", default=3, doc="Number of cuts of the crossover `points`.", min=1, max=1000),
     Option(
         name="mutation",
         type="float",
         default=0.2,
-        doc="The chance that a child moves to a neighbouring configuration.",
+        doc="Probability that a child moves to a neighbouring configuration.",
         min=0,
         max=1,
     ),
@@ -160,40 +175,46 @@ SA_OPTIONS: tuple[Option, ...] = (
         name="temperature",
         type="float",
         default=0.2,
-        doc="The initial temperature. At 1, a step that is worse by the spread of the start is taken one time in e.",
+        doc="Initial temperature. At 1, a step that is worse by the spread of the start design's values is accepted "
+        "with probability 1 / e.",
         min=0,
     ),
     Option(
         name="cooling",
         type="text",
         default="exponential",
-        doc="T after k steps: T0 * decay^k, T0 / (1 + rate * k), or T0 / (1 + rate * log(1 + k)).",
+        doc="Temperature after k steps: T0 * decay^k, T0 / (1 + rate * k), or T0 / (1 + rate * log(1 + k)).",
         choices=("exponential", "linear", "logarithmic"),
     ),
-    Option(name="decay", type="float", default=0.95, doc="The decay of the exponential cooling.", min=0, max=1),
+    Option(name="decay", type="float", default=0.95, doc="Decay of the exponential cooling.", min=0, max=1),
     Option(
         name="rate",
         type="float",
         default=None,
-        doc="The rate of the other two; by default 0.1 for the linear cooling, 1 for the logarithmic.",
+        doc="Rate of the linear or logarithmic cooling. The default is 0.1 for linear and 1 for logarithmic.",
         min=0,
     ),
     Option(
         name="restart",
         type="text",
         default="none",
-        doc="When the temperature goes back to the initial one: at random, or once it is below a threshold.",
+        doc="Restart at the initial temperature: never, at random, or below a threshold of the temperature.",
         choices=("none", "random", "threshold"),
     ),
-    Option(name="restarts", type="int", default=3, doc="At most so many restarts.", min=0, max=1_000_000),
+    Option(name="restarts", type="int", default=3, doc="Maximum number of restarts.", min=0, max=1_000_000),
     Option(
-        name="restart_chance", type="float", default=0.05, doc="The chance of a random restart, a step.", min=0, max=1
+        name="restart_chance",
+        type="float",
+        default=0.05,
+        doc="Probability of a random restart at each step.",
+        min=0,
+        max=1,
     ),
     Option(
         name="restart_below",
         type="float",
         default=0.1,
-        doc="The threshold of a restart, relative to the initial temperature.",
+        doc="Threshold of a restart, relative to the initial temperature.",
         min=0,
         max=1,
     ),
@@ -201,13 +222,20 @@ SA_OPTIONS: tuple[Option, ...] = (
 NSGA2_OPTIONS: tuple[Option, ...] = (
     _INITIAL,
     START_DESIGN,
-    Option(name="population", type="int", default=16, doc="Members of each island's population.", min=2, max=1000),
-    Option(name="mutation", type="float", default=0.05, doc="The chance that a gene mutates.", min=0, max=1),
+    Option(
+        name="population",
+        type="int",
+        default=16,
+        doc="Number of members of each island's population.",
+        min=2,
+        max=1000,
+    ),
+    Option(name="mutation", type="float", default=0.05, doc="Probability that a gene mutates.", min=0, max=1),
     Option(
         name="islands",
         type="int",
         default=1,
-        doc="Populations that evolve side by side; each needs a hundred trials or more to be of use.",
+        doc="Number of populations that evolve in parallel. Each needs at least about a hundred trials to be useful.",
         min=1,
         max=1000,
     ),
@@ -215,7 +243,7 @@ NSGA2_OPTIONS: tuple[Option, ...] = (
         name="migration",
         type="int",
         default=5,
-        doc="Generations after which half of the islands send their first front to another one.",
+        doc="Number of generations after which half of the islands send their first front to another island.",
         min=1,
         max=10_000,
     ),
@@ -226,7 +254,7 @@ _ENTRIES: Mapping[str, Entry] = {
     for entry in (
         Entry(
             name=AUTO,
-            doc="The algorithm that suits the size of the space, budget, noise, objectives and parallelism; mostly gp.",
+            doc="The algorithm that suits the space, budget, noise, objectives and parallelism; in most studies `gp`.",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.auto:choose",
@@ -235,7 +263,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="budget",
                     type="int",
                     default=None,
-                    doc="How many trials there will be; by default as many as the study's budget.",
+                    doc="Number of trials. The default is the study's budget.",
                     min=1,
                     max=10_000_000,
                 ),
@@ -243,7 +271,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="parallelism",
                     type="int",
                     default=None,
-                    doc="How many trials run at once; by default as many as the study's parallelism.",
+                    doc="Number of trials at once. The default is the study's parallelism.",
                     min=1,
                     max=100_000,
                 ),
@@ -251,7 +279,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="gp",
-            doc="Bayesian optimisation: Gaussian processes and log expected improvement with noise. Fewest trials.",
+            doc="Bayesian optimisation with Gaussian processes and noisy log expected improvement. Needs the fewest "
+            "trials. [letham-2019] [ament-2023]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.gp.algorithm:GpAlgorithm",
@@ -260,8 +289,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="smbo",
-            doc="Surrogate-based search with an isotropic Gaussian process, scored over the whole grid; for comparison "
-            "with gp.",
+            doc="Sequential model-based optimisation with an isotropic Gaussian process, scored over the whole grid; "
+            "for comparison with `gp`. [robert-2021, section 3.3.2]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.smbo:Smbo",
@@ -272,7 +301,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="acquisition",
                     type="text",
                     default="ei",
-                    doc="Expected improvement, or the maximum probability of improvement.",
+                    doc="Acquisition function: expected improvement, or maximum probability of improvement.",
                     choices=("ei", "mpi"),
                 ),
             ),
@@ -280,18 +309,23 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="cmaes",
-            doc="CMA-ES with margins for grids and choices: many trials, few of them wasted on a model.",
+            doc="CMA-ES with margins for grids and choices; for many trials. [hamano-2025]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.cmaes:Cmaes",
             options=(
-                replace(_INITIAL, default=None, doc="Configurations of the start design; by default one population."),
+                replace(
+                    _INITIAL,
+                    default=None,
+                    doc="Number of configurations in the start design. The default is one population.",
+                ),
                 START_DESIGN,
                 Option(
                     name="population",
                     type="int",
                     default=None,
-                    doc="Configurations of a generation; by default 4 and three times the logarithm of the parameters.",
+                    doc="Number of configurations in a generation. The default is 4 plus three times the logarithm of "
+                    "the number of parameters.",
                     min=4,
                     max=1000,
                 ),
@@ -299,7 +333,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="sigma",
                     type="float",
                     default=0.3,
-                    doc="Standard deviation of the first generation, where each parameter's range is 1.",
+                    doc="Standard deviation of the first generation, if each parameter's range is 1.",
                     min=0.01,
                     max=1.0,
                 ),
@@ -308,7 +342,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="tpe",
-            doc="Tree-structured Parzen estimator (Optuna): many trials, many parameters, several objectives.",
+            doc="Tree-structured Parzen estimator (Optuna); for many trials, many parameters and several objectives. "
+            "[bergstra-2011]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.tpe:Tpe",
@@ -319,7 +354,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="candidates",
                     type="int",
                     default=24,
-                    doc="Draws from the density of good configurations, of which the most promising is taken.",
+                    doc="Number of draws from the density of good configurations; the most promising one is used.",
                     min=1,
                     max=1000,
                 ),
@@ -334,14 +369,14 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="sobol",
-            doc="A scrambled Sobol sequence: fills the space evenly, however many trials there will be.",
+            doc="A scrambled Sobol sequence, which fills the space evenly with any number of trials.",
             cost=Cost.CHEAP,
             uses_history=False,
             implementation="service.algorithms.doe:Sobol",
         ),
         Entry(
             name="lhs",
-            doc="Latin hypercubes, one after the other: in each, every parameter's range is covered evenly.",
+            doc="A sequence of Latin hypercubes, each of which covers every parameter's range evenly.",
             cost=Cost.CHEAP,
             uses_history=False,
             implementation="service.algorithms.doe:LatinHypercube",
@@ -350,7 +385,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="block",
                     type="int",
                     default=32,
-                    doc="Configurations in one hypercube: best as many as there will be trials.",
+                    doc="Number of configurations in one hypercube; ideally the number of trials.",
                     min=2,
                     max=4096,
                 ),
@@ -358,7 +393,7 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="grid",
-            doc="Every configuration of the grid once, in order; then the space is exhausted.",
+            doc="Every configuration of the grid once, in order. Then the space is exhausted.",
             cost=Cost.CHEAP,
             uses_history=True,
             implementation="service.algorithms.doe:Grid",
@@ -367,7 +402,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="levels",
                     type="int",
                     default=5,
-                    doc="Values of a parameter without a grid of its own, evenly spaced, both ends included.",
+                    doc="Number of evenly spaced values of a parameter without a grid, both ends included.",
                     min=2,
                     max=10_000,
                 ),
@@ -375,7 +410,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="ga",
-            doc="Genetic algorithm: each new configuration is a child of two good ones. Cheap to compute.",
+            doc="Genetic algorithm: each new configuration is a child of two good ones. Cheap to compute. "
+            "[robert-2021, section 3.3.1]",
             cost=Cost.CHEAP,
             uses_history=True,
             implementation="service.algorithms.genetic:Genetic",
@@ -384,7 +420,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="sa",
-            doc="Simulated annealing: a random walk that takes steps to the worse ever more seldom. Cheap to compute.",
+            doc="Simulated annealing: a random walk that accepts worse configurations less and less often. Cheap to "
+            "compute. [robert-2021, section 3.3.3]",
             cost=Cost.CHEAP,
             uses_history=True,
             implementation="service.algorithms.annealing:Annealing",
@@ -393,7 +430,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="nsga2",
-            doc="NSGA-II with islands: evolves a Pareto set of several objectives. For many trials, many at once.",
+            doc="NSGA-II with islands, which evolves the Pareto set of several objectives; for many trials, many at "
+            "once. [deb-2002a]",
             cost=Cost.CHEAP,
             uses_history=True,
             implementation="service.algorithms.nsga2:Nsga2",
@@ -407,13 +445,16 @@ _ENTRIES: Mapping[str, Entry] = {
             implementation="service.algorithms.designs:Factorial",
             options=(
                 replace(
-                    _SIZE, default=64, doc="At most so many combinations: each parameter has as many levels as fit."
+                    _SIZE,
+                    default=64,
+                    doc="Maximum number of combinations; it limits the number of levels of each parameter.",
                 ),
             ),
         ),
         Entry(
             name="fractional",
-            doc="A fraction of the factorial with two or three levels, by resolution, in random order.",
+            doc="A fraction of the factorial with two or three levels and a given resolution, in random order. "
+            "[box-1961]",
             cost=Cost.CHEAP,
             uses_history=True,
             implementation="service.algorithms.designs:Fractional",
@@ -421,16 +462,17 @@ _ENTRIES: Mapping[str, Entry] = {
                 replace(
                     _SIZE,
                     max=4096,
-                    doc="At most so many combinations, for which the resolution is lowered if it must be; by default "
-                    "as many as the resolution takes.",
+                    doc="Maximum number of combinations; the resolution is reduced if necessary. The default is the "
+                    "number that the resolution needs.",
                 ),
-                Option(name="levels", type="int", default=2, doc="Levels of each parameter.", min=2, max=3),
+                Option(name="levels", type="int", default=2, doc="Number of levels of each parameter.", min=2, max=3),
                 Option(
                     name="resolution",
                     type="int",
                     default=None,
-                    doc="3: main effects are told apart; 4: also from interactions of two; 5: those too. By default "
-                    "the highest that the size allows, or 4.",
+                    doc="3: main effects are distinct from each other. 4: they are also distinct from interactions of "
+                    "two parameters. 5: these interactions are distinct from each other too. The default is the "
+                    "highest resolution that the size allows, or 4.",
                     min=3,
                     max=5,
                 ),
@@ -438,7 +480,7 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="maximin",
-            doc="A Latin hypercube whose points are far from each other.",
+            doc="A Latin hypercube whose points are far from each other. [johnson-1990]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.designs:Maximin",
@@ -446,7 +488,7 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="minimax",
-            doc="A Latin hypercube from which no configuration is far.",
+            doc="A Latin hypercube that is near to every configuration. [johnson-1990]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.designs:Minimax",
@@ -454,7 +496,7 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="d-optimal",
-            doc="The most informative configurations for a Gaussian process (maximum entropy).",
+            doc="The most informative configurations for a Gaussian process (maximum entropy). [shewry-1987]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.designs:DOptimal",
@@ -462,7 +504,8 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="i-optimal",
-            doc="The configurations that leave a Gaussian process the least variance over the space (IMSE).",
+            doc="The configurations that leave a Gaussian process the least variance over the space (IMSE). "
+            "[sacks-1989]",
             cost=Cost.COSTLY,
             uses_history=True,
             implementation="service.algorithms.designs:IOptimal",
@@ -470,7 +513,7 @@ _ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             name="shuffled-grid",
-            doc="The grid in random order, once or several times over: for a table of exhaustive measurements.",
+            doc="The grid in random order, once or several times, for a table of exhaustive measurements.",
             cost=Cost.CHEAP,
             uses_history=False,
             implementation="service.algorithms.shuffled:ShuffledGrid",
@@ -479,7 +522,8 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="replicates",
                     type="int",
                     default=None,
-                    doc="How often each configuration is measured, each time in a new order; by default without end.",
+                    doc="Number of measurements of each configuration, each pass in a new order. The default is no "
+                    "limit.",
                     min=1,
                     max=10_000,
                 ),
@@ -487,7 +531,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="sample",
                     type="int",
                     default=None,
-                    doc="So many configurations, drawn at random, in place of all.",
+                    doc="Number of random configurations to measure instead of all.",
                     min=1,
                     max=1_000_000,
                 ),
@@ -495,7 +539,7 @@ _ENTRIES: Mapping[str, Entry] = {
                     name="levels",
                     type="int",
                     default=5,
-                    doc="Values of a parameter without a grid of its own, evenly spaced, both ends included.",
+                    doc="Number of evenly spaced values of a parameter without a grid, both ends included.",
                     min=2,
                     max=10_000,
                 ),
@@ -506,12 +550,12 @@ _ENTRIES: Mapping[str, Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """All algorithms."""
+    """Return the names of all algorithms."""
     return tuple(_ENTRIES)
 
 
 def describe(name: str) -> Entry:
-    """What is known of an algorithm without importing it. Raises InvalidInput (field `algorithm.name`)."""
+    """Return the entry of an algorithm without importing it. Raises InvalidInput (field `algorithm.name`)."""
     entry = _ENTRIES.get(name)
     if entry is None:
         raise InvalidInput("algorithm.name", name, "one of " + ", ".join(_ENTRIES))
@@ -519,15 +563,16 @@ def describe(name: str) -> Entry:
 
 
 def validate(name: str, options: Mapping[str, object], problem: Problem) -> dict[str, JsonValue]:
-    """All options of the algorithm, exact, with defaults for those not given.
+    """Return all options of the algorithm with exact values, and with defaults for options that are not given.
 
-    Raises InvalidInput: `algorithm.name` for an unknown algorithm, or one that cannot have so many objectives;
+    Raises InvalidInput: `algorithm.name` for an unknown algorithm or one that cannot handle that many objectives,
     `algorithm.options.<name>` for an unknown option or a value out of range.
     """
     entry = describe(name)
     if entry.most_objectives is not None and len(problem.objectives) > entry.most_objectives:
         able = [one.name for one in _ENTRIES.values() if one.most_objectives is None]
-        raise InvalidInput("algorithm.name", name, f"for {len(problem.objectives)} objectives: {', '.join(able)}")
+        allowed = f"one of the algorithms for {len(problem.objectives)} objectives: {', '.join(able)}"
+        raise InvalidInput("algorithm.name", name, allowed, problem="handles a single objective only")
     found = complete(name, entry.options, options, "algorithm.options")
     if isinstance(point := found.get("reference_point"), str):
         reference_point(problem, point)
@@ -542,10 +587,10 @@ def resolve(
     budget: int | None = None,
     parallelism: int | None = None,
 ) -> Choice:
-    """The algorithm that `name` stands for, with all its options: for `auto` the one that it chooses, else itself.
+    """Return the algorithm for `name` with all of its options: the choice of `auto`, or else the named algorithm.
 
-    `budget` (trials) and `parallelism` (trials at once) are what the caller knows; the options of these names go first.
-    The same arguments give the same choice. Raises InvalidInput as `validate` does.
+    `budget` (trials) and `parallelism` (trials at once) are the caller's values; options of the same names take
+    precedence. The same arguments give the same choice. Raises InvalidInput as `validate` does.
     """
     found = validate(name, options, problem)
     if name != AUTO:
@@ -557,7 +602,7 @@ def resolve(
 
 
 def create(name: str, problem: Problem, *, seed: int, options: Mapping[str, object]) -> Algorithm:
-    """A new algorithm, for `auto` the one that it chooses. Raises InvalidInput as `validate` does."""
+    """Return a new algorithm, for `auto` the chosen one. Raises InvalidInput as `validate` does."""
     chosen = resolve(name, problem, options)
     module, _, class_name = describe(chosen.name).implementation.partition(":")
     algorithm: type[Algorithm] = getattr(import_module(module), class_name)

@@ -1,7 +1,7 @@
-"""The grid in random order, again and again: what a table of exhaustive measurements is made by.
+"""Repeated passes over the grid in random order, for tables of exhaustive measurements.
 
-Each pass goes over all configurations (or over the same sample of them) in an order of its own, so that replicates of
-one configuration are far apart in time, and a slow hour of the machine does not fall on neighbours.
+Each pass visits all configurations (or the same sample of them) in its own order. Replicates of one configuration are
+therefore far apart in time, and a slow hour of the machine does not affect only neighbours.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 
-# So many places in a row may break a constraint before the space is taken to have no feasible point.
+# After this many places in a row that break a constraint, the space counts as having no feasible point.
 _MOST_MISSES = 10_000
 _ROUNDS = 4
 
 
 class ShuffledGrid(Algorithm):
-    """`replicates` passes over the grid, or over `sample` configurations of it; endless without `replicates`.
+    """`replicates` passes over the grid, or over `sample` configurations of it; without `replicates` they do not end.
 
-    The cursor counts places of the passes, those of configurations that break a constraint included. An ask with fixed
-    values takes its places in a grid of its own.
+    The cursor counts the places of the passes, including configurations that break a constraint. An ask with fixed
+    values uses the places of a grid of its own.
     """
 
     cost = Cost.CHEAP
@@ -69,7 +69,7 @@ class ShuffledGrid(Algorithm):
         return Batch(tuple(found), position, False)
 
     def _part(self, fixed: Mapping[str, Scalar]) -> tuple[Lattice, Sequence[int] | None]:
-        """The grid with the fixed values, and the places of the sample in it."""
+        """Return the grid with the fixed values, and the places of the sample in it."""
         if fixed:
             lattice = lattice_of(self.problem.space.restrict(fixed), self._levels)
             return lattice, self._draw(lattice, fixed)
@@ -79,7 +79,7 @@ class ShuffledGrid(Algorithm):
         return self._whole
 
     def _draw(self, lattice: Lattice, fixed: Mapping[str, Scalar]) -> Sequence[int] | None:
-        """The places of `sample` feasible configurations; of all, where there are no more."""
+        """Return the places of `sample` feasible configurations, or of all if there are no more."""
         if self._sample is None or self._sample >= lattice.size:
             return None
         drawn: list[int] = []
@@ -97,16 +97,15 @@ class ShuffledGrid(Algorithm):
         return drawn
 
     def _give_up(self, misses: int, lattice: Lattice, fixed: Mapping[str, Scalar]) -> None:
-        """Raises InvalidInput where a whole pass, or very many places in a row, held nothing feasible."""
+        """Raise InvalidInput if a whole pass, or very many places in a row, had no feasible configuration."""
         if misses >= min(_MOST_MISSES, lattice.size):
             raise no_feasible(self.problem.space, fixed, f"{misses} configurations in a row")
 
 
 def shuffled(place: int, size: int, key: str) -> int:
-    """The number at this place of a random order of 0, 1, ..., size - 1, without a list of them.
+    """Return the number at this place of a random order of 0, 1, ..., size - 1, without a list of them.
 
-    A Feistel network over the next even number of bits, walked on until it falls below `size` (Black and Rogaway,
-    "Ciphers with arbitrary finite domains", 2002).
+    A Feistel network over the next even number of bits is applied until its result is below `size` [black-2002].
     """
     half = max(((size - 1).bit_length() + 1) // 2, 1)
     mask = (1 << half) - 1

@@ -1,20 +1,20 @@
-"""`smbo`: sequential model-based optimisation as in section 3.3.2 of the thesis, algorithm 3; for comparison with `gp`.
+"""`smbo`: sequential model-based optimisation [robert-2021, section 3.3.2, algorithm 3], for comparison with `gp`.
 
-After a start design (10 configurations of a Latin hypercube, as in section 4.2.2) a Gaussian process with a
-radial-basis kernel is fitted to what was measured, and the acquisition function is scored over the whole grid: expected
-improvement (formula 2) or the maximum probability of improvement (formula 1, equation 3.2). Where the grid has more
-than 50,000 configurations or is a continuum, it is scored over a sample.
+The search begins with a start design: 10 configurations of a Latin hypercube [robert-2021, section 4.2.2]. Then a
+Gaussian process with a radial-basis kernel is fitted to the measurements, and the acquisition function is scored over
+the whole grid: expected improvement (formula 2 there) or the maximum probability of improvement (formula 1, equation
+3.2). If the grid has more than 50,000 configurations or is a continuum, a sample is scored.
 
-Corrections of the text: the kernel is exp(-d^2 / (2 l^2)), for exp(d) as printed grows with the distance; the mean is
-k_*^T K^-1 y of centred values, since as printed it tends to zero far from the data. What the text leaves open: the
-lengthscale l, one for all parameters, and with noise its variance are those of maximum likelihood (by L-BFGS); the
-kernel's scale follows from them in closed form.
+Corrections of the text: the kernel is exp(-d^2 / (2 l^2)), because the printed exp(d) grows with the distance. The mean
+is k_*^T K^-1 y of centred values, because the printed mean tends to zero far from the data. The text does not say how
+to find the lengthscale l, one for all parameters, and the noise variance; here they maximise the likelihood (by
+L-BFGS), and the kernel's scale follows from them in closed form.
 
-From a trial is learned, by its state: COMPLETED: its metric; replicates count as their mean, with the noise of a mean.
-PRUNED: the value is taken to be the bound, or the median of what was completed where that is worse. INFEASIBLE, or an
-outcome constraint broken: as bad as the worst that was completed. FAILED: nothing. A pending trial counts as measured,
-with its expected value (kriging believer; Ginsbourger, Le Riche and Carraro, 2010). A configuration is suggested once:
-to measure it again is a resampling policy's decision. Only when all are measured, a noisy study goes on among them.
+The state of a trial determines what is learned from it. COMPLETED: its metric; replicates count as their mean, with the
+noise of a mean. PRUNED: the bound, or the median of the completed trials if that is worse. INFEASIBLE or a broken
+outcome constraint: the worst completed value. FAILED: nothing. A pending trial counts as measured, with its expected
+value (kriging believer) [ginsbourger-2010]. A configuration is suggested once, because only a resampling policy repeats
+a measurement. A noisy study suggests measured configurations again only after all have been measured.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 
 _REMEMBERED = 8
-# Configurations that are scored where the grid is too large.
+# The number of configurations that are scored if the grid is too large.
 _SAMPLED = 4096
 _CHUNK = 4096
-# Beyond so many configurations the best half stays, and the latest.
+# With more configurations than this, only the best half of this number and the latest stay.
 _MOST_POINTS = 500
 _MOST_FAILURES = 2
-# Bounds of the lengthscale, where each parameter's range is 1, and of the noise variance relative to the kernel's.
+# Bounds of the lengthscale, for parameter ranges of 1, and of the noise variance relative to the kernel's scale.
 _LENGTHSCALES = (0.05, 20.0)
 _STARTS = (0.2, 0.6, 2.0)
 _NOISES = (1e-6, 10.0)
@@ -63,7 +63,7 @@ class _Process:
     points: FloatArray
     values: FloatArray
     counts: FloatArray
-    """[n]: of how many measurements each value is the mean."""
+    """The number of measurements, [n], of which each value is the mean."""
     lengthscale: float
     noise: float
     """The variance of one measurement, relative to the kernel's scale."""
@@ -76,7 +76,7 @@ class _Process:
         self.scale = max(float(self.values @ self._weights) / len(self.values), 1e-12)
 
     def predict(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """[m] each: means and standard deviations of the latent values."""
+        """Return the means and the standard deviations, [m] each, of the latent values."""
         means, deviations = np.empty(len(points)), np.empty(len(points))
         for first in range(0, len(points), _CHUNK):
             part = slice(first, first + _CHUNK)
@@ -87,7 +87,7 @@ class _Process:
         return means, deviations
 
     def believing(self, points: FloatArray) -> _Process:
-        """The process as if pending points had been measured as expected, each once."""
+        """Return the process as if each pending point had been measured once with its expected value."""
         means, _ = self.predict(points)
         return _Process(
             np.vstack([self.points, points]),
@@ -100,7 +100,7 @@ class _Process:
 
 @dataclass(frozen=True)
 class _TrainingData:
-    """What finished trials say of n configurations: keys, rows of the encoding, values (smaller is better), counts."""
+    """The data of n configurations: keys, configurations, values (smaller is better) and numbers of measurements."""
 
     keys: list[str]
     configurations: list[Configuration]
@@ -185,7 +185,7 @@ class Smbo(Algorithm):
         return coordinates(self._encoding, self._encoding.encode(configurations))
 
     def _known(self) -> tuple[set[str], set[str]]:
-        """The keys that were tried, and those of them not to be tried again even where nothing else is left.
+        """Return the keys that were tried, and the keys that must not be tried again even if no others are left.
 
         A configuration whose trial failed may be suggested once more, but not a third time.
         """
@@ -235,7 +235,7 @@ class Smbo(Algorithm):
         )
 
     def _process(self) -> tuple[_Process, float, float] | None:
-        """The fitted process, and the centre and width of the values it was fitted to. None where nothing is known."""
+        """Return the fitted process with the centre and width of its values; None without any values."""
         if self._fitted is None:
             measured = self._training_data()
             if not measured.keys:
@@ -251,7 +251,7 @@ class Smbo(Algorithm):
     def _best(
         self, part: Part, place: FixedKey, taken: Set[str], running: Mapping[str, Configuration]
     ) -> Configuration | None:
-        """The configuration with the largest acquisition among those not taken. None where there are none."""
+        """Return the free configuration with the largest acquisition; None if all are taken."""
         random = seeded(self.seed, len(self._trials), len(running))
         fitted = self._process()
         if fitted is None:
@@ -276,25 +276,28 @@ class Smbo(Algorithm):
 
 
 def expected_improvement(best: float, means: FloatArray, deviations: FloatArray) -> FloatArray:
-    """[m]: formula 2 of the thesis (Jones, Schonlau and Welch, 1998), for minimisation."""
+    """Return the expected improvement, [m], for minimisation [robert-2021, formula 2] [jones-1998]."""
     gain = (best - means) / deviations
     density = np.exp(-0.5 * gain**2) / math.sqrt(2.0 * math.pi)
     return np.asarray(deviations * (gain * ndtr(gain) + density))
 
 
 def probability_of_improvement(best: float, means: FloatArray, deviations: FloatArray) -> FloatArray:
-    """[m]: equation 3.2 of the thesis, for minimisation. The argument of the monotonous distribution function."""
+    """Return the argument of the distribution function, [m], for minimisation [robert-2021, equation 3.2].
+
+    The distribution function is monotonous, so its argument gives the same order.
+    """
     return np.asarray((best - means) / deviations)
 
 
 def fitted(points: FloatArray, values: FloatArray, counts: FloatArray, *, noisy: bool) -> _Process:
-    """The process whose lengthscale and noise maximise the likelihood of n standardised values."""
+    """Return the process whose lengthscale and noise maximise the likelihood of n standardised values."""
     squares = cdist(points, points, "sqeuclidean")
     low, high = np.log(_LENGTHSCALES), np.log(_NOISES)
     bounds = [tuple(low), tuple(high)] if noisy else [tuple(low)]
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the log-likelihood, the kernel's scale being at its maximum, and its gradient."""
+        """Return minus the log-likelihood, with the best scale of the kernel, and its gradient."""
         lengthscale, noise = math.exp(theta[0]), math.exp(theta[1]) if noisy else 0.0
         kernel = np.exp(-0.5 * squares / lengthscale**2)
         covariance = kernel.copy()
@@ -329,7 +332,7 @@ def _kernel(first: FloatArray, second: FloatArray, lengthscale: float) -> FloatA
 
 
 def _thinned(values: FloatArray) -> list[int]:
-    """The places of at most 500 values: half of them the best, and of the others the latest."""
+    """Return the places of at most 500 values: half of them the best, the others the latest."""
     if len(values) <= _MOST_POINTS:
         return list(range(len(values)))
     best = set(np.argsort(values, kind="stable")[: _MOST_POINTS // 2].tolist())

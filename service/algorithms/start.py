@@ -1,4 +1,4 @@
-"""How every study begins."""
+"""The first configurations of a study."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ATTEMPTS = 5
 
 
 def default_first(space: Space, fixed: Mapping[str, Scalar] | None = None) -> Configuration | None:
-    """The configuration to measure first, whatever the algorithm: the default, against which gains are judged.
+    """Return the default configuration, which every study measures first because gains are relative to it.
 
-    None where no parameter was given a default (a derived one means nothing to the user), where the default breaks a
-    constraint, or where it has not the fixed values. It is the caller's to hand out, once in a study; algorithms that
-    use history then see it as a trial.
+    The result is None if no parameter has a given default (a derived default means nothing to the user), if the default
+    breaks a constraint, or if it does not have the fixed values. The caller hands it out once in a study; algorithms
+    that use history then see it as a trial.
     """
     if not space.has_explicit_default:
         return None
@@ -33,10 +33,11 @@ def default_first(space: Space, fixed: Mapping[str, Scalar] | None = None) -> Co
 def start_design(
     name: str, problem: Problem, count: int, seed: int, fixed: Mapping[str, Scalar] = NOTHING_FIXED
 ) -> list[Configuration]:
-    """The configurations with which an algorithm begins, before it learns: `count` distinct ones of a design.
+    """Return `count` distinct configurations of a design, with which an algorithm begins before it learns.
 
-    `name` is one of `registry.START_DESIGNS`; `fixed` are values that all of them must have. Fewer where constraints
-    or a small space leave no more. The algorithm hands out, in this order, those that are not measured or pending yet.
+    `name` is one of `registry.START_DESIGNS`; `fixed` are values that all of them must have. There are fewer if the
+    constraints or a small space leave no more. The algorithm hands out, in this order, the configurations that are
+    neither measured nor pending.
 
     Raises InvalidInput as `Algorithm.suggest` does.
     """

@@ -1,16 +1,18 @@
-"""`tpe`: the tree-structured Parzen estimator (Bergstra et al., 2011), by the library Optuna.
+"""`tpe`: the tree-structured Parzen estimator [bergstra-2011] of the library Optuna.
 
-A start design comes first. From then on each suggestion is a draw of Optuna's TPESampler from a study of its own, to
-which the finished trials are added in the order in which they finished; the sampler's seed is new for each suggestion,
-so no other state is needed. Pending trials count as bad ones (its "constant liar"), which spreads parallel suggestions.
+The search begins with a start design. After that, each suggestion is a draw of Optuna's TPESampler from an internal
+study, to which the finished trials are added in the order in which they finished. The sampler's seed is new for each
+suggestion, so no other state is needed. Pending trials count as bad ones (Optuna's "constant liar"), which spreads
+parallel suggestions.
 
-Numbers on an even grid are integers to it, other numbers a continuum of the encoded cube, choices and booleans choices;
-parameters under a condition are drawn where they are active. A draw that breaks a constraint, that has other than the
-fixed values or that is taken counts as a bad one, and it is drawn again; in the end the nearest of a sample is taken.
+For the sampler, numbers on an even grid are integers, other numbers are a continuum of the encoded cube, and choices
+and booleans are choices. Parameters with a condition are drawn only if they are active. A draw counts as bad and is
+repeated if it breaks a constraint, lacks the fixed values or is taken; after some attempts, the nearest configuration
+of a sample takes its place.
 
-What the sampler learns from a trial, by its state: COMPLETED: its metrics, and whether they keep the outcome
-constraints; replicates are trials of their own. PRUNED: with one objective its bound, ranked behind all that completed.
-INFEASIBLE: a broken constraint. FAILED: nothing.
+The state of a trial determines what the sampler learns from it. COMPLETED: its metrics, and whether they meet the
+outcome constraints; replicates are separate trials. PRUNED: with one objective its bound, ranked after all completed
+trials. INFEASIBLE: a broken constraint. FAILED: nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _REMEMBERED = 8
 _MOST_LEVELS = 2**20
 _REDRAWS = 10
 _MOST_FAILURES = 2
-# Draws of the past stay in Optuna's study as failed trials, until there are so many more of them than of others.
+# Discarded draws stay in Optuna's study as failed trials until there are this many more of them than of other trials.
 _MOST_DISCARDED = 200
 
 
@@ -72,7 +74,7 @@ class Tpe(Algorithm):
         self._bad: set[str] = set()
         self._failures: dict[str, int] = {}
         self._begun = 0
-        # Made when it is first needed, as far as the trials `_added` to it; `_discarded` draws are in it.
+        # The study is created at its first use. It has the trials `_added` to it and `_discarded` draws.
         self._study: Study | None = None
         self._added = 0
         self._discarded = 0
@@ -131,7 +133,7 @@ class Tpe(Algorithm):
         return start_design(self._design, self.problem, self._initial, self.seed, fixed_of(place))
 
     def _drawn(self, part: Part, running: Sequence[Configuration], taken: set[str]) -> Configuration | None:
-        """A draw that is not taken, or else what is nearest to one. None where all are taken."""
+        """Return a free draw, or else the free configuration nearest to one; None if all are taken."""
         from optuna.trial import TrialState as State
 
         random = seeded(self.seed, len(self._trials), len(running))
@@ -159,7 +161,7 @@ class Tpe(Algorithm):
     # Optuna's study
 
     def _current(self) -> Study:
-        """The study with all finished trials."""
+        """Return the study with all finished trials."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -178,7 +180,7 @@ class Tpe(Algorithm):
         from optuna.samplers import TPESampler
 
         with warnings.catch_warnings():
-            # `group` and others are said to be experimental.
+            # Optuna warns that `group` and other options are experimental.
             warnings.simplefilter("ignore")
             return TPESampler(
                 seed=seed,
@@ -190,7 +192,7 @@ class Tpe(Algorithm):
             )
 
     def _told(self, trial: TrialRecord) -> FrozenTrial | None:
-        """A finished trial as Optuna knows it. None where it says nothing."""
+        """Return a finished trial in Optuna's form; None if it shows nothing."""
         from optuna.trial import TrialState as State
 
         values = [
@@ -225,7 +227,7 @@ class Tpe(Algorithm):
         )
 
     def _row(self, asked: Asked) -> FloatArray:
-        """[parameters]: the encoded parameters of a draw, each drawn once it is known to be active."""
+        """Return the encoded parameters, [parameters], of a draw; each is drawn once it is known to be active."""
         space, names = self.problem.space, self.problem.space.names()
         row = np.zeros(len(names))
         values: Configuration = {}
@@ -254,7 +256,7 @@ def _distributions(encoding: Encoding) -> dict[str, BaseDistribution]:
 
 
 def _value(distribution: BaseDistribution, code: float) -> float | int:
-    """An encoded value as Optuna has it: a rank, or the code itself."""
+    """Return Optuna's form of an encoded value: a rank, or the code itself."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     if isinstance(distribution, CategoricalDistribution):
@@ -263,7 +265,7 @@ def _value(distribution: BaseDistribution, code: float) -> float | int:
 
 
 def _suggested(asked: Asked, name: str, distribution: BaseDistribution) -> float:
-    """The code of a value that Optuna draws."""
+    """Return the code of a value that Optuna draws."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     if isinstance(distribution, CategoricalDistribution):

@@ -1,1 +1,1 @@
-"""Policies beside the algorithm: replicates, early ends of trials and studies, the final check. Plain Python."""
+"""Policies in addition to the algorithm: resampling, pruning, stopping rules and the final check, in plain Python."""

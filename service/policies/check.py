@@ -1,7 +1,7 @@
-"""The final check: is what the search found better than the default, and by how much?
+"""The final check: the gain of the best configuration over the default, with its interval.
 
-A search finds the lucky as well as the good. So when it is over, its best configuration and the default are measured
-anew, in turns, so that whatever else goes on in the system meets both alike.
+A search finds lucky configurations as well as good ones. After the search, its best configuration and the default are
+therefore measured again, in turns, so that disturbances of the system affect both equally.
 """
 
 from __future__ import annotations
@@ -20,19 +20,26 @@ from service.policies.noise import gain_interval
 Side = Literal["default", "best"]
 
 _OPTIONS = (
-    Option("width", "float", 0.05, "The check ends when the interval of the gain is as narrow.", min=0.001, max=10.0),
-    Option("max_trials", "int", 20, "Trials at most, of the default and the best together.", min=8, max=10_000),
-    Option("level", "float", 0.95, "How sure the interval is to hold the gain.", min=0.5, max=0.999),
+    Option("width", "float", 0.05, "Width of the gain's interval at which the check ends.", min=0.001, max=10.0),
+    Option(
+        "max_trials",
+        "int",
+        20,
+        "Maximum number of trials of the default and the best configuration together.",
+        min=8,
+        max=10_000,
+    ),
+    Option("level", "float", 0.95, "Confidence level of the gain's interval.", min=0.5, max=0.999),
 )
-# An objective in one of these units, or without a unit and named after one, is a time: less of it is faster.
+# An objective in one of these units, or without a unit but with such a name, is a time; less time is "faster".
 _TIMES = ("s", "ms", "us", "ns", "sec", "second", "seconds", "minutes", "hours", "time", "latency", "duration")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the check says. `gain` is a share of the default's value; `low` to `high` holds it; over `n` trials.
+    """The result of the check over `n` trials: the `gain` as a share of the default's value, from `low` to `high`.
 
-    Zeros where too few trials worked to tell.
+    All three are zero if too few trials worked.
     """
 
     text: str
@@ -43,13 +50,16 @@ class Verdict:
 
     @property
     def proven(self) -> bool:
-        """Whether the best is better than the default beyond doubt."""
+        """Whether the whole interval of the gain is above zero."""
         return self.low > 0
 
 
 @dataclass(frozen=True)
 class FinalCheck:
-    """`width`: of the gain's interval, as a share of the default's value. Values are times the objective's sign."""
+    """The settings and rules of a check. `width`: the width of the gain's interval as a share of the default's value.
+
+    All values are times the objective's sign.
+    """
 
     width: float = 0.05
     max_trials: int = 20
@@ -57,12 +67,12 @@ class FinalCheck:
 
     @classmethod
     def parse(cls, data: object, where: str) -> FinalCheck:
-        """The check that the JSON describes. Raises InvalidInput (`<where>.width`, ...)."""
+        """Return the check that the JSON describes. Raises InvalidInput (`<where>.width`, ...)."""
         if not isinstance(data, Mapping):
             raise InvalidInput(where, data, 'an object such as {"width": 0.05, "max_trials": 20}')
         given = complete("the final check", _OPTIONS, data, where)
         check = cls(float(str(given["width"])), int(str(given["max_trials"])), float(str(given["level"])))
-        # Of fewer, not even the most different values could be told apart so surely.
+        # With fewer trials, not even the most different values can reach the level.
         least = next(n for n in count(8, 2) if gain_interval([2.0] * (n // 2), [1.0] * (n // 2), check.level))
         if check.max_trials < least:
             raise InvalidInput(
@@ -71,14 +81,14 @@ class FinalCheck:
         return check
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON, from which `parse` makes an equal check."""
+        """Return plain JSON from which `parse` makes an equal check."""
         return {"width": self.width, "max_trials": self.max_trials, "level": self.level}
 
     def next(self, defaults: Sequence[float], bests: Sequence[float]) -> Side | None:
-        """What to measure next, by the values that there are of each; None: the check is over.
+        """Return the side to measure next, given the values of both; None if the check is over.
 
-        In turns, and the one that was second is first the next time: a system that slowly gets faster or slower, too,
-        meets both alike.
+        The sides take turns, and the order within each pair alternates, so that a slow drift of the system affects both
+        equally.
         """
         if len(defaults) + len(bests) >= self.max_trials:
             return None
@@ -90,7 +100,7 @@ class FinalCheck:
         return "default" if len(defaults) < len(bests) else "best"
 
     def verdict(self, defaults: Sequence[float], bests: Sequence[float], objective: Objective) -> Verdict:
-        """What the values say of the gain."""
+        """Return the verdict that follows from the values."""
         n = len(defaults) + len(bests)
         gain = gain_interval(defaults, bests, self.level)
         if gain is None:
@@ -107,9 +117,9 @@ class FinalCheck:
 
 
 def _percent(share: float) -> str:
-    """Whole percents, with a digit more where that would hide everything."""
+    """Return whole percents, with one more digit below 2 %."""
     percent = round(100 * share, 1)
-    # Adding 0 makes -0 a plain 0.
+    # Adding 0 turns -0 into 0.
     return f"{percent:.0f}" if abs(percent) >= 2 else f"{percent + 0.0:.1f}"
 
 

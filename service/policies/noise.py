@@ -1,4 +1,4 @@
-"""Estimates over replicates, what a configuration is worth in spite of freak runs, what one gains over another.
+"""Estimates over replicates, beliefs about configurations that are robust against outliers, and intervals of gains.
 
 All values are times their objective's sign: smaller is better.
 """
@@ -19,16 +19,16 @@ from service.core.options import Option, complete
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
-# A normal deviation is so many times the median of the absolute deviations.
+# The standard deviation of a normal distribution, in units of the median absolute deviation.
 MAD = 1.4826
 
-# Of values in ascending order, [n], with their weights, which sum to 1.
+# A function of values in ascending order, [n], of their weights, which sum to 1, and of options.
 Estimate = Callable[[FloatArray, FloatArray, Mapping[str, object]], float]
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """How several values of one configuration become one."""
+    """A way to reduce several values of one configuration to one."""
 
     name: str
     doc: str
@@ -36,12 +36,12 @@ class Estimator:
     options: tuple[Option, ...] = ()
 
 
-# Of all of them. Zero: every configuration for itself.
+# This option is common to all estimators. With zero, each configuration is estimated separately.
 _NEIGHBOURS = Option(
     "neighbours",
     "float",
     0.0,
-    "Averages over neighbours (0: no): the share of the space's diagonal at which one weighs 61 %.",
+    "Distance at which a neighbour's result weighs 61 % in an average, as a share of the space's diagonal (0: no average).",
     min=0.0,
     max=1.0,
 )
@@ -72,50 +72,53 @@ def _minimum(values: FloatArray, weights: FloatArray, options: Mapping[str, obje
 _ESTIMATORS = {
     estimator.name: estimator
     for estimator in (
-        Estimator("median", "The middle value: a slow run now and then does not matter.", _median, (_NEIGHBOURS,)),
-        Estimator("mean", "The average: what many runs will take in sum.", _mean, (_NEIGHBOURS,)),
+        Estimator("median", "The middle value, which rare slow runs do not change.", _median, (_NEIGHBOURS,)),
+        Estimator("mean", "The average, which determines the total of many runs.", _mean, (_NEIGHBOURS,)),
         Estimator(
             "trimmed_mean",
             "The average without the lowest and the highest values.",
             _trimmed_mean,
-            (Option("share", "float", 0.2, "What is left out at each end.", min=0.0, max=0.49), _NEIGHBOURS),
+            (
+                Option("share", "float", 0.2, "Share of the values to leave out at each end.", min=0.0, max=0.49),
+                _NEIGHBOURS,
+            ),
         ),
         Estimator(
             "quantile",
-            "What a share of the runs reaches; 0.9 is cautious.",
+            "The value that a share of the runs reaches; 0.9 is cautious.",
             _quantile,
-            (Option("q", "float", 0.9, "The share.", min=0.0, max=1.0), _NEIGHBOURS),
+            (Option("q", "float", 0.9, "Share of the runs that reach the value.", min=0.0, max=1.0), _NEIGHBOURS),
         ),
-        Estimator("minimum", "The best value: for noise that only ever slows down.", _minimum, (_NEIGHBOURS,)),
+        Estimator("minimum", "The best value, for noise that only slows runs down.", _minimum, (_NEIGHBOURS,)),
     )
 }
 
 
 def names() -> tuple[str, ...]:
-    """All estimators."""
+    """Return the names of all estimators."""
     return tuple(_ESTIMATORS)
 
 
 def describe(name: str, where: str = "estimator") -> Estimator:
-    """What is known of an estimator. Raises InvalidInput (`<where>.name`)."""
+    """Return the estimator of that name. Raises InvalidInput (`<where>.name`)."""
     if name not in _ESTIMATORS:
         raise InvalidInput(f"{where}.name", name, "one of " + ", ".join(_ESTIMATORS))
     return _ESTIMATORS[name]
 
 
 def validate(name: str, options: Mapping[str, object], where: str = "estimator") -> dict[str, JsonValue]:
-    """All options of an estimator. Raises InvalidInput (`<where>.name`, `<where>.options.<option>`)."""
+    """Return all options of an estimator. Raises InvalidInput (`<where>.name`, `<where>.options.<option>`)."""
     return complete(name, describe(name, where).options, options, f"{where}.options")
 
 
 def estimate(
     name: str, values: Sequence[float], options: Mapping[str, object], at_least: Sequence[float] = ()
 ) -> float:
-    """One value for one or more of one configuration; `options` as `validate` makes them.
+    """Return one value for the values of one configuration; `options` are those of `validate`.
 
-    `at_least`: bounds from runs that were stopped early, whose values would have been as large or larger. They count as
-    in the estimate of Kaplan and Meier (1958), the survival analysis that section 9.3.2 of the thesis asks for: leaving
-    such runs out, or taking the bounds for values, makes a configuration look better than it is.
+    `at_least`: bounds from runs that were stopped early, whose values would have been at least as large. They count as
+    in the estimate of [kaplan-1958], the survival analysis that [robert-2021, section 9.3.2] proposes. A configuration
+    would look better than it is if such runs were left out or their bounds counted as values.
     """
     if len(values) == 1 and not at_least:
         return float(values[0])
@@ -123,12 +126,12 @@ def estimate(
 
 
 def _survival(values: Sequence[float], at_least: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-    """Ascending values and their weights. What no value tells of, beyond the last, is at the largest bound."""
+    """Return ascending values and their weights. The mass beyond the last value is at the largest bound."""
     points = np.concatenate([np.asarray(values, float), np.asarray(at_least, float)])
     bound = np.arange(len(points)) >= len(values)
     order = np.lexsort((bound, points))
     points, bound = points[order], bound[order]
-    # The last counts as a value, whatever it is, so that the weights sum to 1 (Efron 1967).
+    # The last observation counts as a value even if it is a bound, so that the weights sum to 1 [efron-1967].
     bound[-1] = False
     at_risk = np.arange(len(points), 0, -1)
     surviving = np.concatenate([[1.0], np.cumprod(np.where(bound, 1.0, 1.0 - 1.0 / at_risk))])
@@ -137,7 +140,7 @@ def _survival(values: Sequence[float], at_least: Sequence[float]) -> tuple[Float
 
 
 def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> float:
-    """As NumPy's linear quantile where the weights are equal, else the first value that the share is reached at."""
+    """Return NumPy's linear quantile for equal weights, otherwise the first value at which the share is reached."""
     if np.ptp(weights) < 1e-9:
         return float(np.interp(q * (len(values) - 1), np.arange(len(values)), values))
     reached = int(np.searchsorted(np.cumsum(weights), q - 1e-9))
@@ -145,16 +148,16 @@ def _weighted_quantile(values: FloatArray, weights: FloatArray, q: float) -> flo
 
 
 def replicate_deviation(groups: Sequence[Sequence[float]]) -> float | None:
-    """The standard deviation of one measurement, over all replicates, freak runs aside; None where there are none.
+    """Return the standard deviation of one measurement over all replicates, without outliers; None without replicates.
 
-    From the median distance between two runs of one configuration, each configuration counting as often as it has runs
-    beyond its first.
+    It follows from the median distance between two runs of one configuration. The weight of a configuration is its
+    number of runs minus one.
     """
     return _pooled_deviation([rows for _, rows in _by_size(groups)])
 
 
 def _by_size(groups: Sequence[Sequence[float]]) -> list[tuple[IntArray, FloatArray]]:
-    """The groups with k values each, for every k: their places, [c], and their values, [c, k]."""
+    """Return the groups with k values each, for every k: their places, [c], and their values, [c, k]."""
     sizes = np.fromiter(map(len, groups), np.intp, len(groups))
     flat = np.fromiter(chain.from_iterable(groups), float, int(sizes.sum()))
     ends = np.cumsum(sizes)
@@ -183,37 +186,34 @@ def _pooled_deviation(blocks: Sequence[FloatArray]) -> float | None:
 def aggregate_neighbours(
     rows: FloatArray, values: FloatArray, counts: FloatArray, radius: float = 0.2, *, itself: bool = True
 ) -> FloatArray:
-    """Fitness aggregation over neighbours (thesis 5.2, (a)): each estimate, averaged with those around it.
+    """Return the weighted means, [n], of each estimate and its neighbours [robert-2021, section 5.2, (a)].
 
     Args:
         rows: [n, d] points of the unit cube.
         values: [n] their estimates.
-        counts: [n] over how many measurements each is.
+        counts: [n] the number of measurements of each estimate.
         radius: distance, as a share of the cube's diagonal, at which a neighbour's measurement weighs 61 % of one's
             own; weights are Gaussian in the distance.
         itself: whether the point's own estimate counts.
-
-    Returns:
-        [n] weighted means.
     """
     squares = (rows**2).sum(1)
     distance = np.maximum(squares[:, None] + squares[None, :] - 2 * rows @ rows.T, 0.0) / max(rows.shape[1], 1)
     exponent = -0.5 * distance / radius**2
     if not itself:
         np.fill_diagonal(exponent, -np.inf)
-    # The largest weight of a row is 1: a point far from all others has the nearest for a neighbour.
+    # The largest weight of a row is 1, so a point far from all others has its nearest point as a neighbour.
     weights = np.exp(exponent - exponent.max(1, keepdims=True)) * counts[None, :]
     return np.asarray((weights @ values) / weights.sum(1))
 
 
-# So many nearest others say what to expect of a configuration.
+# The number of nearest others that predict a configuration.
 _NEAREST = 5
 
 
 def surroundings(rows: FloatArray, values: FloatArray) -> FloatArray:
-    """[n]: the median of the values of each row's nearest others; that of all where there are too few to be near.
+    """Return the median, [n], of the values of each row's nearest others; with too few others, of all values.
 
-    `rows`: [n, d] points of the unit cube; `values`: [n] their estimates. Costs a distance for every pair.
+    `rows`: [n, d] points of the unit cube; `values`: [n] their estimates. The cost is quadratic in n.
     """
     if len(rows) <= 2 * _NEAREST:
         return np.full(len(rows), np.median(values))
@@ -223,26 +223,26 @@ def surroundings(rows: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.median(values[np.argpartition(distance, _NEAREST - 1, axis=1)[:, :_NEAREST]], axis=1))
 
 
-# Of freak runs on the bad side and on the good one: how often there is one, and how far it is off on average, in
-# deviations of ordinary runs. A shared system has slow hours, hardly ever fast ones.
+# Outliers for the worse and for the better: their frequency, and their average distance in standard deviations of
+# ordinary runs. A shared system has slow hours but hardly ever fast ones.
 _FREAKS = {1.0: (0.1, 10.0), -1.0: (0.002, 3.0)}
-# Degrees of freedom of Student's distribution, by which configurations differ: most may be alike, and a few far better.
+# Degrees of freedom of Student's distribution of configurations: most may be similar, and a few much better.
 _TAILS = 4.0
-# A configuration's own deviation is drawn towards that of all as if the latter came from so many runs of it.
+# A configuration's own deviation shrinks towards the common one as if the latter came from this many runs of it.
 _PRIOR_RUNS = 6
 _GRID = 61
-# The square of a larger number may be none: such values are told, for instance, as a penalty.
+# The square of a larger number may overflow. Users report such values as a penalty, for instance.
 _HUGE = 1e100
 _REACH = 5.0
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What configurations are worth: the posterior `mean` and `deviation` of the latent value of each, [n].
+    """The posterior `mean` and `deviation`, [n] each, of the latent values of n configurations.
 
-    `low` to `high`, [n] each: 95 % intervals. `noise`: the deviation of one ordinary run of the best of them,
-    `measured` unless nothing was measured twice; half of what configurations differ by was then taken for it.
-    `spread`: the standard deviation of the latent values among configurations, near the best of them.
+    `low` to `high`, [n] each: 95 % intervals. `noise`: the standard deviation of one ordinary run of the best
+    configuration. It is `measured` if there are replicates, and otherwise half of the differences between
+    configurations counts as noise. `spread`: the standard deviation of the latent values near the best.
     """
 
     mean: FloatArray
@@ -255,7 +255,7 @@ class Beliefs:
 
 
 def _enlarged(beliefs: Beliefs, size: float) -> Beliefs:
-    """What is believed of values that are `size` times as large; none is beyond the largest number."""
+    """Return the beliefs for values that are `size` times as large, limited to the largest number."""
     most = float(np.finfo(float).max)
 
     def large(values: FloatArray) -> FloatArray:
@@ -276,17 +276,18 @@ def _enlarged(beliefs: Beliefs, size: float) -> Beliefs:
 def believe(
     groups: Sequence[Sequence[float]], around: FloatArray | None = None, most: int | None = None
 ) -> tuple[Beliefs, IntArray]:
-    """A hierarchical model of the runs of configurations, one run at least of each.
+    """Return beliefs from a hierarchical model of the runs of configurations with at least one run each.
 
-    A configuration's latent value is normal around `around` (what its neighbours say, one for each) or else around the
-    middle of all; its runs are normal around that value with a deviation that is partly its own, but a run may be a
-    freak, most often a slow one. What is the same for all is estimated first, robustly (empirical Bayes), then each
-    posterior is computed on a grid. On the logarithm of the values where they have one sign, for noise grows with what
-    is measured. So a single lucky run is drawn towards the others, of two runs that contradict each other the better
-    one is probably right, and of many the freaks have hardly a say. Nothing is believed to be better than its best run:
-    good neighbours speak against luck, not for what did worse than they.
+    A configuration's latent value is distributed around `around` (a prediction from the neighbours of each), or else
+    around the middle of all. Its runs are normal around that value, with a deviation that is partly its own, but a run
+    may be an outlier, most often a slow one. The common quantities are estimated robustly first (empirical Bayes), then
+    each posterior is computed on a grid. If the values have one sign, the model uses their logarithms, because noise
+    grows with the value. A single lucky run therefore shrinks towards the others; of two contradictory runs the better
+    one is probably right; and with many runs, outliers have little influence. No configuration is believed to be better
+    than its best run, because good neighbours are evidence against luck but not for a configuration with worse results.
 
-    Returns the beliefs about the `most` configurations with the best medians (None: all), and their places, ascending.
+    The results are the beliefs about the `most` configurations with the best medians (None: all) and their places,
+    ascending.
     """
     scale = _Scale.of(groups)
     size = max(abs(value) for group in groups for value in group)
@@ -328,13 +329,13 @@ def believe(
 
 
 def _posteriors(rows: FloatArray, middle: FloatArray, spread: float, noise: float) -> tuple[FloatArray, FloatArray]:
-    """[c] means and deviations of c configurations with k runs each, [c, k]."""
+    """Return means and deviations, [c] each, of c configurations with k runs each, [c, k]."""
     size = rows.shape[1]
     residuals = np.minimum(np.abs(rows - np.median(rows, axis=1, keepdims=True)), 2.5 * noise)
     own = np.sqrt((_PRIOR_RUNS * noise**2 + (residuals**2).sum(1)) / (_PRIOR_RUNS + size - 1))[:, None, None]
     low = np.minimum(rows.min(1), middle) - _REACH * noise
     high = np.maximum(rows.max(1), middle) + _REACH * noise
-    # A second grid where the first has found the mass.
+    # Each further grid covers the mass that the previous one has found.
     for _ in range(3):
         grid = low[:, None] + np.linspace(0, 1, _GRID) * (high - low)[:, None]
         z = (rows[:, :, None] - grid[:, None, :]) / own
@@ -355,7 +356,7 @@ def _posteriors(rows: FloatArray, middle: FloatArray, spread: float, noise: floa
 
 @dataclass(frozen=True)
 class _Scale:
-    """Logarithmic where all values have one sign: `sign` 1 or -1; 0: as they are. Increasing in either case."""
+    """An increasing scale: logarithmic if all values have one sign (`sign` 1 or -1), otherwise linear (0)."""
 
     sign: float
 
@@ -377,7 +378,7 @@ class _Scale:
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better one is than the other, as a share of the latter: 0.12 is 12 %. `low` to `high` holds it."""
+    """The improvement as a share of the earlier value (0.12 is 12 %), with its interval from `low` to `high`."""
 
     estimate: float
     low: float
@@ -385,10 +386,10 @@ class Gain:
 
 
 def gain_interval(before: Sequence[float], after: Sequence[float], level: float = 0.95) -> Gain | None:
-    """What `after` gains over `before`, whatever the distribution of the noise; None for too few values to tell.
+    """Return the gain of `after` over `before`, for any distribution of the noise; None for too few values.
 
-    The shift between two samples by Hodges and Lehmann (1963), with the interval that belongs to the rank test of Mann
-    and Whitney; of logarithms where all values have one sign, for noise grows with what is measured.
+    The estimate is the shift between two samples [hodges-1963], with the interval of the rank test [mann-1947]. If all
+    values have one sign, their logarithms are compared, because noise grows with the value.
     """
     if not before or not after:
         return None
@@ -400,7 +401,7 @@ def gain_interval(before: Sequence[float], after: Sequence[float], level: float 
     shifts = np.sort((second[:, None] - first[None, :]).ravel())
     points = np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
     if scale.sign:
-        # Smaller is better: of positive values 1 - after / before, of negative ones after / before - 1.
+        # Smaller is better: the gain is 1 - after / before for positive and after / before - 1 for negative values.
         gains = -scale.sign * np.expm1(scale.sign * points)
     else:
         size = abs(float(np.median(first))) or abs(float(np.median(second))) or 1.0
@@ -409,13 +410,13 @@ def gain_interval(before: Sequence[float], after: Sequence[float], level: float 
 
 
 def _ranks_excluded(n: int, m: int, level: float) -> int | None:
-    """How many of the n * m sorted differences lie outside of the interval at each end; None: it cannot be so sure."""
+    """Return how many of the n * m sorted differences are outside the interval at each end; None: level unreachable."""
     tail = (1 - level) / 2
     if n * m > 2500:
         spread = math.sqrt(n * m * (n + m + 1) / 12)
         return max(int(n * m / 2 - statistics.NormalDist().inv_cdf(1 - tail) * spread), 0)
-    # How many arrangements of the two samples have the rank statistic u: Mann and Whitney's recurrence, as a product of
-    # Gaussian polynomials.
+    # ways[u] is the number of arrangements of the two samples with the rank statistic u: the recurrence of
+    # [mann-1947], as a product of Gaussian polynomials.
     ways = np.zeros(n * m + 1)
     ways[0] = 1.0
     for k in range(1, n + 1):

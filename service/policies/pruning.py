@@ -1,6 +1,7 @@
-"""Which running trials to stop early (thesis 6.3.2): by their running time or by what they report on their way.
+"""Policies that stop running trials early, by their running time or by intermediate measurements.
 
-Only a trial's own running time counts, never its time in a queue. The value of a stopped trial is a bound.
+Their source is [robert-2021, section 6.3.2]. Only a trial's own running time counts, without its time in a queue. The
+value of a stopped trial is a bound.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies import noise
 
-# A comparison with fewer others says little.
+# A comparison with fewer other trials is not reliable.
 _LEAST_OTHERS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A measurement on the way: the first objective's value, and the trial's running time at that moment."""
+    """An intermediate measurement: the first objective's value, and the trial's running time at that moment."""
 
     step: int
     value: float
@@ -37,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A trial that runs. `seconds`: its own running time; `measurements` in the order of their steps."""
+    """A running trial. `seconds`: its own running time; `measurements`: in the order of their steps."""
 
     number: int
     configuration: Configuration
@@ -46,10 +47,10 @@ class Running:
 
 
 class Pruning(ABC):
-    """Decides whether a running trial is stopped. Not thread-safe; it is the caller's own.
+    """Decides whether a running trial is stopped. An instance is not thread-safe; each caller has its own.
 
-    Deterministic: the same finished trials and the same running one give the same answer. `start`: so many trials of
-    the start design are left in peace by the policies that compare with others.
+    The same finished trials and the same running trial give the same decision. `start`: the number of trials of the
+    start design, which policies that compare trials do not stop.
     """
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
@@ -61,26 +62,26 @@ class Pruning(ABC):
         self.finished = 0
 
     def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]]) -> None:
-        """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
+        """Learn from finished trials, each passed exactly once; `steps`: their measurements by trial number."""
         for trial in finished:
             self.finished += trial.state != TrialState.FAILED
             self.learn(trial, steps.get(trial.number, ()))
 
     @abstractmethod
     def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
-        """Learn from one of them."""
+        """Learn from one finished trial."""
 
     @abstractmethod
     def prune(self, running: Running) -> str | None:
-        """Why the trial is to be stopped, in a sentence; None: it goes on. Changes nothing."""
+        """Return the reason to stop the trial, as a sentence; None if it continues."""
 
     def number(self, option: str) -> float:
-        """An option's value."""
+        """Return an option's value."""
         return float(str(self.options[option]))
 
 
 class Limit(Pruning):
-    """A fixed limit of the running time."""
+    """Stops a trial at a fixed limit of the running time."""
 
     def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
         pass
@@ -91,7 +92,7 @@ class Limit(Pruning):
 
 
 class Default(Pruning):
-    """What takes longer than the default configuration does."""
+    """Stops a trial that takes longer than the default configuration."""
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
         super().__init__(problem, options=options, start=start)
@@ -111,9 +112,9 @@ class Default(Pruning):
 
 
 class Estimator(Pruning):
-    """What takes longer than an estimate over the trials before it, once the start design has ended.
+    """Stops a trial that takes longer than an estimate over earlier trials, once the start design has ended.
 
-    Trials that were pruned count as having taken at least that long: without them, the estimate would fall with each.
+    A pruned trial counts with at least its running time. Without pruned trials, the estimate would fall with each one.
     """
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
@@ -139,7 +140,7 @@ class Estimator(Pruning):
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """What a trial reported: ascending steps, its values times the objective's sign, and the best up to each step."""
+    """A trial's reports: ascending steps, values times the objective's sign, and the best value up to each step."""
 
     steps: Sequence[int]
     values: Sequence[float]
@@ -152,20 +153,20 @@ class _Curve:
         return cls([one.step for one in finite], values, list(accumulate(values, min)))
 
     def best_until(self, step: int) -> float | None:
-        """The best value up to a step; None where the trial did not come so far."""
+        """Return the best value up to a step; None if the trial did not reach it."""
         if not self.steps or self.steps[-1] < step:
             return None
         place = bisect.bisect_right(self.steps, step)
         return self.best[place - 1] if place else None
 
     def value_from(self, step: int) -> float | None:
-        """The value at the first step from this one on."""
+        """Return the value at the first step from this one on."""
         place = bisect.bisect_left(self.steps, step)
         return self.values[place] if place < len(self.steps) else None
 
 
 class Median(Pruning):
-    """Whose best value so far is worse than the median of the others' at the same step (Golovin et al. 2017, 3.2.2)."""
+    """Stops a trial whose best value is worse than the median of others at the step [golovin-2017, section 3.2.2]."""
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
         super().__init__(problem, options=options, start=start)
@@ -187,15 +188,15 @@ class Median(Pruning):
 
 
 class Asha(Pruning):
-    """Asynchronous successive halving (Li et al. 2020): at each rung only the best share goes on.
+    """Asynchronous successive halving [li-2020]: at each rung only the best share continues.
 
-    Rungs are at the steps min_step * reduction**k. A trial is judged at the highest rung that it has reached, among
-    those that have ended.
+    Rungs are at the steps min_step * reduction**k. A trial is compared with the finished trials at the highest rung
+    that it has reached.
     """
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
         super().__init__(problem, options=options, start=start)
-        # The sorted values of those that came to a rung.
+        # The sorted values of the trials that reached a rung.
         self._rungs: dict[int, list[float]] = {}
 
     def learn(self, trial: TrialRecord, steps: Sequence[Step]) -> None:
@@ -221,7 +222,7 @@ class Asha(Pruning):
         return f"At step {rungs[-1]} it was not among the best 1 in {reduction}."
 
     def _reached(self, curve: _Curve) -> list[int]:
-        """The rungs that a trial came to, ascending."""
+        """Return the rungs that a trial has reached, ascending."""
         found, rung = [], int(self.number("min_step"))
         while curve.steps and rung <= curve.steps[-1]:
             found.append(rung)
@@ -230,10 +231,10 @@ class Asha(Pruning):
 
 
 class Wilcoxon(Pruning):
-    """Whose values, step by step, are worse than the best trial's beyond chance: the signed-rank test of Wilcoxon.
+    """Stops a trial that is significantly worse than the best trial by the signed-rank test [wilcoxon-1945].
 
-    For steps that are repetitions or parts of a workload, each comparable with the same step of another trial. The best
-    is the completed trial with the best average.
+    The policy suits steps that are repetitions or parts of a workload, each comparable with the same step of another
+    trial. The best trial is the completed one with the best average.
     """
 
     def __init__(self, problem: Problem, *, options: Mapping[str, object], start: int) -> None:
@@ -250,7 +251,7 @@ class Wilcoxon(Pruning):
     def prune(self, running: Running) -> str | None:
         curve = _Curve.of(running.measurements, self.sign)
         pairs = zip(curve.steps, curve.values, strict=True)
-        # Halves: a difference of the largest numbers is none.
+        # Halves prevent an overflow in the difference of the largest numbers.
         differences = [value / 2 - self._best[step] / 2 for step, value in pairs if step in self._best]
         if not differences or mean(differences) <= 0:
             return None
@@ -261,9 +262,9 @@ class Wilcoxon(Pruning):
 
 
 def signed_rank(differences: Sequence[float]) -> float:
-    """The probability that differences without a trend are as positive as these, by the signed-rank test.
+    """Return the probability that differences without a trend are as positive as these, by the signed-rank test.
 
-    Exact up to 30 differences that are not 0, by the normal approximation beyond; ties share the mean of their ranks.
+    It is exact for up to 30 nonzero differences and a normal approximation for more. Ties share their mean rank.
     """
     kept = sorted((one for one in differences if one != 0), key=abs)
     count = len(kept)
@@ -281,7 +282,7 @@ def signed_rank(differences: Sequence[float]) -> float:
     if count > 30:
         deviation = math.sqrt(sum(rank**2 for rank in ranks) / 4)
         return statistics.NormalDist().cdf((sum(ranks) / 2 - total + 0.5) / deviation)
-    # How many of the sign patterns have each sum; doubled ranks are whole numbers.
+    # `ways` counts the sign patterns for each sum. Ranks are doubled to make them integers.
     ways = {0: 1}
     for rank in ranks:
         more = dict(ways)
@@ -293,7 +294,7 @@ def signed_rank(differences: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Entry:
-    """A policy by name. `needs_measurements`: it looks at what trials report on their way."""
+    """A policy by name. `needs_measurements`: it uses intermediate measurements."""
 
     name: str
     doc: str
@@ -308,46 +309,67 @@ _ENTRIES: Mapping[str, Entry] = {
     for entry in (
         Entry(
             "default",
-            "Stops what takes longer than the default configuration.",
+            "Stops a trial that takes longer than the default configuration. [robert-2021, section 6.3.2]",
             Default,
-            (Option("factor", "float", 1.0, "Times the default's running time.", min=0.01, max=1000.0),),
+            (
+                Option(
+                    "factor", "float", 1.0, "Limit as a multiple of the default's running time.", min=0.01, max=1000.0
+                ),
+            ),
             False,
         ),
         Entry(
             "estimator",
-            "Stops what takes longer than an estimate over earlier trials.",
+            "Stops a trial that takes longer than an estimate over earlier trials. [robert-2021, section 6.3.2]",
             Estimator,
             (
                 Option(
-                    "estimator", "text", "median", "Over their running times.", choices=("median", "mean", "quantile")
+                    "estimator",
+                    "text",
+                    "median",
+                    "Estimator of their running times.",
+                    choices=("median", "mean", "quantile"),
                 ),
-                Option("q", "float", 0.75, "The share, of `quantile` alone.", min=0.0, max=1.0),
+                Option("q", "float", 0.75, "Share of the estimator `quantile`.", min=0.0, max=1.0),
             ),
             False,
         ),
         Entry(
             "limit",
-            "Stops what takes longer than a fixed time.",
+            "Stops a trial that takes longer than a fixed time.",
             Limit,
-            (Option("seconds", "float", None, "The longest running time.", min=1e-3, max=1e9),),
+            (Option("seconds", "float", None, "Maximum running time in seconds.", min=1e-3, max=1e9),),
             False,
         ),
-        Entry("median", "Stops what is worse than the median of others at the same step.", Median, (_MIN_STEP,), True),
+        Entry(
+            "median",
+            "Stops a trial that is worse than the median of others at the same step. [golovin-2017]",
+            Median,
+            (_MIN_STEP,),
+            True,
+        ),
         Entry(
             "asha",
-            "Asynchronous successive halving: at each rung the best share goes on.",
+            "Asynchronous successive halving: at each rung the best share continues. [li-2020]",
             Asha,
             (
-                Option("reduction", "int", 3, "Of so many one goes on; also the factor between rungs.", min=2, max=64),
-                Option("min_step", "int", 1, "The first rung.", min=1, max=10**12),
+                Option(
+                    "reduction",
+                    "int",
+                    3,
+                    "One trial in this many continues; also the factor between rungs.",
+                    min=2,
+                    max=64,
+                ),
+                Option("min_step", "int", 1, "Step of the first rung.", min=1, max=10**12),
             ),
             True,
         ),
         Entry(
             "wilcoxon",
-            "Stops what is worse than the best trial, step by step, by a signed-rank test.",
+            "Stops a trial that is significantly worse than the best one, step by step. [wilcoxon-1945]",
             Wilcoxon,
-            (Option("p", "float", 0.05, "The chance of a wrong stop, per look.", min=1e-6, max=0.5),),
+            (Option("p", "float", 0.05, "Probability of a wrong stop at each test.", min=1e-6, max=0.5),),
             True,
         ),
     )
@@ -355,12 +377,12 @@ _ENTRIES: Mapping[str, Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """All policies."""
+    """Return the names of all policies."""
     return tuple(_ENTRIES)
 
 
 def describe(name: str, where: str = "pruning") -> Entry:
-    """What is known of a policy. Raises InvalidInput (`<where>.name`)."""
+    """Return the entry of a policy. Raises InvalidInput (`<where>.name`)."""
     if name not in _ENTRIES:
         raise InvalidInput(f"{where}.name", name, "one of " + ", ".join(_ENTRIES))
     return _ENTRIES[name]
@@ -369,15 +391,16 @@ def describe(name: str, where: str = "pruning") -> Entry:
 def validate(
     name: str, options: Mapping[str, object], problem: Problem, where: str = "pruning"
 ) -> dict[str, JsonValue]:
-    """All options of a policy.
+    """Return all options of a policy.
 
-    Raises InvalidInput: `<where>.name` for an unknown policy, or one that the study cannot have;
+    Raises InvalidInput: `<where>.name` for a policy that is unknown or that the study cannot have, and
     `<where>.options.<option>`.
     """
     entry = describe(name, where)
     if entry.needs_measurements and len(problem.objectives) > 1:
         able = ", ".join(one.name for one in _ENTRIES.values() if not one.needs_measurements)
-        raise InvalidInput(f"{where}.name", name, f"for several objectives one of {able}")
+        allowed = f"one of the policies for several objectives: {able}"
+        raise InvalidInput(f"{where}.name", name, allowed, problem="handles a single objective only")
     known = complete(name, entry.options, options, f"{where}.options")
     for option in entry.options:
         if known[option.name] is None:
@@ -386,5 +409,5 @@ def validate(
 
 
 def create(name: str, problem: Problem, *, options: Mapping[str, object], start: int) -> Pruning:
-    """A new policy; `options` as `validate` makes them."""
+    """Return a new policy; `options` are those of `validate`."""
     return describe(name).implementation(problem, options=options, start=start)

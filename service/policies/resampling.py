@@ -1,4 +1,4 @@
-"""Whether a configuration is measured again (thesis chapter 5), before the algorithm is asked for a new one."""
+"""Policies that measure a configuration again before the algorithm suggests a new one [robert-2021, chapter 5]."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from service.policies.noise import FloatArray, believe, surroundings
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
 _NORMAL_95 = 1.96
-# Algorithms, too, suggest what has FAILED a second time, but no third time.
+# Like the algorithms, policies try a configuration that has FAILED a second time, but not a third time.
 _MOST_FAILURES = 2
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A configuration, with the values of its completed trials in their order, times the objective's sign.
+    """A candidate for replicates: a configuration with the values of its completed trials, times the objective's sign.
 
-    `order`: how many configurations were measured before it. `broken`: how many of its trials broke the outcome
-    constraints. `closed`: it cannot work, was stopped for being bad, or fails again and again: it is left alone.
+    `order`: the number of configurations that were measured before it. `broken`: the number of its trials that broke
+    the outcome constraints. `closed`: it gets no replicates: it cannot work, was pruned or has failed too often.
     """
 
     configuration: Configuration
@@ -46,16 +46,17 @@ class Candidate:
 
 
 class Resampling(ABC):
-    """Decides whether a configuration is measured again. Not thread-safe; it is the caller's own.
+    """Decides whether a configuration is measured again. An instance is not thread-safe; each caller has its own.
 
-    The same seed, options, history and pending trials give the same answer. The `start` first configurations are left
-    alone (algorithm 5): as many different ones as possible are to be tried, and the algorithm may come back to them.
+    The same seed, options, history and pending trials give the same decision. The first `start` configurations get no
+    replicates [robert-2021, algorithm 5], so that as many different ones as possible are tried; the algorithm may
+    return to them.
     """
 
     def __init__(
         self, problem: Problem, *, seed: int, options: Mapping[str, object], budget: int | None, start: int
     ) -> None:
-        """`options` are complete and valid, as `validate` makes them; `budget`: trials of the search, if limited."""
+        """`options` are those of `validate`; `budget`: the number of trials of the search, if limited."""
         self.problem = problem
         self.seed = seed
         self.options = options
@@ -66,7 +67,7 @@ class Resampling(ABC):
         self._sign = float(problem.signs()[0])
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
-        """Learn from trials that finished, each passed exactly once. The final check's are no part of the search."""
+        """Learn from finished trials, each passed exactly once. Trials of the final check are ignored."""
         metric = self.problem.metrics[0]
         for trial in finished:
             if trial.origin == "check":
@@ -89,14 +90,14 @@ class Resampling(ABC):
             self.learn(key, one, trial)
 
     def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:  # noqa: B027 - a policy may have nothing to note
-        """Note what a trial of the configuration `one`, which has it already, means for the policy."""
+        """Update the policy's own state after a trial of the configuration `one`, which already includes the trial."""
 
     def again(self, *, pending: Sequence[TrialRecord], predict: Predict) -> Configuration | None:
-        """The configuration to measure again; None: let the algorithm suggest one.
+        """Return the configuration to measure again; None if the algorithm should suggest one.
 
         Args:
-            pending: trials that wait for a result, asked for just now ones included.
-            predict: what the algorithm expects of configurations.
+            pending: trials without a result, including those of the present ask.
+            predict: the algorithm's predictions for configurations.
         """
         waiting: dict[str, int] = {}
         for trial in pending:
@@ -106,31 +107,31 @@ class Resampling(ABC):
 
     @abstractmethod
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
-        """As `again`; `waiting`: how many trials of a configuration are pending, by its key."""
+        """Return the result of `again`; `waiting`: the number of pending trials of a configuration, by its key."""
 
     def number(self, option: str) -> float:
-        """An option's value."""
+        """Return an option's value."""
         return float(str(self.options[option]))
 
 
 class Never(Resampling):
-    """No configuration is measured again but by the algorithm's own choice."""
+    """Measures no configuration again; the algorithm itself may still suggest one again."""
 
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         return None
 
 
 class _InTurn(Resampling):
-    """Each configuration that the algorithm suggests is measured until it is known well enough, then left.
+    """Measures each configuration that the algorithm suggests until it is known well enough.
 
-    What is enough is decided whenever a trial of it ends. It is taken up again when the algorithm comes back to it.
+    The decision follows the end of each of its trials. Measurements resume if the algorithm suggests it again.
     """
 
     def __init__(
         self, problem: Problem, *, seed: int, options: Mapping[str, object], budget: int | None, start: int
     ) -> None:
         super().__init__(problem, seed=seed, options=options, budget=budget, start=start)
-        # Those that need more, by key, with how often they are to be measured in all.
+        # The configurations that need more measurements, by key, with their total numbers.
         self._wanted: dict[str, int] = {}
 
     def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:
@@ -154,21 +155,22 @@ class _InTurn(Resampling):
 
     @abstractmethod
     def wanted(self, one: Candidate) -> int:
-        """How often a configuration, which was measured at least once, is to be measured in all, as far as is known."""
+        """Return the total number of measurements that a configuration with at least one measurement needs so far."""
 
 
 class Static(_InTurn):
-    """Each configuration n times (algorithm 6, whose `<= n` measures once too often)."""
+    """Measures each configuration n times [robert-2021, algorithm 6], whose printed `<= n` is one too many."""
 
     def wanted(self, one: Candidate) -> int:
         return int(self.number("n"))
 
 
 class Sedr(_InTurn):
-    """Standard error dynamic resampling (5.3.2): until the 95 % interval is a small enough share of the mean.
+    """Standard error dynamic resampling: measures until the 95 % interval is a small enough share of the mean.
 
-    Algorithm 7 as printed goes on once the interval is below the threshold; it has to stop there, as its text says. The
-    n under the root of its interval is that of the configuration's samples.
+    The source is [robert-2021, section 5.3.2, algorithm 7]. The printed algorithm continues when the interval is below
+    the threshold, but as its text says it has to stop then. The n under the root of its interval is the configuration's
+    number of samples.
     """
 
     def wanted(self, one: Candidate) -> int:
@@ -176,19 +178,19 @@ class Sedr(_InTurn):
 
 
 class Thesis(_InTurn):
-    """The thesis' own method (5.4), each of its three parts with a switch.
+    """The method of [robert-2021, section 5.4], with a switch for each of its three parts.
 
     `bounded`: at most 10 % of the budget for one configuration. `dynamic_interval`: the interval may be
-    max(0.99**n, 0.1) of the mean after n trials in all, otherwise `threshold`. `filter`: after two measurements, only
-    what has a median of at most max(0.99**n, 0.5) times that of all other measurements.
+    max(0.99**n, 0.1) of the mean after n trials in total, otherwise `threshold`. `filter`: after two measurements, only
+    a configuration whose median is at most max(0.99**n, 0.5) times the median of all other measurements continues.
 
-    The filter's formula is meant for positive values to be minimised. Of positive values to be maximised the median has
-    to be that much larger: that of all others, divided by the share. Where values have both signs, or are negative and
-    to be minimised, ratios say nothing: the median then has to be within half that share of the others, from the best
-    half at first to the best quarter.
+    The filter's formula suits positive values that are minimised. For positive values that are maximised, the median
+    has to be at least the median of all others divided by that share. If values have both signs, or are negative and
+    minimised, ratios are meaningless: the median then has to be in the best part of the others, whose size is half that
+    share: the best half at first, the best quarter later.
     """
 
-    # Without a budget, that of the thesis.
+    # Without a budget, the budget in [robert-2021] is assumed.
     _BUDGET = 100
 
     def __init__(
@@ -221,7 +223,7 @@ class Thesis(_InTurn):
             return True
         share = max(0.99**self.done, 0.5)
         mine, middle = statistics.median(values), statistics.median(others)
-        # Values are times the sign: those to be maximised are negative here.
+        # Values are times the sign, so values that are maximised are negative here.
         if self._sign > 0 and self._sorted[0] > 0:
             return mine <= share * middle
         if self._sign < 0 and self._sorted[-1] < 0:
@@ -230,7 +232,7 @@ class Thesis(_InTurn):
 
 
 def _unless_narrow(values: Sequence[float], share: float) -> int:
-    """Twice at least; then once more unless the 95 % interval of the mean (5.3.2) is at most that share of it."""
+    """Return at least 2, or one more than the present number unless the mean's 95 % interval is at most that share."""
     if len(values) < 2:
         return 2
     interval = 2 * _NORMAL_95 * statistics.stdev(values) / math.sqrt(len(values))
@@ -238,28 +240,27 @@ def _unless_narrow(values: Sequence[float], share: float) -> int:
 
 
 class Adaptive(Resampling):
-    """Measures again where that is worth more than a new configuration: expected value of information.
+    """Measures again if that is worth more than a new configuration, by the expected value of information.
 
-    What a study is for is the configuration that it recommends in the end. The worth of r more measurements of one
-    configuration is by how much they can be expected to improve the expected value of what would be recommended (the
-    knowledge gradient; Frazier, Powell and Dayanik 2008), and is compared per measurement, with the best r (KG(*),
-    Frazier and Powell 2010), since a single noisy measurement often changes nothing. Of new configurations the same is
-    asked for a sample of the space.
+    The purpose of a study is the configuration that it recommends in the end. The worth of r more measurements of a
+    configuration is the expected improvement of the recommended configuration's expected value: the knowledge gradient
+    [frazier-2008]. It is compared per measurement, with the best r (KG(*)) [frazier-2010], because a single noisy
+    measurement often changes nothing. The worth of new configurations is computed for a sample of the space.
 
-    What a replicate tells is worth as much later, while what is new shows the algorithm where to go. So where there is
-    a budget, replicates wait: it is counted how many would in turn be worth more than anything new, and they begin when
-    no more than so many trials are left. Then what is recommended gets more and more certain until the end.
+    A replicate's information keeps its worth, but a new configuration guides the algorithm. With a budget, replicates
+    therefore wait: the policy counts how many in a row would be worth more than any new configuration, and starts them
+    when only that many trials are left. From then on the recommendation becomes more and more certain.
 
-    The beliefs are the algorithm's posterior; without one, those of `noise.believe`, in which a new configuration is
-    like the latest ones were.
+    The beliefs are the algorithm's posterior or, without one, those of `noise.believe`, in which a new configuration is
+    assumed to be like the latest ones.
     """
 
-    # Replicates of one configuration that are looked at together.
+    # The numbers of replicates of one configuration that are evaluated together.
     _DEPTHS = (1, 2, 3, 5, 8)
     _CONTENDERS = 24
     _NEAR, _EVERYWHERE = 48, 48
     _LATEST = 15
-    # More would take too long: configurations that are compared, or counted, and replicates that wait.
+    # Limits for speed: on configurations that are compared or counted, and on waiting replicates.
     _MOST_COMPARED, _MOST_COUNTED, _MOST_WAITING = 250, 5000, 100
 
     def __init__(
@@ -297,7 +298,7 @@ class Adaptive(Resampling):
             fresh_mean, fresh_deviation = fresh.mean, fresh.deviation
         if noise <= 0:
             return None
-        # What is on its way will be known: it takes from the uncertainty, wherever the mean will go.
+        # Pending trials will reduce the uncertainty, wherever the mean moves.
         asked = np.array([waiting.get(key, 0) for key, _ in contenders], dtype=float)
         deviation = deviation * (noise / np.hypot(noise, np.sqrt(asked) * deviation))
         lowest = np.sort(mean)
@@ -326,24 +327,24 @@ class Adaptive(Resampling):
         return contenders[chosen][1].configuration if wanted >= (left or 1) else None
 
     def _contenders(self) -> list[tuple[str, Candidate]]:
-        """What may be recommended: of what kept the outcome constraints, if anything did."""
+        """Return the candidates for a recommendation; only acceptable ones if there are any."""
         found = [(key, one) for key, one in self.measured.items() if one.values and not one.closed]
         return [(key, one) for key, one in found if 2 * one.broken < len(one.values)] or found
 
     @cached_property
     def _size(self) -> float:
-        """How many configurations there are; infinite where that is not easily told."""
+        """Return the number of configurations of the space; infinite if it is expensive to find."""
         everything = self.problem.space.enumerate(self._MOST_COUNTED)
         return math.inf if everything is None else len(everything)
 
     def _latest(self) -> float:
-        """What the configurations were worth that were suggested last."""
+        """Return the typical value of the latest suggestions."""
         latest = [one.values for one in list(self.measured.values())[-self._LATEST :] if one.values]
         latest = latest or [one.values for one in self.measured.values() if one.values]
         return statistics.median(statistics.median(values) for values in latest)
 
     def _sample(self, best: Sequence[Configuration]) -> list[Configuration]:
-        """New configurations from all over the space, and others close to the best; those where there are none."""
+        """Return new configurations from the whole space and others close to the best; the latter if none are new."""
         rng = np.random.default_rng([self.seed % 2**64, self.done])
         near = self._encoding.encode(best)[rng.integers(len(best), size=self._NEAR)]
         moved = rng.random(near.shape) < max(2 / near.shape[1], 0.3)
@@ -355,15 +356,15 @@ class Adaptive(Resampling):
 
 
 def _worth(gap: float, deviation: float, noise: float, deepest: int) -> float:
-    """The knowledge gradient per measurement, at the depth where it is largest.
+    """Return the knowledge gradient per measurement, at the depth where it is largest.
 
-    `gap`: how much more the mean is than that of the best other configuration.
+    `gap`: the distance of the mean above the mean of the best other configuration.
     """
     found = 0.0
     for depth in Adaptive._DEPTHS:
         if depth > deepest:
             break
-        # Without squares, which of the smallest numbers are 0, and of the largest none.
+        # The formula avoids squares, which underflow for the smallest numbers and overflow for the largest.
         change = deviation * (deviation / math.hypot(deviation, noise / math.sqrt(depth))) if deviation > 0 else 0.0
         if change > 0:
             z = -abs(gap) / change
@@ -374,7 +375,7 @@ def _worth(gap: float, deviation: float, noise: float, deepest: int) -> float:
 
 @dataclass(frozen=True)
 class Entry:
-    """A policy by name. `needs_prediction`: it gains from an algorithm that predicts."""
+    """A policy by name. `needs_prediction`: it is better with an algorithm that predicts."""
 
     name: str
     doc: str
@@ -390,31 +391,46 @@ _THRESHOLD = Option(
 _ENTRIES: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("none", "Nothing is measured again unless the algorithm suggests it.", Never, most_objectives=None),
+        Entry("none", "Measures a configuration again only if the algorithm suggests it.", Never, most_objectives=None),
         Entry(
             "static",
-            "Every configuration is measured equally often.",
+            "Measures every configuration equally often.",
             Static,
-            (Option("n", "int", 2, "How often, in all.", min=1, max=1000),),
+            (Option("n", "int", 2, "Total number of measurements.", min=1, max=1000),),
             most_objectives=None,
         ),
-        Entry("sedr", "Until the interval of the mean is narrow enough.", Sedr, (_THRESHOLD,)),
+        Entry(
+            "sedr",
+            "Measures until the interval of the mean is narrow enough. [robert-2021, section 5.3.2]",
+            Sedr,
+            (_THRESHOLD,),
+        ),
         Entry(
             "thesis",
-            "Bounded, with an interval that narrows, for promising configurations only.",
+            "Measures promising configurations until a narrowing interval is reached, within a bound. "
+            "[robert-2021, section 5.4]",
             Thesis,
             (
-                Option("bounded", "bool", True, "At most a tenth of the budget for one configuration."),
-                Option("dynamic_interval", "bool", True, "The interval narrows as the study goes on."),
-                Option("filter", "bool", True, "Only what is better than most is measured more than twice."),
-                Option("threshold", "float", 0.1, "The interval where it does not narrow.", min=1e-4, max=10.0),
+                Option("bounded", "bool", True, "Spend at most a tenth of the budget on one configuration."),
+                Option("dynamic_interval", "bool", True, "Narrow the interval as the study continues."),
+                Option("filter", "bool", True, "Measure only better configurations than most more than twice."),
+                Option("threshold", "float", 0.1, "The interval without `dynamic_interval`.", min=1e-4, max=10.0),
             ),
         ),
         Entry(
             "adaptive",
-            "Where a replicate is worth more than a new configuration.",
+            "Measures again if a replicate is worth more than a new configuration. [frazier-2008]",
             Adaptive,
-            (Option("eagerness", "float", 1.0, "Above 1 it replicates more, below 1 less.", min=0.01, max=100.0),),
+            (
+                Option(
+                    "eagerness",
+                    "float",
+                    1.0,
+                    "Weight of replicates: above 1 there are more, below 1 fewer.",
+                    min=0.01,
+                    max=100.0,
+                ),
+            ),
             needs_prediction=True,
         ),
     )
@@ -422,12 +438,12 @@ _ENTRIES: Mapping[str, Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """All policies."""
+    """Return the names of all policies."""
     return tuple(_ENTRIES)
 
 
 def describe(name: str, where: str = "resampling") -> Entry:
-    """What is known of a policy. Raises InvalidInput (`<where>.name`)."""
+    """Return the entry of a policy. Raises InvalidInput (`<where>.name`)."""
     if name not in _ENTRIES:
         raise InvalidInput(f"{where}.name", name, "one of " + ", ".join(_ENTRIES))
     return _ENTRIES[name]
@@ -436,16 +452,17 @@ def describe(name: str, where: str = "resampling") -> Entry:
 def validate(
     name: str, options: Mapping[str, object], problem: Problem, where: str = "resampling"
 ) -> dict[str, JsonValue]:
-    """All options of a policy. Raises InvalidInput (`<where>.name`, `<where>.options.<option>`)."""
+    """Return all options of a policy. Raises InvalidInput (`<where>.name`, `<where>.options.<option>`)."""
     entry = describe(name, where)
     if entry.most_objectives is not None and len(problem.objectives) > entry.most_objectives:
         able = ", ".join(one.name for one in _ENTRIES.values() if one.most_objectives is None)
-        raise InvalidInput(f"{where}.name", name, f"for several objectives one of {able}")
+        allowed = f"one of the policies for several objectives: {able}"
+        raise InvalidInput(f"{where}.name", name, allowed, problem="handles a single objective only")
     return complete(name, entry.options, options, f"{where}.options")
 
 
 def create(
     name: str, problem: Problem, *, seed: int, options: Mapping[str, object], budget: int | None, start: int
 ) -> Resampling:
-    """A new policy; `options` as `validate` makes them."""
+    """Return a new policy; `options` are those of `validate`."""
     return describe(name).implementation(problem, seed=seed, options=options, budget=budget, start=start)

@@ -1,4 +1,4 @@
-"""Rules that end a search (thesis 3.4), alone or combined with "any" and "all"."""
+"""Rules that end a search [robert-2021, section 3.4], alone or combined with "any" and "all"."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 
-# So deep may rules be within others, and so many side by side.
+# Limits on the depth of nested rules, and on the number of rules in one list.
 _DEEPEST, _MOST_RULES = 8, 32
 
 
 class History:
-    """What a search has measured so far, in the order in which trials finished. Not thread-safe; the caller's own.
+    """The results of a search so far, in the order in which trials finished.
 
-    Trials that FAILED, which was the machine's fault, and those of the final check are no part of it.
-    `configurations`: of all trials, with `keys` that tell them apart. `values`: the first objective of completed ones,
-    times its sign. `bests`: the same, infinite where an outcome constraint was broken. `medians`: of those that were
-    not, by the configuration's key.
+    An instance is not thread-safe; each caller has its own. FAILED trials, where the machine was at fault, and trials
+    of the final check are left out. `configurations`: those of all trials, with `keys` that identify them. `values`:
+    the first objective of completed trials, times its sign. `bests`: the same, but infinite for a broken outcome
+    constraint. `medians`: the medians of acceptable trials, by the configuration's key.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -42,7 +42,7 @@ class History:
         self._groups: dict[str, list[float]] = {}
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
-        """Take in trials that finished, each passed exactly once."""
+        """Add finished trials, each passed exactly once."""
         metric, sign = self.problem.metrics[0], float(self.problem.signs()[0])
         for trial in finished:
             if trial.state == TrialState.FAILED or trial.origin == "check":
@@ -64,11 +64,11 @@ class History:
 
 @dataclass(frozen=True)
 class Progress:
-    """A search so far.
+    """The progress of a search.
 
-    `seconds`: wall time since the first trial. `node_hours`: what the trials used. `remaining`: the improvement of the
-    first objective that may still be expected; `noise`: the standard deviation of one measurement; both None where no
-    model says so.
+    `seconds`: wall time since the first trial. `node_hours`: the node-hours that the trials used. `remaining`: the
+    expected remaining improvement of the first objective. `noise`: the standard deviation of one measurement. Both are
+    None without a model.
     """
 
     history: History
@@ -79,20 +79,20 @@ class Progress:
 
 
 class StoppingRule(ABC):
-    """Says when a search ends. Immutable; depends on the progress alone."""
+    """Decides when a search ends. A rule is immutable and depends only on the progress."""
 
     @property
     @abstractmethod
     def needs_prediction(self) -> bool:
-        """Whether it looks at `Progress.remaining` and `Progress.noise`."""
+        """Whether the rule uses `Progress.remaining` and `Progress.noise`."""
 
     @abstractmethod
     def reason(self, progress: Progress) -> str | None:
-        """Why the search ends, in a sentence; None: it goes on."""
+        """Return the reason to end the search, as a sentence; None if it continues."""
 
     @abstractmethod
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON, from which `parse` makes an equal rule."""
+        """Return plain JSON from which `parse` makes an equal rule."""
 
 
 Options = Mapping[str, JsonValue]
@@ -100,7 +100,7 @@ Options = Mapping[str, JsonValue]
 
 @dataclass(frozen=True)
 class Kind:
-    """A rule by name. `needs_prediction`: it looks at what the algorithm expects."""
+    """A rule by name. `needs_prediction`: it uses the algorithm's predictions."""
 
     name: str
     doc: str
@@ -130,7 +130,7 @@ class Rule(StoppingRule):
 
 @dataclass(frozen=True, eq=False)
 class Combined(StoppingRule):
-    """Ends the search when any, or when all of its rules would."""
+    """Ends the search when any or when all of its rules would."""
 
     word: str
     rules: tuple[StoppingRule, ...]
@@ -151,19 +151,19 @@ class Combined(StoppingRule):
 
 
 def names() -> tuple[str, ...]:
-    """All rules, apart from their combinations."""
+    """Return the names of all rules except combinations."""
     return tuple(_KINDS)
 
 
 def describe(name: str, where: str = "stopping") -> Kind:
-    """What is known of a rule. Raises InvalidInput (`<where>.rule`)."""
+    """Return the kind of a rule. Raises InvalidInput (`<where>.rule`)."""
     if name not in _KINDS:
         raise InvalidInput(f"{where}.rule", name, "one of " + ", ".join(_KINDS))
     return _KINDS[name]
 
 
 def parse(data: object, problem: Problem, where: str = "stopping") -> StoppingRule:
-    """The rule that the JSON describes: {"rule": name, option: value, ...}, {"any": [...]} or {"all": [...]}.
+    """Return the rule that the JSON describes: {"rule": name, option: value, ...}, {"any": [...]} or {"all": [...]}.
 
     Raises InvalidInput with the path of the field at fault: `stopping.any[1].trials`.
     """
@@ -178,11 +178,12 @@ def _parse(data: object, problem: Problem, where: str, deepest: int) -> Stopping
             continue
         rules = data[word]
         if len(data) > 1 or not isinstance(rules, Sequence) or isinstance(rules, str):
-            raise InvalidInput(f"{where}.{word}", rules, "a list of rules, and nothing beside it")
+            raise InvalidInput(f"{where}.{word}", rules, "a list of rules without other keys")
         if not 1 <= len(rules) <= _MOST_RULES:
             raise InvalidInput(f"{where}.{word}", len(rules), f"1 to {_MOST_RULES} rules")
         if deepest == 0:
-            raise InvalidInput(f"{where}.{word}", rules, f"rules within at most {_DEEPEST} others")
+            allowed = f"rules that are nested at most {_DEEPEST} levels deep"
+            raise InvalidInput(f"{where}.{word}", rules, allowed, problem="is nested too deeply")
         parsed = [_parse(rule, problem, f"{where}.{word}[{index}]", deepest - 1) for index, rule in enumerate(rules)]
         return Combined(word, tuple(parsed))
     name = data.get("rule")
@@ -191,7 +192,8 @@ def _parse(data: object, problem: Problem, where: str, deepest: int) -> Stopping
     kind = describe(name, where)
     if kind.single_objective and len(problem.objectives) > 1:
         able = ", ".join(one.name for one in _KINDS.values() if not one.single_objective)
-        raise InvalidInput(f"{where}.rule", name, f"for several objectives one of {able}")
+        allowed = f"one of the rules for several objectives: {able}"
+        raise InvalidInput(f"{where}.rule", name, allowed, problem="handles a single objective only")
     given = {key: value for key, value in data.items() if key != "rule"}
     options = complete(name, kind.options, given, where)
     for option in kind.options:
@@ -253,7 +255,7 @@ def _improvement(
     if len(values) <= trials:
         return None
     before, now = summary(values[:-trials]), summary(values)
-    # Nothing was acceptable until lately, or is yet.
+    # No configuration was acceptable until recently, or none is yet.
     if math.isinf(before):
         return None
     if before > now and before - now >= threshold * abs(before):
@@ -270,7 +272,7 @@ def _count_movement(progress: Progress, options: Options) -> str | None:
 
 
 def _distance_movement(progress: Progress, options: Options) -> str | None:
-    """Between one trial and the next, in the unit cube, as a share of its diagonal."""
+    """Compare the distances between consecutive trials in the unit cube, as shares of its diagonal."""
     threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
     last = progress.history.configurations[-max(trials, 2) :]
     if len(last) < max(trials, 2):
@@ -284,79 +286,96 @@ def _remaining(progress: Progress, options: Options) -> str | None:
     if progress.remaining is None or progress.noise is None:
         return None
     below = progress.remaining < _number(options, "factor") * progress.noise
-    return "What may still be gained is less than the noise of a measurement." if below else None
+    return "The expected remaining gain is less than the noise of a measurement." if below else None
 
 
-_PATIENCE = Option("trials", "int", 15, "Over so many trials.", min=1, max=1_000_000)
-_THRESHOLD = Option("threshold", "float", 0.05, "A share of the value before: 0.05 is 5 %.", min=0.0, max=10.0)
+_PATIENCE = Option("trials", "int", 15, "Number of trials over which the rule compares.", min=1, max=1_000_000)
+_THRESHOLD = Option(
+    "threshold", "float", 0.05, "Improvement as a share of the earlier value: 0.05 is 5 %.", min=0.0, max=10.0
+)
 
 _KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind(
             "trials",
-            "A number of evaluations.",
-            (Option("trials", "int", None, "How many.", min=1, max=10**9),),
+            "Ends after a number of trials.",
+            (Option("trials", "int", None, "Number of trials.", min=1, max=10**9),),
             _trials,
             single_objective=False,
         ),
         Kind(
             "seconds",
-            "Wall time.",
-            (Option("seconds", "float", None, "From the first trial on.", min=1e-3, max=3.2e8),),
+            "Ends after a wall time.",
+            (Option("seconds", "float", None, "Seconds since the first trial.", min=1e-3, max=3.2e8),),
             _seconds,
             single_objective=False,
         ),
         Kind(
             "node_hours",
-            "What the trials used of the cluster.",
-            (Option("hours", "float", None, "Nodes times hours.", min=1e-6, max=1e12),),
+            "Ends after an amount of node-hours.",
+            (Option("hours", "float", None, "Node-hours: nodes times hours.", min=1e-6, max=1e12),),
             _node_hours,
             single_objective=False,
         ),
         Kind(
             "reference",
-            "A value is reached.",
-            (Option("value", "float", None, "In the objective's unit."),),
+            "Ends when a value is reached.",
+            (Option("value", "float", None, "Value in the objective's unit."),),
             _reference,
         ),
         Kind(
             "default_share",
-            "Better than the default by a percentage of its value.",
-            (Option("percent", "float", 10.0, "By how much.", min=0.0, max=1e6),),
+            "Ends when the best is better than the default by a percentage of its value.",
+            (Option("percent", "float", 10.0, "Percentage of the default's value.", min=0.0, max=1e6),),
             _default_share,
         ),
-        Kind("best_improvement", "The best improves too little.", (_THRESHOLD, _PATIENCE), _best_improvement),
+        Kind("best_improvement", "Ends when the best improves too little.", (_THRESHOLD, _PATIENCE), _best_improvement),
         Kind(
             "mean_improvement",
-            "The average of all trials improves too little.",
+            "Ends when the average of all trials improves too little.",
             (_THRESHOLD, _PATIENCE),
             _mean_improvement,
         ),
         Kind(
             "median_improvement",
-            "The median of all trials improves too little.",
+            "Ends when the median of all trials improves too little.",
             (_THRESHOLD, _PATIENCE),
             _median_improvement,
         ),
         Kind(
             "count_movement",
-            "Too few different configurations.",
-            (Option("threshold", "int", 2, "So many are enough.", min=1, max=1_000_000), _PATIENCE),
+            "Ends when there are too few different configurations.",
+            (
+                Option("threshold", "int", 2, "Number of configurations that is enough.", min=1, max=1_000_000),
+                _PATIENCE,
+            ),
             _count_movement,
             single_objective=False,
         ),
         Kind(
             "distance_movement",
-            "Configurations close to each other.",
-            (Option("threshold", "float", 0.05, "A share of the space's diagonal.", min=0.0, max=1.0), _PATIENCE),
+            "Ends when configurations are close to each other.",
+            (
+                Option("threshold", "float", 0.05, "Distance as a share of the space's diagonal.", min=0.0, max=1.0),
+                _PATIENCE,
+            ),
             _distance_movement,
             single_objective=False,
         ),
         Kind(
             "remaining_improvement",
-            "What may still be gained is less than the noise.",
-            (Option("factor", "float", 0.5, "Times the standard deviation of one measurement.", min=0.0, max=100.0),),
+            "Ends when the remaining gain is less than the noise.",
+            (
+                Option(
+                    "factor",
+                    "float",
+                    0.5,
+                    "Limit as a multiple of the standard deviation of one measurement.",
+                    min=0.0,
+                    max=100.0,
+                ),
+            ),
             _remaining,
             needs_prediction=True,
         ),

@@ -1,4 +1,5 @@
-"""The whole method without a server: an algorithm joined with the policies for noise, pruning and stopping.
+"""The whole method without a server: an algorithm with the policies for noise, pruning and stopping.
 
-`Method` says what is to be done, `Tuner` does it for one study. Imports core, algorithms and policies alone.
+`Method` describes the method, and `Tuner` applies it to one study. The package imports only core, algorithms and
+policies.
 """

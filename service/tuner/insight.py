@@ -1,15 +1,14 @@
-"""What finished trials say of a problem: which parameters matter, what each value is worth, what objectives share.
+"""Insight into a problem from finished trials: importance and effects of parameters, dependences between objectives.
 
-Importance is that of functional analysis of variance over a regression forest (Hutter, Hoos and Leyton-Brown, "An
-Efficient Approach for Assessing Hyperparameter Importance", ICML 2014): the variance of the objective, averaged over
-all other parameters, that a parameter alone (or a pair beyond its two parameters) explains, as a share of the whole.
-The trees are those of Breiman's forest (2001), by scikit-learn; the deviation between them is the uncertainty. The
-averages are over the whole space as if every combination were allowed: conditions and constraints are not minded, an
-inactive parameter counts as its default.
+Importance follows from functional analysis of variance over a regression forest [hutter-2014]: the share of the
+objective's variance, averaged over all other parameters, that a parameter alone (or a pair in addition to its two
+parameters) explains. The forest is a random forest [breiman-2001] of scikit-learn, and the deviation between its trees
+is the uncertainty. The averages are over the whole space as if every combination were allowed: conditions and
+constraints are ignored, and an inactive parameter counts as its default.
 
-Beside the forest's importance stand the Sobol' indices of a Gaussian process, the algorithm's own or one that is fitted
-to the same trials (`algorithms/gp/sensitivity.py`). Both are shares of the same variance, by models that err in other
-ways: a forest overlooks what is smooth and small, a process what is abrupt.
+The result also has the Sobol' indices of a Gaussian process, either the algorithm's own or one that is fitted to the
+same trials (`algorithms/gp/sensitivity.py`). Both are shares of the same variance, but the models have different
+errors: a forest misses small smooth effects, a process misses abrupt ones.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from service.core.sensitivity import Sensitivities, Sensitivity
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 
-# Fewer configurations than this say nothing of any parameter.
+# With fewer configurations than this, nothing can be said about any parameter.
 FEWEST = 8
-# Of more than this a sample is taken: the forest's cost grows with them, what it says hardly changes.
+# Of more configurations than this a sample is used, because the forest's cost grows but its results hardly change.
 _MOST = 3000
 _TREES = 48
-# Values of a parameter at which it is looked at, alone and in pairs.
+# The number of values at which a parameter is evaluated, alone and in pairs.
 _LEVELS, _PAIR_LEVELS = 33, 17
-# The parameters that matter most are looked at in pairs.
+# The number of the most important parameters that are evaluated in pairs.
 _PAIRED = 6
-# From this coefficient of determination an objective is called a linear function of the others.
+# From this coefficient of determination on, an objective counts as a linear function of the others.
 _LINEAR = 0.999
 
-# Whose process is looked at.
+# The algorithm whose process is fitted.
 _PROCESS = "gp"
 
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
@@ -61,11 +60,11 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a parameter does to an objective.
+    """The effect of a parameter on an objective.
 
-    `importance` and its deviation between trees: shares of the variance. `average`: over all other parameters.
-    `change`: of that against the parameter's default. `slice`: through the best configuration. `sensitivity`: by a
-    Gaussian process; None where there was none.
+    `importance` and its deviation between trees: shares of the variance. `average`: the mean over all other parameters.
+    `change`: the difference of that mean from its value at the default. `slice`: the curve through the best
+    configuration. `sensitivity`: the indices of a Gaussian process; None without one.
     """
 
     parameter: str
@@ -80,8 +79,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Two parameters together: the share of the variance beyond what each explains alone, and the objective's expected
-    value in the plane through the best configuration, one row for each level of `first`."""
+    """The joint effect of two parameters.
+
+    It consists of the share of the variance in addition to what each explains alone, and of the objective's expected
+    value in the plane through the best configuration, with a row for each level of `first`.
+    """
 
     first: str
     second: str
@@ -93,9 +95,11 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveInsight:
-    """Of one objective: `configurations` that were learned from, and the share of the variance of those that a tree had
-    not seen which the forest explains (0 or less: it has learned nothing). `model` drew slices and surfaces: "gp", the
-    study's own posterior, or "forest"."""
+    """The insight into one objective from `configurations` configurations.
+
+    `explained`: the share of the variance of unseen configurations that the forest explains; 0 or less if it has
+    learned nothing. `model`: the source of slices and surfaces: "gp", the study's own posterior, or "forest".
+    """
 
     metric: str
     configurations: int
@@ -108,7 +112,7 @@ class ObjectiveInsight:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """To a share `explained` of its variance, `metric` is the constant + the coefficients times other metrics."""
+    """A linear dependence: constant + coefficients times other metrics explains the share `explained` of `metric`."""
 
     metric: str
     constant: float
@@ -118,8 +122,10 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What was found out. `objectives`: those with enough different results. `correlations`: Pearson's, a row for each
-    objective; None where there are too few results or one does not vary."""
+    """The insight into a problem. `objectives`: those with enough different results.
+
+    `correlations`: Pearson's, with a row for each objective; None with too few results or if an objective is constant.
+    """
 
     objectives: Sequence[ObjectiveInsight]
     correlations: Sequence[Sequence[float | None]]
@@ -133,8 +139,11 @@ def insight(
     sensitivities: Sensitivities | None = None,
     best: Configuration | None = None,
 ) -> Insight:
-    """What these finished trials say. `predict`: the posterior of the first objective, where there is one. `best`: the
-    configuration to take, for that objective; None: the one that was measured best, as for the others."""
+    """Return the insight from these finished trials.
+
+    `predict`: the posterior of the first objective, if there is one. `best`: the recommended configuration for that
+    objective; None, as for the other objectives: the one with the best measurements.
+    """
     found = estimates.aggregate(problem, trials)
     objectives = []
     for place, metric in enumerate(problem.metrics):
@@ -148,7 +157,7 @@ def insight(
 
 
 def by_process(problem: Problem, trials: Sequence[TrialRecord]) -> Sensitivities:
-    """Sobol' indices by a process that is fitted to these trials alone. Only workers are to pay for it."""
+    """Return the Sobol' indices of a process that is fitted to these trials. It is costly, so only workers call it."""
     algorithm = registry.create(_PROCESS, problem, seed=0, options=registry.validate(_PROCESS, {}, problem))
     algorithm.update(trials)
     return algorithm.sensitivities()
@@ -199,7 +208,7 @@ class _Tree:
 
     @classmethod
     def of(cls, tree: Any, dimension: int) -> _Tree:
-        """From scikit-learn's arrays, in which children come after their parents; to the left is <= threshold."""
+        """Return the tree from scikit-learn's arrays: children come after their parents, and left is <= threshold."""
         lower, upper = np.zeros((tree.node_count, dimension)), np.ones((tree.node_count, dimension))
         left, right, feature, threshold = tree.children_left, tree.children_right, tree.feature, tree.threshold
         for node in np.flatnonzero(left >= 0):
@@ -212,17 +221,17 @@ class _Tree:
         return cls(lower, upper, tree.value[leaves, 0, 0], (upper - lower).prod(1))
 
     def covers(self, place: int, points: FloatArray) -> FloatArray:
-        """[l, p]: 1 where a leaf's box holds a point of this coordinate."""
+        """Return [l, p]: 1 if a leaf's box contains a point of this coordinate."""
         inside = (points[None, :] > self.lower[:, place, None]) & (points[None, :] <= self.upper[:, place, None])
         return np.asarray(inside, dtype=np.float64)
 
     def average(self, place: int, points: FloatArray) -> FloatArray:
-        """[p]: the tree's mean over all other coordinates."""
+        """Return the tree's mean over all other coordinates, [p]."""
         width = self.upper[:, place] - self.lower[:, place]
         return np.asarray((self.value * self.volume / width) @ self.covers(place, points))
 
     def variance(self, place: int) -> float:
-        """Of that mean, over the whole of this coordinate: at most the tree's own variance."""
+        """Return the variance of that mean over this coordinate, which is at most the tree's own variance."""
         height = self.value * self.volume / (self.upper[:, place] - self.lower[:, place])
         edges = np.unique(np.concatenate([self.lower[:, place], self.upper[:, place]]))
         steps = np.zeros(len(edges))
@@ -232,17 +241,17 @@ class _Tree:
         return float((means - means @ widths) ** 2 @ widths)
 
     def average_of_pair(self, first: int, second: int, grid: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """[p, q]: the same over all but two."""
+        """Return the tree's mean over all coordinates but two, [p, q]."""
         area = (self.upper - self.lower)[:, [first, second]].prod(1)
         rows = self.covers(first, grid[0]) * (self.value * self.volume / area)[:, None]
         return np.asarray(rows.T @ self.covers(second, grid[1]))
 
 
 class _Look:
-    """A forest fitted to one objective, and what its trees say of parameters."""
+    """A forest fitted to one objective, and its evaluation for parameters."""
 
     def __init__(self, problem: Problem, metric: str, found: Sequence[Estimate], best: Configuration) -> None:
-        # Here: it takes a second to import, which only workers are to pay for.
+        # scikit-learn takes a second to import, which only workers should spend.
         from sklearn.ensemble import RandomForestRegressor
 
         self._encoding = Encoding(problem.space)
@@ -287,26 +296,26 @@ class _Look:
         return Surface(*names, importance, levels[0][0], levels[1][0], mean.tolist())
 
     def _average(self, place: int) -> tuple[list[Scalar], FloatArray]:
-        """Levels, and [trees, levels]: each tree's mean there."""
+        """Return the levels and each tree's mean at them, [trees, levels]."""
         values, codes = self._encoding.levels(place, _LEVELS)
         points = self._points(place, codes)
         return values, np.array([tree.average(place, points) for tree in self._trees])
 
     def _at_default(self, place: int) -> FloatArray:
-        """[trees, 1]: each tree's mean where the parameter has its default."""
+        """Return each tree's mean at the parameter's default, [trees, 1]."""
         codes = self._encoding.encode([self._encoding.space.default()])[:, place]
         points = self._points(place, codes)
         return np.array([tree.average(place, points) for tree in self._trees])
 
     def _share(self, variances: FloatArray) -> tuple[float, float]:
-        """Mean and deviation over trees, of the share of the variance."""
+        """Return the mean and the deviation over trees of the share of the variance."""
         shares = [one / whole for one, whole in zip(variances, self._variances, strict=True) if whole > 0]
         if not shares:
             return 0.0, 0.0
         return float(np.mean(shares)), float(np.std(shares))
 
     def _predicted(self, configurations: Sequence[Configuration]) -> FloatArray:
-        """[trees, n]"""
+        """Return each tree's predictions, [trees, n]."""
         rows = self._coordinates(configurations).astype(np.float32)
         return np.array([one.predict(rows) for one in self._forest.estimators_])
 
@@ -315,7 +324,7 @@ class _Look:
         return np.column_stack([self._points(place, codes[:, place]) for place in range(len(self.names))])
 
     def _points(self, place: int, codes: FloatArray) -> FloatArray:
-        """Codes, moved so that each of a few levels has an equal share of (0, 1)."""
+        """Return codes, moved so that each of a few levels has an equal share of (0, 1)."""
         size = self._encoding.columns[place].size
         if size is None or size > _LEVELS:
             return np.asarray(codes.clip(1e-6, 1.0))
@@ -334,7 +343,7 @@ def _drawn_by(
     effects: Sequence[Effect],
     surfaces: Sequence[Surface],
 ) -> tuple[list[Effect], list[Surface]] | None:
-    """The same slices and surfaces by a posterior; None where it has nothing to say."""
+    """Return the same slices and surfaces by a posterior; None if it has no predictions."""
     prune = problem.space.prune
     asked = [
         [prune({**_whole(problem, best), effect.parameter: value}) for value in effect.levels] for effect in effects
@@ -371,7 +380,7 @@ def _drawn_by(
 
 
 def _whole(problem: Problem, configuration: Configuration) -> dict[str, Scalar]:
-    """A configuration with the defaults of what is inactive in it."""
+    """Return a configuration with the defaults of its inactive parameters."""
     return {one.name: configuration.get(one.name, one.default_value()) for one in problem.space.parameters}
 
 
@@ -388,7 +397,7 @@ def _correlations(table: FloatArray, count: int) -> list[list[float | None]]:
 
 
 def _dependences(problem: Problem, table: FloatArray) -> list[Dependence]:
-    """Objectives that are a linear function of the others, by least squares."""
+    """Return the objectives that are a linear function of the others, by least squares."""
     count = len(problem.metrics)
     if count < 2 or len(table) < count + 3:
         return []

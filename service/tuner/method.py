@@ -1,4 +1,4 @@
-"""What a tuner is to do: the algorithm, the policies and their options."""
+"""The method of a tuner: the algorithm, the policies and their options."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from service.policies import noise, pruning, resampling
 from service.policies.check import FinalCheck
 from service.policies.stopping import StoppingRule
 
-# Algorithms with a posterior, from which `adaptive` takes the value of one more measurement.
+# Algorithms with a posterior, from which `adaptive` computes the value of one more measurement.
 _PREDICTING = ("gp", "smbo")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Method:
-    """An algorithm and its policies, each by name and with the options that the user gave.
+    """An algorithm and its policies, each by name and with the user's options.
 
-    `resampling` None: "adaptive" where the problem is noisy and the algorithm has a posterior, otherwise "none". A
-    trial is stopped as soon as one of `pruning` says so. `budget`: trials of the search, without those of the final
-    check; None: no limit. `parallelism`: how many trials run at once, as far as that is known.
+    `resampling` None: "adaptive" if the problem is noisy and the algorithm has a posterior, otherwise "none". A trial
+    is stopped as soon as one policy of `pruning` stops it. `budget`: the number of trials of the search, without the
+    final check; None: no limit. `parallelism`: the number of trials at once, if known.
     """
 
     algorithm: str = "auto"
@@ -41,16 +41,16 @@ class Method:
     parallelism: int = 1
 
     def completed(self, problem: Problem) -> Method:
-        """The same method with all options, exact, and defaults for those not given.
+        """Return the method with exact values of all options, and with defaults for options that are not given.
 
         Raises InvalidInput: `algorithm...`, `resampling...`, `estimator...`, `pruning[0]...` for an unknown name, an
-        unknown option, a value out of range, or what the problem does not allow; `stopping` for a rule that needs a
-        model where the algorithm has none.
+        unknown option, a value out of range or a choice that the problem does not allow, and `stopping` for a rule that
+        needs a model if the algorithm has none.
         """
         options = registry.validate(self.algorithm, self.algorithm_options, problem)
         predicts = self.choice(problem).name in _PREDICTING
         if self.stopping is not None and self.stopping.needs_prediction and not predicts:
-            allowed = f"rules that need no model, or one of the algorithms that have one: {', '.join(_PREDICTING)}"
+            allowed = f"rules that need no model, or one of the algorithms with a model: {', '.join(_PREDICTING)}"
             raise InvalidInput("stopping", json.dumps(self.stopping.to_json()), allowed)
         resampled = self.resampling
         if resampled is None:
@@ -68,17 +68,17 @@ class Method:
         )
 
     def choice(self, problem: Problem) -> Choice:
-        """The algorithm and its options, which for `auto` depend on the problem, the budget and the parallelism."""
+        """Return the algorithm and its options, which for `auto` depend on problem, budget and parallelism."""
         return registry.resolve(
             self.algorithm, problem, self.algorithm_options, budget=self.budget, parallelism=self.parallelism
         )
 
     def chosen_options(self, problem: Problem) -> Mapping[str, JsonValue]:
-        """All options of the algorithm: those given, or those of the one that `auto` chose."""
+        """Return all options of the algorithm, or of the one that `auto` chose."""
         return self.choice(problem).options
 
     def start(self, problem: Problem) -> int:
-        """How many trials the start design has, before the algorithm learns; 0 where it has none."""
+        """Return the number of trials of the start design, before the algorithm learns; 0 without a start design."""
         options = self.chosen_options(problem)
         given = options.get("initial", options.get("start", 0))
         return given if isinstance(given, int) else min(2 * (len(problem.space.parameters) + 1), 6)

@@ -1,4 +1,4 @@
-"""Which configuration to take: by a posterior or by estimates over replicates, never by a single lucky run."""
+"""The recommended configuration, by a posterior or by estimates over replicates, never by a single lucky run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies.noise import aggregate_neighbours, believe, surroundings
 
-# Beyond so many configurations only the best are looked at: distances are quadratic in their number.
+# With more configurations than this only the best are considered, because distances are quadratic in their number.
 _MOST = 500
 _NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The configuration to take, what its first objective is expected to be, and the interval that holds it with 95 %.
+    """The recommended configuration, the expected value of its first objective and the 95 % interval.
 
-    Of the objective itself, without the noise of one measurement; `low` and `high` are None where nothing is known of
-    the noise.
+    The interval is of the objective itself, without the noise of one measurement. `low` and `high` are None if nothing
+    is known about the noise.
     """
 
     configuration: Configuration
@@ -38,9 +38,9 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSamples:
-    """A configuration and the first objective's values that were measured of it, times the objective's sign.
+    """A configuration and its measured values of the first objective, times the objective's sign.
 
-    `bounds`: of its trials that were PRUNED, whose values would have been as large or larger.
+    `bounds`: the bounds of its PRUNED trials, whose values would have been at least as large.
     """
 
     configuration: Configuration
@@ -49,9 +49,9 @@ class ConfigurationSamples:
 
 
 def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[ConfigurationSamples]:
-    """The configurations with a finite value for every objective, in the order of their first trial.
+    """Return the configurations with a finite value for every objective, in the order of their first trial.
 
-    Those that broke an outcome constraint in half of their trials or more are left out, if any did not.
+    Configurations that broke an outcome constraint in at least half of their trials are left out if there are others.
     """
     sign, metric = float(problem.signs()[0]), problem.metrics[0]
     groups: dict[str, list[TrialRecord]] = {}
@@ -77,9 +77,9 @@ def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[Configur
 
 
 def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], prediction: Prediction) -> Recommendation:
-    """The measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
+    """Return the measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
     best = int(np.argmin(prediction.mean))
-    # Where nothing was measured twice, a model with hardly more points than length scales takes noise for shape.
+    # Without replicates, a model with hardly more points than lengthscales mistakes noise for shape.
     is_enough = len(found) > len(problem.space.parameters) + 1 or any(len(one.values) > 1 for one in found)
     is_known = not problem.noisy or is_enough
     deviation = float(prediction.deviation[best]) if is_known else None
@@ -87,7 +87,7 @@ def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], predic
 
 
 def expected_improvement(prediction: Prediction, measured: int) -> float:
-    """The largest over all, of the latent value over the best mean of the first `measured` of them."""
+    """Return the largest expected improvement of a latent value over the best mean of the first `measured` ones."""
     best = float(prediction.mean[:measured].min())
     deviation = np.maximum(prediction.deviation, 1e-12 * max(abs(best), 1.0))
     ahead = (best - prediction.mean) / deviation
@@ -102,11 +102,11 @@ def by_estimate(
     estimate: Callable[[Sequence[float], Sequence[float]], float],
     neighbours: float = 0.0,
 ) -> Recommendation:
-    """The configuration with the best estimate, after each was drawn towards those of its neighbours.
+    """Return the configuration with the best estimate, after each estimate has moved towards those of its neighbours.
 
-    `estimate` is given values and bounds. By how much a configuration is drawn, and how sure it is then, says the model
-    of `noise.believe`; what the estimate differs by from the median, a cautious quantile for example, is added to it.
-    `neighbours`: above 0, averages over neighbours up to about that distance decide (`noise.aggregate_neighbours`).
+    `estimate` receives values and bounds. The model of `noise.believe` determines the shift and the uncertainty; the
+    difference of the estimate (a cautious quantile, for example) from the median is added to it. If `neighbours` is
+    above 0, averages over neighbours up to about that distance decide (`noise.aggregate_neighbours`).
     """
     raw = np.array([estimate(one.values, one.bounds) for one in found])
     if not problem.noisy or len(found) == 1:
@@ -128,7 +128,7 @@ def by_estimate(
 def _recommendation(
     problem: Problem, configuration: Configuration, value: float, deviation: float | None
 ) -> Recommendation:
-    """In the objective's own unit."""
+    """Return the recommendation in the objective's own unit."""
     sign = float(problem.signs()[0])
     if deviation is None:
         return Recommendation(configuration, sign * value, None, None)

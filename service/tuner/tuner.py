@@ -1,6 +1,6 @@
-"""The whole method for one study: what to measure next, when to stop a trial, when to end, what to recommend.
+"""The whole method for one study: suggestions, pruning, the end of the search and the recommendation.
 
-The algorithm is made when it is first asked, so that a process which only asks whether to go on never imports torch.
+The algorithm is created at its first use, so a process that only checks whether to continue never imports it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from service.policies.stopping import History, Progress
 from service.tuner.method import Method
 from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, expected_improvement, samples_of
 
-# Configurations at which it is asked what may still be gained.
+# The number of configurations at which the remaining gain is evaluated.
 _SAMPLE = 256
-# From so many trials it is told whether the objective is the running time: their shares differ by this factor at most.
+# From this many trials on, the objective counts as the running time if its ratios to the running times differ by at
+# most this factor.
 _ENOUGH_SHARES, _MOST_UNLIKE = 3, 1.5
 _SECONDS = ("s", "sec", "second", "seconds")
 NO_STEPS: Mapping[int, Sequence[Step]] = {}
@@ -35,7 +36,7 @@ NO_STEPS: Mapping[int, Sequence[Step]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A configuration to measure. `origin`: "suggested" by the algorithm, or "replicate": a policy wants it again."""
+    """A configuration to measure. `origin`: "suggested" by the algorithm, or "replicate" of a resampling policy."""
 
     configuration: Configuration
     origin: str
@@ -43,7 +44,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """An answer to an ask. `cursor` and `exhausted` as in `algorithms.base.Batch`."""
+    """The answer to an ask. `cursor` and `exhausted` are those of `algorithms.base.Batch`."""
 
     items: tuple[Suggestion, ...]
     cursor: int
@@ -51,9 +52,9 @@ class Suggestions:
 
 
 class Tuner:
-    """The method at work on one study. Not thread-safe; it is the caller's own.
+    """The method applied to one study. An instance is not thread-safe; each caller has its own.
 
-    The same method, history, pending trials and cursor give the same answers, in any process.
+    The same method, history, pending trials and cursor give the same answers in any process.
     """
 
     def __init__(self, problem: Problem, method: Method) -> None:
@@ -86,15 +87,15 @@ class Tuner:
 
     @property
     def finished(self) -> Sequence[TrialRecord]:
-        """What `update` was given, in its order."""
+        """The trials that were passed to `update`, in their order."""
         return self._finished
 
     def limit(self, budget: int | None) -> None:
-        """The search is to have so many trials now, in place of what the method says; None: no limit is known."""
+        """Set the number of trials of the search, in place of the method's budget; None: no known limit."""
         self._resampling.budget = budget
 
     def update(self, finished: Sequence[TrialRecord], steps: Mapping[int, Sequence[Step]] = NO_STEPS) -> None:
-        """Learn from trials that finished, each passed exactly once; `steps`: their measurements by trial number."""
+        """Learn from finished trials, each passed exactly once; `steps`: their measurements by trial number."""
         if not finished:
             return
         self._finished += finished
@@ -113,7 +114,7 @@ class Tuner:
         pending: Sequence[TrialRecord] = (),
         fixed: Mapping[str, Scalar] = NOTHING_FIXED,
     ) -> Suggestions:
-        """What to measure next, as `Algorithm.suggest` does; the resampling policy is asked before the algorithm."""
+        """Return the next measurements, as `Algorithm.suggest` does; the resampling policy has precedence."""
         waiting = list(pending)
         items: list[Suggestion] = []
         while self._resamples and len(items) < count:
@@ -129,10 +130,10 @@ class Tuner:
         return Suggestions(tuple(items), batch.cursor, batch.exhausted)
 
     def recommend(self, *, costly: bool = True) -> Recommendation | None:
-        """The configuration to take; None with several objectives, and while nothing was measured.
+        """Return the recommended configuration; None with several objectives or without measurements.
 
-        By the posterior of the algorithm, where it has one (a costly algorithm is asked only with `costly`); otherwise
-        by the estimator over replicates, drawn towards the neighbours of each.
+        The choice uses the algorithm's posterior if there is one (for a costly algorithm only with `costly`), and
+        otherwise the estimator over replicates, with a shift towards the neighbours of each configuration.
         """
         found = samples_of(self.problem, self._finished)
         if not found or len(self.problem.objectives) > 1:
@@ -146,18 +147,18 @@ class Tuner:
         return by_estimate(self.problem, found, self._estimate, neighbours)
 
     def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
-        """What the algorithm's posterior says of them, at its cost; None where it has none."""
+        """Return the predictions of the algorithm's posterior, at its cost; None if it has none."""
         return self._predict(configurations)
 
     def sensitivities(self) -> Sensitivities:
-        """Return the parameters' sensitivities by the algorithm's posterior, at its cost; empty where it has none."""
+        """Return the parameters' sensitivities by the algorithm's posterior, at its cost; empty if it has none."""
         return self._made().sensitivities()
 
     def check(self, best: Configuration, count: int, pending: Sequence[TrialRecord] = ()) -> list[Configuration]:
-        """Up to `count` configurations for the final check, in which `best` and the default are measured in turns.
+        """Return up to `count` configurations for the final check, which measures `best` and the default in turns.
 
-        None: those that are finished and pending are enough. Only trials of origin "check" count: the others had a part
-        in choosing `best`, which makes the best of them look better than it is.
+        The result is empty if the finished and pending trials are enough. Only trials of origin "check" count: `best`
+        was chosen by the others, so their values make it look better than it is.
         """
         policy = self.method.final_check
         assert policy is not None
@@ -168,7 +169,7 @@ class Tuner:
         waiting = [self._is(best, trial) for trial in pending if trial.origin == "check"]
         while side is not None and len(found) < min(count, policy.max_trials - begun):
             if waiting:
-                # Whatever has fewer values, those that are on their way included.
+                # Prefer the side with fewer values, pending ones included.
                 ahead = len(bests) + sum(waiting) - (len(defaults) + waiting.count(False))
                 side = "default" if ahead >= 0 else "best"
             found.append(best if side == "best" else self.problem.space.default())
@@ -176,15 +177,15 @@ class Tuner:
         return found
 
     def verdict(self, best: Configuration) -> Verdict:
-        """What the final check has found out about `best`."""
+        """Return the final check's verdict on `best`."""
         assert self.method.final_check is not None
         return self.method.final_check.verdict(*self._check_values(best), self.problem.objectives[0])
 
     def stop(self, seconds: float, node_hours: float) -> str | None:
-        """Why the search is to end now; None: it goes on.
+        """Return the reason to end the search now; None if it continues.
 
-        `seconds`: wall time since the first trial. A rule that needs a posterior says nothing where the algorithm has
-        not been asked.
+        `seconds`: wall time since the first trial. A rule that needs a posterior gives no reason if the algorithm has
+        not been created yet.
         """
         rule = self.method.stopping
         if rule is None:
@@ -201,13 +202,14 @@ class Tuner:
         )
 
     def prune(self, running: Running) -> str | None:
-        """Why a running trial is to be stopped; None: it goes on."""
+        """Return the reason to stop a running trial; None if it continues."""
         return next((reason for policy in self._pruning if (reason := policy.prune(running)) is not None), None)
 
     def bound(self, running: Running) -> dict[str, float]:
-        """What is known of the first objective of a trial that is stopped now: it is at least this bad.
+        """Return a bound on the first objective of a trial that is stopped now: its value is at least this bad.
 
-        Where the objective is a time to be minimised, its running time so far; otherwise the last that it reported.
+        If the objective is a running time that is minimised, the bound is the running time so far, and otherwise the
+        latest reported value.
         """
         metric = self.problem.metrics[0]
         share = self._share_of_running_time()
@@ -216,9 +218,10 @@ class Tuner:
         return {metric: running.measurements[-1].value} if running.measurements else {}
 
     def _share_of_running_time(self) -> float | None:
-        """The least that a second of running time adds to the first objective; None where that is something else.
+        """Return the least amount that a second of running time adds to the first objective; None if it is no time.
 
-        Trials tell it: their values are then nearly proportional to how long they ran. Before there are some, the unit.
+        The trials decide: the values of a time are nearly proportional to the running times. Before there are enough
+        trials, the objective's unit decides.
         """
         objective = self.problem.objectives[0]
         if objective.goal != "minimize":
@@ -233,19 +236,19 @@ class Tuner:
         return min(shares) if 0 < max(shares) <= _MOST_UNLIKE * min(shares) else None
 
     def dump(self) -> JsonValue:
-        """What would be costly to find again, to be stored."""
+        """Return state that is costly to compute again, for storage."""
         return self._state if self._algorithm is None else self._algorithm.dump()
 
     def load(self, state: JsonValue) -> None:
-        """Take over what `dump` gave; a state that is of no use is ignored."""
+        """Restore the result of `dump`; an unusable state is ignored."""
         self._state = state
         if self._algorithm is not None:
             self._algorithm.load(state)
 
     def _outlook(self) -> tuple[float | None, float | None]:
-        """The improvement that may still be expected, and the standard deviation of one measurement.
+        """Return the expected remaining improvement and the standard deviation of one measurement.
 
-        The former is the largest expected improvement of the latent value over the best posterior mean, among the
+        The improvement is the largest expected improvement of the latent value over the best posterior mean, among the
         measured configurations and a sample of the others.
         """
         found = samples_of(self.problem, self._finished)
@@ -258,7 +261,7 @@ class Tuner:
         return expected_improvement(prediction, len(found)), prediction.noise
 
     def _check_values(self, best: Configuration) -> tuple[list[float], list[float]]:
-        """Of the first objective, times its sign, of the default and of `best`."""
+        """Return the values of the first objective, times its sign, of the default and of `best`."""
         sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
         defaults: list[float] = []
         bests: list[float] = []

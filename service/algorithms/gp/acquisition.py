@@ -1,4 +1,4 @@
-"""How much a configuration is worth measuring next, for rows of the encoded space."""
+"""Acquisition functions: the value of the next measurement at rows of the encoded space."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from service.core.encoding import FloatArray
 
 _ROOT_HALF_PI = math.sqrt(math.pi / 2.0)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-# A probability of feasibility below which a configuration is hardly worth a trial, and how much faster its worth falls.
+# Below this probability of feasibility a configuration is hardly worth a trial. Its score then falls faster by a factor
+# of 1 + _STEEPER.
 _LOG_DOUBTFUL = math.log(0.4)
 _STEEPER = 20.0
 _CHUNK = 4096
 
 
 class Acquisition(Protocol):
-    """A function of rows, in [0, 1]; larger is better."""
+    """A function of rows with coordinates in [0, 1]; a larger value is better."""
 
     def score(self, rows: FloatArray) -> FloatArray:
-        """[b] values of [b, d] rows."""
+        """Return the values, [b], of the rows, [b, d]."""
 
     def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """[b] values and their [b, d] gradients: zero for categorical columns."""
+        """Return the values, [b], and their gradients, [b, d], which are zero for categorical columns."""
 
 
 class LogNoisyExpectedImprovement:
-    """The logarithm of the expected improvement on the best value so far, where that value is itself uncertain.
+    """The logarithm of the expected improvement on the best value so far, which is itself uncertain.
 
-    `posterior` has as its extra points the configurations that may be best and those that are being measured. Their
-    noise-free values are drawn, `draws` times, from the posterior (a scrambled Sobol sequence); under each draw the
-    improvement's expectation is known in closed form (as in Letham et al., "Constrained Bayesian optimization with
-    noisy experiments", 2019), and its logarithm is computed as in Ament et al., "Unexpected improvements to expected
-    improvement for Bayesian optimization", 2023. It is what BoTorch's qLogNoisyExpectedImprovement estimates for one
-    new point beside pending ones, without that estimate's variance in the new point's own value.
+    The extra points of `posterior` are the configurations that may be the best and those that are being measured. Their
+    noise-free values are drawn `draws` times from the posterior with a scrambled Sobol sequence. For each draw the
+    expected improvement has a closed form [letham-2019], and its logarithm is computed as in [ament-2023]. BoTorch's
+    qLogNoisyExpectedImprovement estimates the same quantity for one new point and pending points, but its estimate has
+    a variance in the new point's own value.
 
-    Without extra points: the log expected improvement on the best posterior mean, or on `best` where it is given.
+    Without extra points, the result is the log expected improvement on the best posterior mean, or on `best` if given.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class LogNoisyExpectedImprovement:
 
 
 class LogProbability:
-    """The logarithm of the probability that an outcome is at least `least`: that a constraint on outcomes is kept.
+    """The logarithm of the probability that an outcome is at least `least`, so that an outcome constraint holds.
 
-    Of the latent outcome, or with `noise` of that of a run: of a process fitted to 1 (it did) and -1, that a
-    configuration works is that this is at least 0.
+    The outcome is the latent one, or with `noise` that of a run. If the process is fitted to labels, 1 for a
+    configuration that works and -1 for one that does not, a configuration works if its outcome is at least 0.
 
-    Below a probability of 0.4 it falls ever faster. Otherwise, once the best that is allowed is known well, the
-    remaining improvement there is so small that even a hopeless configuration promises more.
+    Below a probability of 0.4 the score falls faster. Otherwise, once the best feasible value is known well, the
+    remaining improvement near it is so small that even a hopeless configuration would score higher.
     """
 
     def __init__(self, posterior: Posterior, *, least: float, noise: bool) -> None:
@@ -99,7 +99,7 @@ class LogProbability:
         value, white, slope, z, total, plain = self._parts(rows)
         ratio = np.exp(-0.5 * z * z - _LOG_ROOT_TWO_PI - plain)
         ratio *= np.where(plain < _LOG_DOUBTFUL, 1.0 + _STEEPER, 1.0)
-        # z = (mean - least) / sqrt(variance + noise), and the variance falls by the square of the whitened covariances.
+        # z = (mean - least) / sqrt(variance + noise). The squared whitened covariances reduce the variance.
         weights = self._posterior.white[:, None] * (ratio / total) + white * (ratio * z / total**2)
         return value, self._posterior.pull_back(weights, rows, slope)
 
@@ -112,7 +112,7 @@ class LogProbability:
 
 
 class LogUncertainty:
-    """The logarithm of the posterior's standard deviation: where least is known."""
+    """The logarithm of the posterior's standard deviation, which is largest where the least is known."""
 
     def __init__(self, posterior: Posterior) -> None:
         self._posterior = posterior
@@ -129,7 +129,7 @@ class LogUncertainty:
 
 
 class Sum:
-    """The sum of acquisitions that are logarithms: of an improvement and of the probability to have it."""
+    """The sum of logarithmic acquisitions, such as an improvement and the probability of feasibility."""
 
     def __init__(self, parts: Sequence[Acquisition]) -> None:
         self._parts = parts
@@ -143,17 +143,20 @@ class Sum:
 
 
 def draws_of(posterior: Posterior, draws: int, random: np.random.Generator) -> FloatArray:
-    """[n + m, draws]: whitened values under each draw of those at the posterior's extra points; one if it has none."""
+    """Return whitened values, [n + m, draws], for each draw of the values at the posterior's extra points.
+
+    Without extra points there is a single column.
+    """
     extra = len(posterior.points) - posterior.count
     drawn = _normal(extra, draws, random) if extra else np.zeros((0, 1))
     return np.vstack([np.repeat(posterior.white[:, None], drawn.shape[1], axis=1), drawn])
 
 
 def log_improvement_of(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log(pdf(z) + z cdf(z)) of the standard normal, and its derivative, accurate for any z."""
+    """Return log(pdf(z) + z cdf(z)) of the standard normal and its derivative, accurate for any z."""
     low = np.minimum(z, -1.0)
     scaled = _ROOT_HALF_PI * erfcx(-low / math.sqrt(2.0))
-    # 1 + z cdf / pdf, by its asymptotic value where the sum has lost its digits.
+    # This is 1 + z cdf / pdf. Where cancellation leaves no digits, its asymptotic value takes its place.
     left = np.where(low < -1e4, 1.0 / (low * low), 1.0 + low * scaled)
     log_low = -0.5 * low * low - _LOG_ROOT_TWO_PI + np.log(left)
     high = np.maximum(z, -1.0)
@@ -164,7 +167,7 @@ def log_improvement_of(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _normal(dimension: int, count: int, random: np.random.Generator) -> FloatArray:
-    """[dimension, count] standard normal draws, evenly spread."""
+    """Return evenly spread standard normal draws, [dimension, count]."""
     from scipy.stats import qmc
 
     bits = max(math.ceil(math.log2(count)), 0)

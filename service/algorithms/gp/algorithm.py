@@ -1,13 +1,14 @@
 """`gp`: Bayesian optimisation with Gaussian processes.
 
-A study begins with points of a Sobol sequence. From then on processes are fitted to what was measured (`known`,
-`fits`), and each suggestion is the configuration with the largest log expected improvement under noise, that of running
-trials included; for several objectives see `multi`. The improvement is weighed by the probability that the
-configuration works, which a process learns from INFEASIBLE trials, and by the probabilities that it keeps each of the
-outcome constraints, which have a process each.
+A study begins with points of a Sobol sequence. After that, processes are fitted to the measurements (`known`, `fits`).
+Each suggestion is the configuration with the largest log expected improvement under noise, with account of running
+trials; for several objectives see `multi`. The improvement is weighted by the probability that the configuration works,
+which a process learns from INFEASIBLE trials, and by the probability that each outcome constraint holds, for which
+there is one process each.
 
-An infeasible configuration is never suggested again. One whose trial FAILED may be suggested once more, but not a third
-time. The model and the acquisitions are BoTorch's, but written out, at a twentieth of the cost.
+An infeasible configuration is never suggested again. A configuration whose trial FAILED may be suggested once more, but
+not a third time. The model, the fit and the acquisitions have the definitions of BoTorch's, but this package computes
+them with NumPy, at a twentieth of the cost. BoTorch itself serves only `multi`, with three or more objectives.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _DRAWS = 16
 _BASELINE = 8
 _MOST_FAILURES = 2
 _TRIES = 200
-# Scoring a configuration for several objectives costs as much as many for one: larger grids are searched.
+# A score for several objectives is much more expensive than a score for one, so larger grids are searched, not listed.
 _MOST_SCORED_FOR_SEVERAL = 8192
 
 _Fixed: TypeAlias = tuple[tuple[str, str, Scalar], ...]
@@ -64,9 +65,10 @@ _Fixed: TypeAlias = tuple[tuple[str, str, Scalar], ...]
 
 @dataclass(frozen=True)
 class _Models:
-    """What is known, and processes: for each objective (none for those that are weighted), and of what has to hold.
+    """The trials so far and the processes for objectives, outcome constraints and feasibility.
 
-    `runs`: those of each objective; empty while nothing was measured. `labels`: the runs that tell what works.
+    `objectives` has a process for each objective, or none if a weighting takes their place. `runs`: the runs of each
+    objective; empty without measurements. `labels`: the runs that show which configurations work.
     """
 
     known: Known
@@ -77,7 +79,7 @@ class _Models:
     works: Process | None
 
     def incumbents(self, processes: Sequence[Process]) -> FloatArray:
-        """The distinct rows that were measured and are acceptable, those that some process expects most of first."""
+        """Return the distinct acceptable rows with measurements, ordered by their best rank in any process."""
         rows = np.unique(self.runs[0].rows[~self.runs[0].bounded], axis=0)
         rows = rows[self.known.acceptable(rows)]
         expected = [process.posterior(rows[:0]).predict(rows)[0] for process in processes]
@@ -119,7 +121,7 @@ class GpAlgorithm(Algorithm):
         self._trials.extend(finished)
         self._rows = np.vstack([self._rows, rows])
         self._keys.extend(self.problem.space.key(trial.configuration) for trial in finished)
-        # The order in which trials finished, however they were passed.
+        # Keep the order in which the trials finished, whatever the order of the calls.
         order = sorted(range(len(self._trials)), key=lambda i: (self._trials[i].revision, self._trials[i].number))
         if order != list(range(len(order))):
             self._trials = [self._trials[i] for i in order]
@@ -146,19 +148,19 @@ class GpAlgorithm(Algorithm):
             mean, deviation = process.scale.restore(*posterior.predict(rows))
             best = posterior.predict(process.points.rows)[0].max(keepdims=True)
         except ArithmeticError as error:
-            log.warning("The model cannot be used (%s): nothing is predicted.", error)
+            log.warning("The model cannot be computed (%s). There is no prediction.", error)
             return None
-        # On a logarithmic scale it is not the same everywhere: that of the best is what matters.
+        # On a logarithmic scale the noise depends on the value. The noise at the best value is the relevant one.
         _, noise = process.scale.restore(best, np.full(1, math.sqrt(posterior.noise)))
         return Prediction(mean, deviation, float(noise[0]) if self.problem.noisy else 0.0)
 
     def sensitivities(self) -> Sensitivities:
         try:
-            # Those that are weighted by chance, of several objectives, say nothing of one.
+            # A random weighting of several objectives has no process for a single objective, hence not strict.
             processes = zip(self.problem.metrics, self._known().objectives, strict=False)
             return {metric: sensitivities(one, self._encoding, seed=self.seed) for metric, one in processes}
         except ArithmeticError as error:
-            log.warning("The model cannot be used (%s): nothing is told of sensitivities.", error)
+            log.warning("The model cannot be computed (%s). There are no sensitivities.", error)
             return {}
 
     def suggest(
@@ -193,7 +195,7 @@ class GpAlgorithm(Algorithm):
         return running + sum(trial.state != TrialState.FAILED for trial in self._trials)
 
     def _not_again(self) -> set[str]:
-        """Keys of configurations that finished trials rule out."""
+        """Return the keys of the configurations that finished trials rule out."""
         failures: Counter[str] = Counter()
         taken: set[str] = set()
         for trial, key in zip(self._trials, self._keys, strict=True):
@@ -206,7 +208,7 @@ class GpAlgorithm(Algorithm):
     def _next_of_start(
         self, cursor: int, taken: set[str], fixed: Mapping[str, Scalar]
     ) -> tuple[Configuration | None, int]:
-        """The next configuration of the space-filling sequence that is new, and the cursor after it."""
+        """Return the next new configuration of the space-filling sequence, and the cursor after it."""
         for _ in range(_TRIES):
             batch = self._start.suggest(1, cursor=cursor, fixed=fixed)
             cursor = batch.cursor
@@ -215,13 +217,13 @@ class GpAlgorithm(Algorithm):
         return None, cursor
 
     def _random(self, running: int) -> np.random.Generator:
-        """Fresh for every suggestion, and the same whenever it is made again."""
+        """Return a generator that differs for every suggestion and is the same if a suggestion is repeated."""
         return np.random.default_rng([self.seed % 2**64, len(self._trials), running])
 
     # Models
 
     def _known(self) -> _Models:
-        """Everything that is known, fitted."""
+        """Return the fitted models, from memory if nothing has changed."""
         if self._models is None:
             self._models = self._fitted()
         return self._models
@@ -251,7 +253,7 @@ class GpAlgorithm(Algorithm):
     # Suggestions
 
     def _best(self, region: Region, running: Sequence[Configuration], taken: set[str]) -> Configuration | None:
-        """The configuration most worth measuring among those not taken. None where there are none."""
+        """Return the free configuration with the best score; None if all are taken."""
         random = self._random(len(running))
         found: Configuration | None = None
         if self._begun(0):
@@ -259,13 +261,13 @@ class GpAlgorithm(Algorithm):
                 acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
                 found = self._ranked(acquisition, region, incumbents, taken, random)
             except ArithmeticError as error:
-                log.warning("The model cannot be used (%s): the next suggestion is a random one.", error)
+                log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
         return found or self._any(region, taken, random)
 
     def _acquisition(
         self, region: Region, running: FloatArray, random: np.random.Generator
     ) -> tuple[Acquisition, FloatArray]:
-        """What to maximise, and rows near which it may be large, the best first."""
+        """Return the function to maximise and rows near which it may be large, the best first."""
         models = self._known()
         parts: list[Acquisition] = []
         if models.works is not None:
@@ -274,7 +276,7 @@ class GpAlgorithm(Algorithm):
             kept = float(process.scale.apply(np.zeros(1))[0])
             parts.append(LogProbability(process.posterior(running[:0]), least=kept, noise=False))
         if not models.runs:
-            # Nothing was measured yet: go where least is known and something may work.
+            # Without measurements, prefer configurations that may work and about which the least is known.
             rows, labels = models.labels.rows, -models.labels.values
             theta = Prior.of(self._layout, noisy=True).mean
             parts.append(LogUncertainty(Posterior(self._layout, theta, Points.single(rows, labels), running)))
@@ -286,7 +288,7 @@ class GpAlgorithm(Algorithm):
             processes = [self._fits.process(multi.weighted(models.runs, random), kind)]
         incumbents = models.incumbents(processes)
         if not len(incumbents):
-            # Nothing was acceptable yet: go where something may be.
+            # Without an acceptable configuration, only the probability of feasibility counts.
             incumbents = models.runs[0].rows
         elif len(processes) == 1:
             parts.append(self._improvement(processes[0], incumbents, region, running, random))
@@ -295,7 +297,7 @@ class GpAlgorithm(Algorithm):
         return (parts[0] if len(parts) == 1 else Sum(parts)), incumbents
 
     def _all_measured(self, region: Region) -> bool:
-        """Whether every configuration of the region was measured, so that only measuring again is left."""
+        """Return whether every configuration of the region has a trial, so that only replicates are left."""
         whole = region.whole()
         if whole is None or len(whole[0]) > len(self._trials):
             return False
@@ -309,12 +311,12 @@ class GpAlgorithm(Algorithm):
         running: FloatArray,
         random: np.random.Generator,
     ) -> Acquisition:
-        """The expected improvement on the best of the incumbents."""
+        """Return the expected improvement on the best of the incumbents."""
         if self.problem.noisy and not self._all_measured(region):
             posterior = process.posterior(np.vstack([incumbents[:_BASELINE], running]))
             return LogNoisyExpectedImprovement(posterior, draws=_DRAWS, random=random)
-        # Without noise the best value is known, and only that of running trials is not. Where all was measured, an
-        # improvement on the best expected value makes measuring again worth something.
+        # Without noise the best value is known; only the values of running trials are not. If all configurations have
+        # been measured, the improvement on the best expected value gives replicates a positive score.
         best = float(process.posterior(running[:0]).predict(incumbents[:1])[0][0])
         return LogNoisyExpectedImprovement(process.posterior(running), draws=_DRAWS, random=random, best=best)
 
@@ -326,7 +328,7 @@ class GpAlgorithm(Algorithm):
         taken: set[str],
         random: np.random.Generator,
     ) -> Configuration | None:
-        """The best configuration that is not taken: of the whole region where it is small, else of a search."""
+        """Return the best free configuration, from the whole region if it is small and otherwise from a search."""
         key = self.problem.space.key
         whole = region.whole()
         several = len(self.problem.objectives) > 1
@@ -342,7 +344,7 @@ class GpAlgorithm(Algorithm):
         return None
 
     def _any(self, region: Region, taken: set[str], random: np.random.Generator) -> Configuration | None:
-        """Some configuration that is not taken; in a noisy study one that runs already, where there is no other."""
+        """Return any free configuration; in a noisy study without one, a configuration that is running already."""
         key = self.problem.space.key
         whole = region.whole()
         if whole is not None:
@@ -368,5 +370,5 @@ class GpAlgorithm(Algorithm):
 
 @lru_cache(1)
 def _limit_threads(threads: int) -> None:
-    """Keep linear algebra to so many threads: matrices are small, and a machine runs many workers."""
+    """Limit linear algebra to `threads` threads, because matrices are small and a machine runs many workers."""
     ThreadpoolController().limit(limits=threads)

@@ -1,4 +1,4 @@
-"""The part of a space that an ask may draw from, as rows of the encoding, and the search for the best row."""
+"""The part of a space from which an ask may draw, as rows of the encoding, and the search for the best row."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from service.core.encoding import Encoding, FloatArray
 from service.core.parameters import Condition, Parameter
 from service.core.space import Configuration, Scalar
 
-# Spaces with at most so many feasible configurations are scored whole.
+# In a space with at most this many feasible configurations, all of them are scored.
 MOST_SCORED = 50_000
-# Of a finite space that constraints may make small enough, so many configurations are looked at to find out.
+# In a finite space with constraints, at most this many configurations are examined to find whether few are feasible.
 _MOST_WALKED = 2**18
-# A finer grid is searched as a continuum, and the result brought to the nearest point.
+# A finer grid is searched as a continuum, and the result is moved to the nearest point.
 _MOST_LEVELS = 1024
 _ALL_LEVELS = 24
 _GLOBAL, _LOCAL = 1024, 1024
-# Where every candidate has to be decoded to be checked, there are fewer.
+# Constraints require each candidate to be decoded for the check, so the number of candidates is divided by this.
 _CONSTRAINED = 4
 _STARTS = 8
 _INCUMBENTS = 5
@@ -35,7 +35,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Conditional:
-    """A column with its parent's, the parent's codes that make it active, its default's code, and its activity's."""
+    """The column of a conditional parameter: `place` and the columns of its `parent` and of its `activity`.
+
+    `codes`: the parent's codes with which the parameter is active. `default`: the code of its default.
+    """
 
     place: int
     parent: int
@@ -45,7 +48,7 @@ class _Conditional:
 
 
 class Region:
-    """The configurations with certain fixed values. Rows are those of the encoding of the whole space."""
+    """The configurations with certain fixed values. Rows are in the encoding of the whole space."""
 
     def __init__(self, encoding: Encoding, fixed: Mapping[str, Scalar]) -> None:
         self.encoding, self.space = encoding, encoding.space
@@ -62,7 +65,7 @@ class Region:
         self._grid: tuple[list[Configuration], FloatArray] | None = None
 
     def whole(self) -> tuple[list[Configuration], FloatArray] | None:
-        """All feasible configurations and their rows, where they are few enough to score; None where not."""
+        """Return all feasible configurations and their rows; None if there are too many to score."""
         if self._grid is None:
             size = self.part.cardinality()
             most = _MOST_WALKED if self.space.constraints else MOST_SCORED
@@ -73,18 +76,18 @@ class Region:
         return self._grid
 
     def settle(self, row: FloatArray) -> Configuration:
-        """The configuration of a row, its fixed values exact."""
+        """Return the configuration of a row, with exact fixed values."""
         (configuration,) = self.encoding.decode(row)
         return {name: self._exact.get(name, value) for name, value in configuration.items()}
 
     def feasible(self, rows: FloatArray) -> BoolArray:
-        """[b]: which rows keep the constraints."""
+        """Return a flag for each of b rows: whether it meets the constraints."""
         if not self.space.constraints:
             return np.ones(len(rows), dtype=np.bool_)
         return np.array([self.space.feasible(one) for one in self.encoding.decode(rows)], dtype=np.bool_)
 
     def spread(self, uniform: FloatArray) -> FloatArray:
-        """Rows for points of the unit cube, a column a parameter, each level with an equal share."""
+        """Return rows for points of the unit cube with a column for each parameter; all levels have equal shares."""
         rows = np.zeros((len(uniform), self.encoding.dimension))
         for place, levels in enumerate(self.levels):
             numbers = uniform[:, place]
@@ -95,13 +98,16 @@ class Region:
         return self.canonical(rows)
 
     def vary(self, rows: FloatArray, random: np.random.Generator, widths: tuple[float, float]) -> FloatArray:
-        """Neighbours of the rows: some coordinates moved, by 10 to a power drawn between the widths, or to a level."""
+        """Return neighbours of the rows, in which some coordinates are moved.
+
+        The distance is 10 to a power drawn between the widths; stepped coordinates move to a level.
+        """
         found = rows.copy()
         count = len(rows)
         places = np.array([*self.smooth, *self.stepped], dtype=np.intp)
         if not len(places):
             return self.canonical(found)
-        # From a single coordinate to all of them.
+        # The number of moved coordinates varies from one to all of them.
         moved = random.random((count, len(places))) < random.random((count, 1)) ** 2
         moved[np.arange(count), random.integers(0, len(places), count)] = True
         width = 10.0 ** random.uniform(*widths, (count, 1))
@@ -113,7 +119,7 @@ class Region:
             elif place in self.categorical:
                 found[mask, place] = random.choice(levels, int(mask.sum()))
             else:
-                # At least one level up or down.
+                # Move at least one level up or down.
                 old = _nearest(levels, found[mask, place])
                 move = steps[mask, index] * (len(levels) - 1)
                 move = np.where(np.abs(move) < 1.0, np.where(move < 0.0, -1.0, 1.0), np.rint(move))
@@ -121,7 +127,7 @@ class Region:
         return self.canonical(found)
 
     def canonical(self, rows: FloatArray) -> FloatArray:
-        """The rows, changed in place, with inactive parameters at their default and activity columns as they follow."""
+        """Set inactive parameters to their defaults and activity columns to match, in place, and return the rows."""
         if self._conditionals:
             active = np.ones((len(rows), len(self.levels)), dtype=np.bool_)
             for one in self._conditionals:
@@ -132,7 +138,7 @@ class Region:
         return rows
 
     def inactive(self, rows: FloatArray) -> BoolArray:
-        """[b, d]: where a column stands for an inactive parameter."""
+        """Return flags, [b, d], for columns of inactive parameters."""
         mask = np.zeros(rows.shape, dtype=np.bool_)
         for one in self._conditionals:
             mask[:, one.place] = rows[:, one.activity] == 0.0
@@ -146,7 +152,7 @@ class Region:
         return codes[:, self._places[parameter.name]]
 
     def _parents_first(self) -> Iterator[_Conditional]:
-        """What depends on another column, after that one."""
+        """Yield the conditional columns, each after its parent."""
         names = self.space.names()
         conditional = [name for name in names if self.space[name].condition is not None]
         activity = {name: len(names) + index for index, name in enumerate(conditional)}
@@ -167,11 +173,11 @@ def search(
     incumbents: FloatArray,
     random: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows of the region with high scores, the best first, and the scores.
+    """Return rows of the region with high scores, the best first, and the scores.
 
-    Feasible rows of a Sobol sequence and around the incumbents, [k, d] with the best first, are scored; from the best
-    of both kinds the score is climbed: by gradient along continuous columns, level by level along the others. Empty
-    where no feasible row was hit.
+    The search scores feasible rows of a Sobol sequence and rows around the incumbents, [k, d] with the best first. From
+    the best of both kinds it climbs: by gradient along continuous columns and level by level along the others. The
+    result is empty if no feasible row was found.
     """
     share = _CONSTRAINED if region.space.constraints else 1
     pools = [region.spread(_sobol(len(region.levels), _GLOBAL // share, random))]
@@ -187,7 +193,7 @@ def search(
     values = np.concatenate([score[order] for score, order in zip(scores, best, strict=True)])
     if len(rows):
         rows, values = _climb(acquisition, region, rows, values, random)
-    # The others follow, for the case that the best are taken.
+    # The other rows follow, in case the best are taken.
     rows, values = np.vstack([rows, *pools]), np.concatenate([values, *scores])
     order = np.argsort(-values, kind="stable")
     return rows[order], values[order]
@@ -199,7 +205,7 @@ def _climb(
     rows, values = rows.copy(), values.copy()
 
     def offer(others: FloatArray) -> bool:
-        """Take over each row that is feasible and better than the one in its place."""
+        """Replace each row by its counterpart in `others` if that is feasible and better; return whether any was."""
         scores = np.where(region.feasible(others), acquisition.score(others), -np.inf)
         better = scores > values + 1e-9
         rows[better], values[better] = others[better], scores[better]
@@ -211,7 +217,7 @@ def _climb(
         if not region.stepped or not _step(acquisition, region, rows, values):
             break
     if region.space.constraints and region.smooth:
-        # Gradients do not see constraints: feel along them.
+        # Gradients ignore constraints, so random neighbours explore the boundary.
         for width in range(_REFINEMENTS):
             for _ in range(8):
                 offer(region.vary(rows, random, (-2.5 - width, -1.0 - width)))
@@ -242,13 +248,13 @@ def _ascend(acquisition: Acquisition, region: Region, rows: FloatArray, offer: C
         return
     offer(region.canonical(at(found.x)))
     if region.space.constraints:
-        # Back towards the start, up to where the constraints hold.
+        # Go back towards the start until the constraints hold.
         for part in (0.75, 0.5, 0.25, 0.1):
             offer(region.canonical(at(start + part * (found.x - start))))
 
 
 def _step(acquisition: Acquisition, region: Region, rows: FloatArray, values: FloatArray) -> bool:
-    """Move each row to the best level of each stepped column in turn. Whether any has moved."""
+    """Move each row to the best level of each stepped column in turn; return whether any row moved."""
     moved = False
     count = len(rows)
     for place in region.stepped:
@@ -273,7 +279,7 @@ def _step(acquisition: Acquisition, region: Region, rows: FloatArray, values: Fl
 
 
 def _matches(region: Region, rows: FloatArray) -> BoolArray:
-    """[b]: which rows have the fixed values, and so lie in the region."""
+    """Return a flag for each of b rows: whether it has the fixed values and so lies in the region."""
     inactive = region.inactive(rows)
     matches = np.ones(len(rows), dtype=np.bool_)
     for place, levels in enumerate(region.levels):
@@ -284,7 +290,7 @@ def _matches(region: Region, rows: FloatArray) -> BoolArray:
 
 
 def _nearest(levels: FloatArray, codes: FloatArray) -> npt.NDArray[np.intp]:
-    """Ranks of the levels nearest to the codes; levels are in ascending order."""
+    """Return the ranks of the levels nearest to the codes; `levels` is ascending."""
     above = np.searchsorted(levels, codes).clip(1, len(levels) - 1)
     below = codes - levels[above - 1] < levels[above] - codes
     return np.where(below, above - 1, above)
@@ -296,7 +302,7 @@ def _condition(parameter: Parameter) -> Condition:
 
 
 def _sobol(dimension: int, count: int, random: np.random.Generator) -> FloatArray:
-    """[count, dimension] points of a freshly scrambled Sobol sequence; `count` is a power of two."""
+    """Return points, [count, dimension], of a newly scrambled Sobol sequence; `count` is a power of two."""
     from scipy.stats import qmc
 
     return np.asarray(qmc.Sobol(dimension, rng=random).random(count), dtype=np.float64)

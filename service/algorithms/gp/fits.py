@@ -1,8 +1,8 @@
-"""Processes fitted to runs: the scale of the outcomes, hyper-parameters, disturbed runs and bounds, and their memory.
+"""The fit of processes to runs: the scale of the outcomes, hyper-parameters, disturbed runs, bounds, and a cache.
 
-Fits depend on the history alone, not on when they were made: from scratch with the first runs up to certain counts,
-each 15 % above the one before, and from there with all runs. So an algorithm that was fed at once, one that was fed
-piece by piece and one that took over a state have the same processes.
+A fit depends only on the history, not on the time at which it was made. It starts from scratch with the first runs up
+to certain counts, each 15 % above the previous one, and continues from there with all runs. So an algorithm that
+received its history at once, in parts, or as a stored state has the same processes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from service.core.errors import JsonValue
 
 _GROWTH = 1.15
 _ITERATIONS_FROM_SCRATCH, _ITERATIONS = 100, 30
-# A process of more points costs seconds: the best of them stay, and the latest. A fit from scratch takes longer.
+# A process with more points takes seconds, so only the best and the latest runs stay. A fit from scratch is slower and
+# has a lower limit.
 _MOST_POINTS, _MOST_POINTS_FROM_SCRATCH = 500, 250
-# While disturbed runs have a say in the hyper-parameters, few of them stand out: at first, too many are set aside.
+# While disturbed runs influence the hyper-parameters, few of them stand out, so at first too many are set aside.
 _LENIENCY = (0.4, 1.0, 1.0)
-# Where the first runs were all believed and hardly differ by chance, neither do the others: what stands out is real.
+# If none of the first runs was set aside and their noise is small, later runs are not disturbed either, and a run that
+# stands out is real.
 _NOISY = math.log(1e-3)
 _ROUNDS_WITH_BOUNDS = 3
 _REMEMBERED = 24
@@ -36,10 +38,10 @@ _REMEMBERED = 24
 
 @dataclass(frozen=True)
 class Kind:
-    """What is fitted.
+    """The kind of quantity that is fitted.
 
-    `shape`: values may be "bent" by the logarithm that the evidence chooses; "plain" ones differ by as much as they do
-    for the user; "labels" stay what they are. `robust`: runs may have been disturbed.
+    `shape`: "bent" values may be transformed by the logarithm that the evidence selects, "plain" values keep their
+    differences, and "labels" are not scaled. `robust`: runs may have been disturbed.
     """
 
     name: str
@@ -48,17 +50,17 @@ class Kind:
     robust: bool = False
 
     def offsets(self, runs: Runs) -> tuple[float | None, ...]:
-        """Those of the logarithm that come into question."""
+        """Return the candidate offsets of the logarithm."""
         return offsets(runs.measured) if self.shape == "bent" else (None,)
 
     def scale(self, runs: Runs, offset: float | None) -> tuple[Scale, float]:
-        """The outcomes' scale, and the logarithm of its derivative."""
+        """Return the scale of the outcomes and the logarithm of its derivative."""
         return (NEGATED, 0.0) if self.shape == "labels" else Scale.of(runs.measured, offset)
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process fitted to `runs`: hyper-parameters `theta`, the points that it is conditioned on, their scale."""
+    """A process fitted to `runs`: hyper-parameters `theta`, the points on which it is conditioned, their scale."""
 
     layout: Layout
     theta: FloatArray
@@ -67,20 +69,20 @@ class Process:
     runs: Runs
 
     def posterior(self, extra: FloatArray) -> Posterior:
-        """Given the points, with unknown values at `extra` rows."""
+        """Return the posterior given the points, with unknown values at the rows `extra`."""
         return Posterior(self.layout, self.theta, self.points, extra)
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """Hyper-parameters, the offset of the logarithm, and the variances that disturbed runs have of their own."""
+    """Hyper-parameters, the offset of the logarithm, and the additional variances of disturbed runs."""
 
     theta: tuple[float, ...]
     offset: float | None
     disturbed: tuple[tuple[int, float], ...] = ()
 
     def added(self, runs: Runs) -> FloatArray:
-        """[n]: the variance of each run's own."""
+        """Return the additional variance of each of n runs."""
         own = dict(self.disturbed)
         return np.array([own.get(int(number), 0.0) for number in runs.numbers]) if own else np.zeros(len(runs))
 
@@ -93,7 +95,7 @@ class _Fit:
 
     @classmethod
     def from_json(cls, data: JsonValue) -> _Fit | None:
-        """A stored fit; None where it is none."""
+        """Return the stored fit; None if `data` is not one."""
         if not isinstance(data, dict) or data.get("offset") not in OFFSETS:
             return None
         try:
@@ -107,14 +109,14 @@ class _Fit:
 
 
 class Fits:
-    """Makes processes, and remembers the latest fits."""
+    """Creates processes and keeps the latest fits."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._known: OrderedDict[str, _Fit] = OrderedDict()
 
     def process(self, runs: Runs, kind: Kind) -> Process:
-        """The process fitted to all of the runs, of which some are no bounds."""
+        """Return the process fitted to all of the runs, at least one of which is not a bound."""
         everything = runs.thinned(_MOST_POINTS)
         key = everything.digest(kind.name)
         fit = self._recall(key)
@@ -129,11 +131,11 @@ class Fits:
         return Process(self._layout, theta, points, scale, everything)
 
     def dump(self) -> JsonValue:
-        """The fits, for `load`."""
+        """Return the fits, for `load`."""
         return {key: fit.to_json() for key, fit in self._known.items()}
 
     def load(self, stored: JsonValue) -> None:
-        """Take over what `dump` gave; what is of no use is left out."""
+        """Restore fits from the result of `dump`; unusable entries are left out."""
         if not isinstance(stored, dict):
             return
         for key, data in stored.items():
@@ -142,7 +144,7 @@ class Fits:
                 self._remember(key, fit)
 
     def _from_scratch(self, first: Runs, kind: Kind) -> _Fit:
-        """The most probable fit of all offsets, with and without runs that were disturbed."""
+        """Return the most probable fit over all offsets, with and without disturbed runs."""
         first = first.thinned(_MOST_POINTS_FROM_SCRATCH)
         key = first.digest(f"{kind.name} from scratch")
         known = self._recall(key)
@@ -151,7 +153,7 @@ class Fits:
         found = []
         for offset in kind.offsets(first):
             scale, jacobian = kind.scale(first, offset)
-            # Of what was measured alone: which bounds say something depends on the hyper-parameters.
+            # Use only measurements, because the effect of bounds depends on the hyper-parameters.
             points = first.points(scale.apply(first.values), np.zeros(len(first)))
             theta, value = self._evidence(points, kind).fit(kind.prior.starts(self._layout), _ITERATIONS_FROM_SCRATCH)
             found.append((value + jacobian, _Fit(tuple(theta.tolist()), offset)))
@@ -165,7 +167,7 @@ class Fits:
         return scratch
 
     def _settled(self, runs: Runs, kind: Kind, fit: _Fit) -> _Fit:
-        """The fit with the bounds, whose effect and the hyper-parameters follow each other."""
+        """Return the fit with bounds, by alternating between their effect and the hyper-parameters."""
         theta, added = np.array(fit.theta), fit.added(runs)
         scale, _ = kind.scale(runs, fit.offset)
         for _ in range(_ROUNDS_WITH_BOUNDS):
@@ -173,7 +175,7 @@ class Fits:
         return _made(runs, theta, fit.offset, added)
 
     def _robust(self, runs: Runs, kind: Kind, scale: Scale, fit: _Fit) -> tuple[float, _Fit]:
-        """The fit with disturbed runs set aside, and its evidence, of which each costs its price."""
+        """Return the evidence, less the price of each disturbed run, and the fit with these runs set aside."""
         outcomes = scale.apply(runs.values)
         theta, value = np.array(fit.theta), -math.inf
         added = np.zeros(len(runs))
@@ -188,7 +190,7 @@ class Fits:
         return value - price, _made(runs, theta, fit.offset, added)
 
     def _onward(self, runs: Runs, kind: Kind, scratch: _Fit) -> _Fit:
-        """The fit for all runs, from the one for the first of them."""
+        """Return the fit for all runs, starting from the fit for the first ones."""
         theta, added = np.array(scratch.theta), scratch.added(runs)
         scale, _ = kind.scale(runs, scratch.offset)
         if kind.robust and (scratch.disturbed or theta[-1] > _NOISY):
@@ -224,7 +226,7 @@ def _made(runs: Runs, theta: FloatArray, offset: float | None, added: FloatArray
 
 
 def _checkpoint(count: int) -> int:
-    """The largest of 1, 3, 5, 7, 10, 13 ... that is at most `count`: where fits from scratch are made."""
+    """Return the largest of 1, 3, 5, 7, 10, 13 ... that is at most `count`: the runs of a fit from scratch."""
     checkpoint = 1
     while (following := math.ceil(checkpoint * _GROWTH) + 1) <= count:
         checkpoint = following

@@ -1,13 +1,13 @@
-"""What a study's trials say, as runs that processes are fitted to.
+"""A study's trials as runs, to which processes are fitted.
 
-By a trial's state:
+The state of a trial determines what it shows:
 
-- COMPLETED: its metrics. One whose metric is missing or not finite tells only that the configuration works.
-- PRUNED: a bound. Its run was stopped for being no better than others, so it counts as no better than the best before
-  it either; without a finite value of its own, no better than the median; before anything was completed, without one,
-  it tells only that the configuration works.
-- INFEASIBLE: the configuration cannot work.
-- FAILED: nothing, for it was the machine's fault.
+- COMPLETED: its metrics. If a metric is missing or not finite, the trial shows only that the configuration works.
+- PRUNED: a bound. The run was stopped because it was no better than others, so it counts as no better than the best
+  value before it. Without a finite value it counts as no better than the median, and before any trial has completed it
+  shows only that the configuration works.
+- INFEASIBLE: the configuration does not work.
+- FAILED: nothing, because the machine was at fault.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Known:
         self._problem, self._trials, self._rows = problem, trials, rows
 
     def objectives(self) -> list[Runs]:
-        """The runs that were measured or pruned, for each objective; those of all have the same rows."""
+        """Return the measured and pruned runs for each objective; all objectives have the same rows."""
         signs = self._problem.signs()
         places: list[int] = []
         values: list[FloatArray] = []
@@ -57,7 +57,7 @@ class Known:
         return [Runs.of(self._rows[places], column, bounded) for column in table.T]
 
     def margins(self) -> list[Runs]:
-        """By how much each outcome constraint was broken."""
+        """Return the runs of each outcome constraint, whose values are the margins by which it was broken."""
         found = []
         for constraint in self._problem.outcome_constraints:
             margins = [
@@ -69,13 +69,13 @@ class Known:
         return found
 
     def works(self) -> Runs:
-        """The runs that tell whether a configuration works: -1 where it did, else 1."""
+        """Return the runs that show whether a configuration works: -1 if it did, else 1."""
         known = [place for place, trial in enumerate(self._trials) if trial.state != TrialState.FAILED]
         labels = [1.0 if self._trials[place].state == TrialState.INFEASIBLE else -1.0 for place in known]
         return Runs.of(self._rows[known], np.array(labels))
 
     def acceptable(self, rows: FloatArray) -> BoolArray:
-        """[b]: which rows are of configurations that kept the outcome constraints in more than half of their runs."""
+        """Return a flag for each of b rows: whether more than half of its runs met the outcome constraints."""
         if not self._problem.outcome_constraints:
             return np.ones(len(rows), dtype=np.bool_)
         votes: dict[bytes, int] = {}

@@ -1,13 +1,12 @@
-"""The Gaussian process behind `gp`: BoTorch's SingleTaskGP, with its likelihood and posterior in closed form.
+"""The Gaussian process of `gp`, with its likelihood and posterior in closed form.
 
-The model is a `botorch.models.SingleTaskGP`: a constant mean, and a Matérn kernel (nu = 5/2) with one lengthscale for
-each numeric column times a Hamming kernel for the categorical ones. Its lengthscales have log-normal priors that grow
-with the square root of the dimension (Hvarfner, Hellsten and Nardi, "Vanilla Bayesian optimization performs great in
-high dimensions", ICML 2024).
+The model equals `botorch.models.SingleTaskGP` with a constant mean and a Matérn kernel (nu = 5/2) with a lengthscale
+for each numeric column, times a Hamming kernel for the categorical columns. The lengthscales have log-normal priors
+that grow with the square root of the dimension [hvarfner-2024].
 
-A general autograd fit of it costs a few milliseconds a step, most of which is bookkeeping. With up to a few hundred
-trials the same posterior density and its gradient take a twentieth of that when they are written out, which is what
-`Evidence` and `Posterior` do; the tests hold them to BoTorch's own figures.
+A general fit with automatic differentiation takes a few milliseconds for each step, most of which is bookkeeping. With
+up to a few hundred trials, the closed forms of the same posterior density and its gradient, in `Evidence` and
+`Posterior`, take a twentieth of that. The tests compare them with BoTorch's results.
 """
 
 from __future__ import annotations
@@ -26,21 +25,24 @@ from service.core.encoding import Encoding, FloatArray
 if TYPE_CHECKING:
     from botorch.models import SingleTaskGP
 
-# Relative to the kernel's scale: keeps a covariance matrix of near points positive definite.
+# This addition, relative to the kernel's scale, keeps a covariance matrix of near points positive definite.
 JITTER = 1e-8
 _FAILED = 1e10
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of the encoding the kernel looks at, and how: by distance, or by being the same or not."""
+    """The columns of the encoding that the kernel compares by distance, and those that it compares by equality."""
 
     numeric: tuple[int, ...]
     categorical: tuple[int, ...]
 
     @classmethod
     def of(cls, encoding: Encoding) -> Layout:
-        """Ordinal, boolean and activity columns count as numeric. Columns that add nothing are left out."""
+        """Return the layout of an encoding without redundant columns.
+
+        Ordinal, boolean and activity columns count as numeric.
+        """
         conditions = {one.name: one.condition for one in encoding.space.parameters}
         numeric: list[int] = []
         categorical: list[int] = []
@@ -60,8 +62,8 @@ class Layout:
 class Prior:
     """A normal prior of the logarithms of the hyper-parameters, with bounds.
 
-    In this order: numeric lengthscales, categorical lengthscales, the kernel's scale, the noise variance. Outcomes are
-    standardised and columns lie in [0, 1].
+    Their order is: numeric lengthscales, categorical lengthscales, the kernel's scale, the noise variance. Outcomes are
+    standardised and columns are in [0, 1].
     """
 
     mean: FloatArray
@@ -71,9 +73,9 @@ class Prior:
 
     @classmethod
     def of(cls, layout: Layout, *, noisy: bool) -> Prior:
-        """The default prior. Without noise, its variance is kept to what makes the numbers behave."""
+        """Return the default prior. Without noise, the noise variance is only as large as numerical stability needs."""
         count, choices = len(layout.numeric), len(layout.categorical)
-        # The mode of a lengthscale is the square root of the dimension: distances grow as fast.
+        # The mode of a lengthscale grows with the square root of the dimension, as distances do.
         scaled = 0.5 * math.log(max(count + choices, 1))
         noise = (-7.0, 3.0, math.log(1e-8), math.log(2.0)) if noisy else (-16.0, 1.0, math.log(1e-8), math.log(1e-6))
         parts = [
@@ -86,7 +88,7 @@ class Prior:
         return cls(mean, sd, low, high)
 
     def starts(self, layout: Layout) -> list[FloatArray]:
-        """Where a fit from scratch begins: at the mode, and at short lengthscales with some noise."""
+        """Return the starts of a fit from scratch: the mode, and short lengthscales with some noise."""
         short = self.mean.copy()
         short[: len(layout.numeric)] = math.log(0.3)
         short[-1] = math.log(1e-3)
@@ -95,11 +97,11 @@ class Prior:
 
 @dataclass(frozen=True)
 class Points:
-    """What a process is conditioned on: `outcomes`, [n], at the encoded `rows`, [n, d].
+    """The data on which a process is conditioned: `outcomes`, [n], at the encoded `rows`, [n, d].
 
-    The variance of the noise of each is `share` times that of one measurement (1 / k for the mean of k) plus `added`;
-    both are [n]. `degrees` and `squares`: how many measurements more there were than means, and their summed squared
-    distance from the means; from these, too, the noise is learned.
+    The noise variance of an outcome is `share` times that of one measurement (1 / k for the mean of k) plus `added`;
+    both are [n]. `degrees`: the number of measurements minus the number of means. `squares`: the summed squared
+    distances of the measurements from their means. Both also inform the estimate of the noise.
     """
 
     rows: FloatArray
@@ -111,11 +113,11 @@ class Points:
 
     @classmethod
     def single(cls, rows: FloatArray, outcomes: FloatArray) -> Points:
-        """Of one measurement each."""
+        """Return points with one measurement each."""
         return cls(rows, outcomes, np.ones(len(rows)), np.zeros(len(rows)))
 
     def joined(self, rows: FloatArray, outcomes: FloatArray, added: FloatArray, *, share: float) -> Points:
-        """With more outcomes, each with this share of the noise."""
+        """Return the points with further outcomes, each with this share of the noise."""
         return Points(
             np.vstack([self.rows, rows]),
             np.concatenate([self.outcomes, outcomes]),
@@ -129,8 +131,8 @@ class Points:
 class Evidence:
     """The log posterior density of the hyper-parameters given n points, and its gradient.
 
-    The constant mean is at its best value for each choice of the others. What depends on the rows alone, the distances
-    of all pairs, is computed once.
+    The constant mean has its best value for each choice of the others. The distances of all pairs depend only on the
+    rows and are computed once.
     """
 
     def __init__(self, points: Points, layout: Layout, prior: Prior) -> None:
@@ -145,7 +147,10 @@ class Evidence:
         self._differ = (left[:, categorical] != right[:, categorical]) / max(len(categorical), 1)
 
     def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """The log density, constants aside, and its gradient. Minus 1e10 where the covariance is not definite."""
+        """Return the log density up to constants, and its gradient.
+
+        The density is -1e10 if the covariance is not positive definite.
+        """
         count, split, choices = self._count, len(self.layout.numeric), len(self.layout.categorical)
         weights = np.exp(-2.0 * theta[:split])
         scale, noise = math.exp(theta[-2]), math.exp(theta[-1])
@@ -188,9 +193,9 @@ class Evidence:
         return float(value), gradient
 
     def fit(self, starts: Iterable[FloatArray], iterations: int) -> tuple[FloatArray, float]:
-        """The most probable hyper-parameters found from `starts`, and their log density.
+        """Return the most probable hyper-parameters found from `starts`, and their log density.
 
-        Where nothing can be computed at all, the prior's mode.
+        If no density can be computed, the result is the prior's mode.
         """
         best, best_value = self.prior.mean.clip(self.prior.low, self.prior.high), -math.inf
 
@@ -213,10 +218,10 @@ class Evidence:
 
 
 class Posterior:
-    """The process given n noisy outcomes and, as further unknowns, its noise-free values at m `extra` points.
+    """The process given n noisy outcomes, with its noise-free values at m `extra` points as further unknowns.
 
-    All of it stands on one Cholesky factor, of the covariance of the n outcomes and the m values together. A vector of
-    n + m whitened values then fixes a mean function; the first n come from the outcomes, the others can be drawn.
+    All results use one Cholesky factor, of the joint covariance of the n outcomes and the m values. A vector of n + m
+    whitened values determines a mean function; its first n entries come from the outcomes, and the others can be drawn.
     """
 
     def __init__(self, layout: Layout, theta: FloatArray, points: Points, extra: FloatArray) -> None:
@@ -239,7 +244,7 @@ class Posterior:
         self.white = half[:, 0] - self.mean * half[:, 1]
 
     def kernel(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """[b, n + m] covariances of b rows with the points, and what their derivatives have in common."""
+        """Return covariances of b rows with the points, [b, n + m], and the common factor of their derivatives."""
         scaled = rows[:, self._numeric] * self._inverse
         squares = (scaled**2).sum(1)[:, None] + self._lengths - 2.0 * scaled @ self._scaled.T
         np.maximum(squares, 0.0, out=squares)
@@ -252,21 +257,24 @@ class Posterior:
         return decay * (root + squares), decay * root
 
     def project(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """For b rows: [n + m, b] whitened covariances, [b] standard deviations given all n + m, kernel derivatives."""
+        """Return whitened covariances of b rows, [n + m, b], standard deviations, [b], and kernel derivatives.
+
+        The standard deviations are those given all n + m values.
+        """
         covariance, slope = self.kernel(rows)
         white = solve_triangular(self.factor, covariance.T, lower=True, check_finite=False)
         variance = self.scale * (1.0 + JITTER) - (white * white).sum(0)
         return white, np.sqrt(np.maximum(variance, 1e-12 * self.scale)), slope
 
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """[b] means and standard deviations of the noise-free process given the n outcomes alone."""
+        """Return means and standard deviations, [b] each, of the noise-free process given only the n outcomes."""
         covariance = self.kernel(rows)[0][:, : self.count]
         white = solve_triangular(self.factor[: self.count, : self.count], covariance.T, lower=True, check_finite=False)
         variance = np.maximum(self.scale * (1.0 + JITTER) - (white * white).sum(0), 1e-12 * self.scale)
         return self.mean + self.white @ white, np.sqrt(variance)
 
     def pull_back(self, weights: FloatArray, rows: FloatArray, slope: FloatArray) -> FloatArray:
-        """[b, d]: the gradient by the rows of the sum of `weights`, [n + m, b], times the whitened covariances."""
+        """Return the gradient, [b, d], of the sum of `weights`, [n + m, b], times the whitened covariances."""
         outer = solve_triangular(self.factor, weights, lower=True, trans=1, check_finite=False).T * slope
         numeric = outer.sum(1)[:, None] * rows[:, self._numeric] - outer @ self.points[:, self._numeric]
         gradient = np.zeros_like(rows)
@@ -275,7 +283,7 @@ class Posterior:
 
 
 def _cholesky(covariance: FloatArray, added: FloatArray, scale: float) -> FloatArray:
-    """The lower factor of the covariance with `added` on its diagonal, and more where that is not yet definite."""
+    """Return the lower factor of the covariance plus the diagonal `added`, or plus more if that is not definite."""
     diagonal = np.diagonal(covariance) + added
     for jitter in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
         np.fill_diagonal(covariance, diagonal + jitter * scale)
@@ -286,9 +294,9 @@ def _cholesky(covariance: FloatArray, added: FloatArray, scale: float) -> FloatA
 
 
 def botorch_model(layout: Layout, prior: Prior, theta: FloatArray, points: Points) -> SingleTaskGP:
-    """The same process as a BoTorch model, in evaluation mode, with these hyper-parameters and the same priors.
+    """Return the same process as a BoTorch model in evaluation mode, with these hyper-parameters and the same priors.
 
-    The prior of the noise is left out: each outcome has the variance that it has under `theta`.
+    Only tests use it, as the reference. The model has no prior of the noise: each outcome has its variance of `theta`.
     """
     import torch
     from botorch.models import SingleTaskGP
@@ -298,7 +306,10 @@ def botorch_model(layout: Layout, prior: Prior, theta: FloatArray, points: Point
     from gpytorch.priors import LogNormalPrior
 
     def part(first: int, last: int) -> tuple[Any, Any, Any]:
-        """Values, constraint and prior. That of a logarithm's density is one of the value's with a shifted location."""
+        """Return values, constraint and prior.
+
+        A prior density of the logarithm is a density of the value with a shifted location.
+        """
         values = torch.from_numpy(np.exp(theta[first:last]))
         wide = 1.0 + 1e-6
         bounds = Interval(

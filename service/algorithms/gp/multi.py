@@ -1,12 +1,11 @@
-"""Several objectives: what a configuration adds to the Pareto set of those that were measured.
+"""Acquisitions for several objectives: the improvement of the measured Pareto set by a configuration.
 
-`hypervolume`: the logarithm of how much it is expected to grow the volume between the set and a reference point, where
-the set is itself uncertain: what BoTorch's qLogNoisyExpectedHypervolumeImprovement estimates for one new point beside
-pending ones (Daulton, Balandat and Bakshy, "Parallel Bayesian optimization of multiple noisy objectives with expected
-hypervolume improvement", NeurIPS 2021; Ament et al., 2023), in closed form for the new point's own values.
+`hypervolume`: the logarithm of the expected growth of the volume between the Pareto set and a reference point; the set
+is itself uncertain [daulton-2021] [ament-2023]. BoTorch's qLogNoisyExpectedHypervolumeImprovement estimates the same
+quantity for one new point and pending points; here the new point's own values have a closed form.
 
-`scalarise`: a random weighting of the objectives, another one for every suggestion, is improved as a single objective
-would be (Knowles, "ParEGO", 2006).
+`scalarise`: a random weighting of the objectives, drawn for each suggestion, is improved like a single objective
+[knowles-2006].
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from service.core.errors import JsonValue
 from service.core.pareto import non_dominated, reference_point
 from service.core.problem import Problem
 
-# The volume's cells grow fast with the objectives: beyond so many, weightings are taken.
+# The number of the volume's cells grows fast with the objectives. With more objectives than this, weightings are used.
 _MOST_OBJECTIVES = 4
 _BASELINE = 24
 _DRAWS = 16
 _CHUNK = 1024
-# How far an inferred reference point lies beyond the worst of the Pareto set, in spans of the set.
+# The distance of an inferred reference point beyond the worst of the Pareto set, in spans of the set.
 _BEYOND_WORST = 0.1
 _BEYOND_BEST = 0.5
-# In standard deviations, against overflows.
+# A limit in standard deviations, against overflows.
 _FARTHEST = 1e6
 _AUGMENTED = 0.05
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How several objectives are weighed. `reference`: [m], values times their signs; None: inferred."""
+    """The treatment of several objectives. `reference`: [m] values times their signs; None: inferred."""
 
     hypervolume: bool
     reference: FloatArray | None
@@ -49,7 +48,7 @@ class Settings:
 
     @classmethod
     def of(cls, problem: Problem, options: Mapping[str, JsonValue]) -> Settings:
-        """From the algorithm's options. Raises InvalidInput (field `algorithm.options.reference_point`)."""
+        """Return the algorithm's settings. Raises InvalidInput (field `algorithm.options.reference_point`)."""
         chosen, given = options["multi_objective"], options["reference_point"]
         hypervolume = len(problem.objectives) <= _MOST_OBJECTIVES if chosen is None else chosen == "hypervolume"
         reference = None if given is None else problem.signs() * reference_point(problem, str(given))
@@ -57,13 +56,13 @@ class Settings:
 
 
 def weighted(objectives: Sequence[Runs], random: np.random.Generator) -> Runs:
-    """The runs with a random augmented Chebyshev weighting of their values."""
+    """Return the runs with a random augmented Chebyshev weighting of their values."""
     values = np.stack([runs.values for runs in objectives], 1)
     measured = values[~objectives[0].bounded]
     front = measured[non_dominated(measured)]
-    # The span of the Pareto set, so that weights mean the same whatever the worst trials were.
+    # The span of the Pareto set is the unit, so that the meaning of weights does not depend on the worst trials.
     span = np.ptp(front if len(front) > 1 else measured, axis=0)
-    # Beyond the best of each objective, or nothing would be gained by a better one.
+    # The ideal is beyond the best of each objective, because otherwise a better value would gain nothing.
     ideal = measured.min(0) - _BEYOND_BEST * span
     weights = random.dirichlet(np.ones(len(ideal))) / np.where(span > 0.0, span, 1.0)
     regret = weights * (values - ideal)
@@ -77,11 +76,9 @@ def hypervolume(
     settings: Settings,
     random: np.random.Generator,
 ) -> Acquisition:
-    """The acquisition for one more configuration beside the running ones.
+    """Return the acquisition for one more configuration in addition to the running ones.
 
-    Args:
-        processes: one for each objective.
-        incumbents: [k, d], rows that were measured and are acceptable.
+    `processes` has one for each objective. `incumbents`: [k, d], acceptable rows with measurements.
     """
     expected = np.stack([one.posterior(running[:0]).predict(incumbents)[0] for one in processes], 1)
     worst = _inferred(expected)
@@ -89,7 +86,7 @@ def hypervolume(
         worst = np.concatenate(
             [one.scale.apply(np.array([value])) for one, value in zip(processes, settings.reference, strict=True)]
         )
-    # Without noise the values of all that was measured are known.
+    # Without noise the values of all measured configurations are known.
     uncertain = incumbents[_fronts_first(expected)][:_BASELINE] if settings.noisy else incumbents[:0]
     return LogHypervolumeImprovement(
         [one.posterior(np.vstack([uncertain, running])) for one in processes],
@@ -101,12 +98,10 @@ def hypervolume(
 
 
 class LogHypervolumeImprovement:
-    """The logarithm of the expected growth of the volume that outcomes, larger being better, dominate.
+    """The logarithm of the expected growth of the volume that outcomes dominate; larger outcomes are better.
 
-    Args:
-        posteriors: of m independent objectives; their extra points are the configurations whose values are drawn.
-        known: [k, m], outcomes that are certain.
-        reference: [m], where the volume begins.
+    `posteriors`: one for each of m independent objectives; their extra points are the configurations whose values are
+    drawn. `known`: [k, m] certain outcomes. `reference`: [m], the point where the volume begins.
     """
 
     def __init__(
@@ -129,7 +124,7 @@ class LogHypervolumeImprovement:
         )
         cells = [_cells(np.vstack([known, drawn[:, draw]]), reference) for draw in range(drawn.shape[1])]
         most = max(len(low) for low, _ in cells)
-        # [draws, cells, m]; cells that fill up have no extent.
+        # The arrays are [draws, cells, m]; cells that only pad a draw have no extent.
         self._low, self._high = (
             np.stack(
                 [np.vstack([cell[side], np.full((most - len(cell[side]), len(reference)), 1e6)]) for cell in cells]
@@ -153,7 +148,7 @@ class LogHypervolumeImprovement:
         return value, gradient
 
     def _parts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, list[tuple[FloatArray, ...]]]:
-        """[b] values; [b, draws, cells] shares in them; and for each objective the parts of the derivatives."""
+        """Return values, [b], their shares, [b, draws, cells], and for each objective the parts of the derivatives."""
         total: FloatArray = np.zeros(())
         parts: list[tuple[FloatArray, ...]] = []
         for objective, (posterior, drawn) in enumerate(zip(self._posteriors, self._white, strict=True)):
@@ -174,9 +169,9 @@ class LogHypervolumeImprovement:
 def _extent(
     mean: FloatArray, deviation: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The logarithm of how far a normal value is expected to reach into [low, high], and its derivatives.
+    """Return the logarithm of a normal value's expected reach into [low, high], and its derivatives.
 
-    E[min(f, high) - low, at least 0] is the improvement on `low` less that on `high`.
+    The expectation of max(min(f, high) - low, 0) is the expected improvement on `low` minus that on `high`.
     """
     above_low = np.maximum((mean - low) / deviation, -_FARTHEST)
     above_high = np.maximum((mean - high) / deviation, -_FARTHEST)
@@ -190,7 +185,7 @@ def _extent(
 
 
 def _cells(values: FloatArray, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """[c, m], [c, m]: the corners of boxes that make up what is above the reference and dominated by no value."""
+    """Return the lower and upper corners, [c, m] each, of boxes that fill the non-dominated part above `reference`."""
     above = values[(values > reference).all(1)]
     front = above[non_dominated(-above)]
     front = np.unique(front, axis=0)
@@ -208,9 +203,9 @@ def _cells(values: FloatArray, reference: FloatArray) -> tuple[FloatArray, Float
 
 
 def _inferred(expected: FloatArray) -> FloatArray:
-    """[m]: a little beyond the worst of the Pareto set of these outcomes, and of all but a tenth of them.
+    """Return a reference point, [m], a little beyond the worst of the Pareto set and of 90 % of the outcomes.
 
-    Of the set alone, it would keep a set that is still narrow from growing.
+    If it depended only on the Pareto set, it would keep a set that is still narrow from growing.
     """
     front = expected[non_dominated(-expected)]
     span = np.ptp(front, axis=0)
@@ -220,7 +215,7 @@ def _inferred(expected: FloatArray) -> FloatArray:
 
 
 def _fronts_first(expected: FloatArray) -> FloatArray:
-    """Places, those of the Pareto set first, then those of the set without it, and so on."""
+    """Return the places of the Pareto set, then those of the Pareto set of the remaining outcomes, and so on."""
     order: list[int] = []
     left = np.arange(len(expected))
     while len(left):

@@ -1,13 +1,14 @@
-"""Which runs were disturbed: relevance pursuit of outliers.
+"""The detection of disturbed runs: relevance pursuit of outliers.
 
-Every run may have a noise variance of its own beside the common one; for nearly all it is 0. Where it is not, its most
-probable value follows in closed form from what the process expects of the run without having seen it (Ament et al.,
-"Robust Gaussian processes via relevance pursuit", NeurIPS 2024, lemma 1), and so does what the evidence gains. A run
-gets its own variance where that is more than the prior odds against a disturbance. The pursuit goes both ways: runs
-that look ordinary once others are set aside are taken back.
+Each run may have a noise variance of its own in addition to the common one; for nearly all runs it is 0. Otherwise its
+most probable value follows in closed form from the prediction of the run by a process without it
+[ament-2024, lemma 1], and so does the gain in evidence. A run gets its own variance if that gain exceeds the prior odds
+against a disturbance. The pursuit works in both directions: a run that looks ordinary once others are set aside becomes
+a normal run again.
 
-Against the paper: replicates of a configuration are judged by each other as well, what disturbs a run is taken to make
-it worse far more often than better, and all runs that stand out are set aside at once, one of each configuration.
+This differs from the paper in three ways. Replicates of a configuration also predict each other. A disturbance is
+assumed to make a run worse far more often than better. All runs that stand out are set aside at once, but only one of
+each configuration.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from service.algorithms.gp.models import Layout, Posterior
 from service.algorithms.gp.runs import BoolArray, Runs
 from service.core.encoding import FloatArray
 
-# The prior share of runs that were disturbed: for the worse, and for the better.
+# The prior shares of runs that a disturbance made worse, and better.
 _WORSE, _BETTER = 0.1, 0.01
-# More than so many of all runs are never set aside.
+# At most this share of all runs is set aside.
 _MOST = 1 / 3
 _PASSES = 6
-# A run that was set aside comes back only where clearly less speaks for it than was needed: against endless changes.
+# A run becomes normal again only if its gain is clearly below the threshold, which prevents endless changes.
 _HYSTERESIS = 0.75
 _LEAST_RUNS = 5
 
@@ -34,13 +35,11 @@ _LEAST_RUNS = 5
 def pursue(
     runs: Runs, outcomes: FloatArray, layout: Layout, theta: FloatArray, added: FloatArray, *, leniency: float = 1.0
 ) -> tuple[FloatArray, float]:
-    """[n]: the variance that each run has of its own; and what the log evidence must gain by them to be believed.
+    """Return each run's own variance, [n], and the gain in log evidence that these variances require.
 
-    Args:
-        outcomes: [n], the runs' values on the process' scale, larger being better; those of bounds are not looked at.
-        theta: hyper-parameters, as `models.Prior` orders them.
-        added: [n], what to begin with.
-        leniency: less than 1 sets more runs aside; while others disturb the hyper-parameters, few stand out.
+    `outcomes`: [n], the runs' values on the process's scale; larger is better, and bounds are ignored. `theta`:
+    hyper-parameters in the order of `models.Prior`. `added`: [n], the initial variances. `leniency`: less than 1 sets
+    more runs aside, because few stand out while others disturb the hyper-parameters.
     """
     if len(runs.measured) < _LEAST_RUNS:
         return np.zeros(len(runs)), 0.0
@@ -49,7 +48,7 @@ def pursue(
         residual, variance = _left_out(runs, outcomes, layout, theta, added)
         ratio = np.maximum(residual**2 / variance, 1.0)
         gain = np.where(runs.bounded, 0.0, 0.5 * (ratio - 1.0 - np.log(ratio)))
-        # The prior odds against a disturbance, and half a log n for one more parameter.
+        # The price is the prior odds against a disturbance, and half a log n for one more parameter.
         share = np.where(residual < 0.0, _WORSE, _BETTER)
         prices = np.log((1.0 - share) / share) + 0.5 * math.log(len(runs.measured))
         needed = leniency * prices
@@ -70,7 +69,7 @@ def pursue(
 
 
 def _largest_of_each(runs: Runs, excess: FloatArray) -> BoolArray:
-    """[n]: of each configuration the run with the largest excess, if that is positive."""
+    """Return flags, [n], for the run of each configuration with the largest excess, if that is positive."""
     largest = np.zeros(int(runs.groups.max()) + 1)
     np.maximum.at(largest, runs.groups, excess)
     return np.asarray((excess > 0.0) & (excess == largest[runs.groups]), dtype=np.bool_)
@@ -79,14 +78,14 @@ def _largest_of_each(runs: Runs, excess: FloatArray) -> BoolArray:
 def _left_out(
     runs: Runs, outcomes: FloatArray, layout: Layout, theta: FloatArray, added: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """[n], [n]: how far each run is from its mean given the others, and its variance given them, with that of noise.
+    """Return each run's distance from its mean given the others, and its variance given them, noise included; [n] each.
 
-    Runs with a variance of their own count as the others' neighbours no more than that variance allows.
+    A run with its own variance influences its neighbours only as much as that variance allows.
     """
     points = runs.points(outcomes, added)
     posterior = Posterior(layout, theta, points, points.rows[:0])
     noise = posterior.noise
-    # Whatever of a point's own noise is in the diagonal: leaving the point out gives its latent value's distribution.
+    # Whatever noise of a point the diagonal contains, leaving the point out gives the distribution of its latent value.
     inverse, _ = lapack.dpotri(posterior.factor, lower=1)
     inverse_diagonal = np.diagonal(inverse)
     solved = np.tril(inverse) + np.tril(inverse, -1).T
@@ -95,13 +94,13 @@ def _left_out(
     own = noise * points.share + points.added
     latent_variance = np.maximum(1.0 / inverse_diagonal - own, 1e-12 * posterior.scale)
 
-    # Points are configurations in the order of their first plain run, then the runs that stand alone.
+    # Points are configurations in the order of their first plain run, then the runs with their own variance.
     alone = ~runs.bounded & (added > 0.0)
     plain = ~runs.bounded & ~alone
     mean, variance = np.zeros(len(runs)), np.ones(len(runs))
     groups, place = np.unique(runs.groups[plain], return_inverse=True)
     count = 1.0 / points.share[: len(groups)]
-    # A plain run is judged by the process and by its replicates.
+    # The process and the replicates predict a plain run.
     others = (count[place] - 1.0) / noise
     precision = 1.0 / latent_variance[place] + others
     rest = points.outcomes[place] * count[place] - outcomes[plain]

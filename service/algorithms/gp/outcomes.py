@@ -1,4 +1,4 @@
-"""Metrics as a Gaussian process can take them: standardised, larger is better, without extremes that drown the rest."""
+"""The transformation of metrics for a Gaussian process: standardised, larger is better, without dominant extremes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from service.core.encoding import FloatArray
 
-# Offsets of the logarithm, in units of the distance from the best to the median; None: no logarithm. Which suits the
-# metric best is for its evidence to say.
+# Offsets of the logarithm, in units of the distance from the best to the median; None: no logarithm. The evidence
+# selects the one that suits the metric best.
 OFFSETS: tuple[float | None, ...] = (None, 1.0, 0.1, 0.01)
 _FARTHEST = 1e6
 _WINSOR = 5.0
@@ -18,16 +18,16 @@ _LEAST_UNIT = 1e-3
 
 
 def offsets(values: FloatArray) -> tuple[float | None, ...]:
-    """Those that can be used for these values, [n], smaller is better."""
+    """Return the offsets that can be used for these values, [n]; smaller is better."""
     return OFFSETS if np.median(values) > values.min() else (None,)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A monotone transformation of values, smaller being better, to outcomes, larger being better, and back.
+    """A monotone transformation from values (smaller is better) to outcomes (larger is better), and its inverse.
 
-    With an `offset`, it is linear in the logarithm of a value's distance to `best` plus the offset, in units of `unit`;
-    without, in the distance itself, which counts as no more than `farthest`.
+    With an `offset` it is linear in the logarithm of the value's distance to `best` plus the offset, in units of
+    `unit`. Without one it is linear in the distance itself, limited to `farthest`.
     """
 
     best: float
@@ -39,15 +39,15 @@ class Scale:
 
     @classmethod
     def of(cls, values: FloatArray, offset: float | None) -> tuple[Scale, float]:
-        """The scale on which these values, [n], have mean 0 and variance 1.
+        """Return the scale on which these values, [n], have mean 0 and variance 1, and a log derivative.
 
-        Also the logarithm of its derivative, summed over the values, up to what is the same for all offsets: to compare
-        evidence by.
+        The logarithm of the scale's derivative is summed over the values, up to a constant for all offsets, and serves
+        to compare evidence.
         """
         best = float(values.min())
         # Halved, so that no difference of finite numbers overflows.
         gaps = np.clip(values / 2.0 - best / 2.0, 0.0, None)
-        # Where most values are next to the best, their distance is no measure for the others'.
+        # If most values are close to the best, their distance is not a suitable unit for the others.
         unit = max(float(np.median(gaps)), _LEAST_UNIT * float(np.quantile(gaps, 0.9))) or float(gaps.max()) or 1.0
         gaps = np.minimum(gaps / unit, _FARTHEST)
         farthest = _FARTHEST
@@ -68,7 +68,7 @@ class Scale:
         return cls(best, unit, offset, farthest, float(kept.mean()), deviation if deviation > 1e-12 else 0.0), jacobian
 
     def apply(self, values: FloatArray) -> FloatArray:
-        """Outcomes for values."""
+        """Return the outcomes for values."""
         gaps = np.minimum(self.distances(values), self.farthest)
         if self.deviation == 0.0:
             return np.zeros(len(values))
@@ -76,24 +76,24 @@ class Scale:
         return np.asarray(-(kept - self.mean) / self.deviation)
 
     def distances(self, values: FloatArray) -> FloatArray:
-        """From `best`, in units of `unit`."""
+        """Return the distances from `best`, in units of `unit`."""
         return np.asarray((values / 2.0 - self.best / 2.0) / self.unit)
 
     def gaps(self, outcomes: FloatArray) -> FloatArray:
-        """Distances for outcomes."""
+        """Return the distances for outcomes."""
         kept = self.mean - outcomes * self.deviation
-        # Beyond what was measured, a logarithm's inverse knows no bounds.
+        # Outside the measured range, the inverse of the logarithm is unbounded.
         return kept if self.offset is None else np.exp(np.minimum(kept, math.log(_FARTHEST))) - self.offset
 
     def restore(self, outcomes: FloatArray, deviations: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Medians of the values whose outcomes are normal with these means and deviations, and values' deviations.
+        """Return the medians and the standard deviations of values whose outcomes are normal.
 
-        To first order: deviations are small where it matters.
+        The deviations are correct to first order, because they are small where it matters.
         """
         gaps = self.gaps(outcomes)
         slope = self.deviation * (1.0 if self.offset is None else np.maximum(gaps + self.offset, 0.0))
         return self.best + 2.0 * self.unit * gaps, 2.0 * self.unit * slope * deviations
 
 
-# Values as they are, but larger being better.
+# The values themselves, but with larger ones better.
 NEGATED = Scale(best=0.0, unit=0.5, offset=None, farthest=math.inf, mean=0.0, deviation=1.0)

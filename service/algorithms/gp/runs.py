@@ -1,4 +1,4 @@
-"""What was measured, run by run, and the points that a process is fitted to: replicates joined, bounds apart."""
+"""The measured runs, and the points to which a process is fitted: replicates are joined, bounds are separate."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ IntArray = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Runs:
-    """n runs in the order in which they finished: encoded `rows`, [n, d], and one value each, smaller being better.
+    """n runs in the order in which they finished: encoded `rows`, [n, d], with one value each; smaller is better.
 
-    Where `bounded`, [n], the value is a bound: that of the run would have been at least as large. `numbers`, [n], name
-    runs in a part as in the whole.
+    If `bounded`, [n], the value is a bound: the run's own value would have been at least as large. `numbers`, [n],
+    identify runs in a part as in the whole.
     """
 
     rows: FloatArray
@@ -33,7 +33,7 @@ class Runs:
 
     @classmethod
     def of(cls, rows: FloatArray, values: FloatArray, bounded: Sequence[bool] | BoolArray | None = None) -> Runs:
-        """Runs that are numbered from 0."""
+        """Return runs with numbers from 0."""
         flags = np.zeros(len(rows), dtype=np.bool_) if bounded is None else np.array(bounded, dtype=np.bool_)
         return cls(rows, values, flags, np.arange(len(rows)))
 
@@ -42,7 +42,7 @@ class Runs:
 
     @cached_property
     def groups(self) -> IntArray:
-        """[n]: the same number for runs of the same configuration, counted by their first run."""
+        """A number for each of n runs, equal for runs of one configuration and counted by its first run."""
         _, first, inverse = np.unique(self.rows, axis=0, return_index=True, return_inverse=True)
         place = np.empty(len(first), dtype=np.intp)
         place[np.argsort(first)] = np.arange(len(first))
@@ -50,15 +50,15 @@ class Runs:
 
     @cached_property
     def measured(self) -> FloatArray:
-        """The values that are no bounds."""
+        """The values that are not bounds."""
         return self.values[~self.bounded]
 
     def part(self, chosen: Any) -> Runs:
-        """Some of the runs, by places or flags."""
+        """Return some of the runs, by places or flags."""
         return Runs(self.rows[chosen], self.values[chosen], self.bounded[chosen], self.numbers[chosen])
 
     def thinned(self, most: int) -> Runs:
-        """Runs of at most so many configurations: half of them the best, and of the others the latest."""
+        """Return the runs of at most `most` configurations: half of them the best, the others the latest."""
         groups = self.groups
         count = int(groups.max(initial=-1)) + 1
         if count <= most:
@@ -70,11 +70,10 @@ class Runs:
         return self.part(np.isin(groups, np.concatenate([kept, others[-(most - len(kept)) :]])))
 
     def points(self, outcomes: FloatArray, added: FloatArray) -> Points:
-        """The measured values as points, bounds left out.
+        """Return the measured values as points, without bounds.
 
-        Args:
-            outcomes: [n], what the values are on a process' scale.
-            added: [n], further variance of single runs. Those without any are joined with their replicates.
+        `outcomes`: [n], the values on a process's scale. `added`: [n], additional variances of runs; runs without any
+        are joined with their replicates.
         """
         alone = ~self.bounded & (added > 0.0)
         plain = ~self.bounded & ~alone
@@ -90,7 +89,7 @@ class Runs:
         return joined if not alone.any() else joined.joined(self.rows[alone], outcomes[alone], added[alone], share=1.0)
 
     def digest(self, what: str) -> str:
-        """A text that differs where a fit could."""
+        """Return a text that differs whenever a fit could differ."""
         text = hashlib.sha256(f"{what} {self.rows.shape}".encode())
         for array in (self.rows, self.values, self.bounded):
             text.update(np.ascontiguousarray(array).tobytes())

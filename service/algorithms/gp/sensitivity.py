@@ -1,15 +1,13 @@
-"""Sobol' indices of a Gaussian process, with what is not known of them.
+"""Sobol' indices of a Gaussian process, with their uncertainty.
 
-Functions are drawn from the posterior, and the indices are those of each function, so that their spread is the
-uncertainty which the measurements leave (Le Gratiet, Cannamela and Iooss, "A Bayesian approach for global sensitivity
-analysis of (multifidelity) computer codes", SIAM/ASA Journal on Uncertainty Quantification 2, 2014). Lengthscales would
-be cheaper, but are no shares of anything: a short one of a parameter that hardly moves the objective looks important.
+Functions are drawn from the posterior, and the indices of each function are computed. Their spread is the uncertainty
+that the measurements leave [le-gratiet-2014]. Lengthscales would be cheaper, but they are not shares of the variance: a
+parameter with a short lengthscale but hardly any effect on the objective would look important.
 
-A function is one of the prior, made of random Fourier features, moved to the measurements by the kernel (Wilson and
-others, "Pathwise conditioning of Gaussian processes", JMLR 22, 2021); so it can be evaluated at any number of points.
-The indices are estimated by the designs of Saltelli and others ("Variance based sensitivity analysis of model output",
-Computer Physics Communications 181, 2010), those of the first order by theirs, total ones by Jansen's estimator. The
-rows of a design are drawn anew for each function (bootstrap), so that the error of the estimate is in the interval.
+A function is drawn from the prior with random Fourier features and moved to the measurements by the kernel
+[wilson-2021], so that it can be evaluated at any number of points. The indices are estimated with the designs of
+[saltelli-2010]: first-order indices with the estimator of that paper, total indices with that of [jansen-1999]. Each
+function resamples the rows of a design (bootstrap), so that the interval includes the error of the estimate.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ _FUNCTIONS = 64
 _FEATURES = 1024
 # Rows of a design, a power of two, such that all its points together are not many more than the last.
 _FEWEST_ROWS, _MOST_ROWS, _MOST_POINTS = 64, 1024, 2**14
-# Beyond what was measured, as a share of its range, a drawn function is cut off: where nothing is known, the inverse of
-# a logarithm would make a few points all of the variance.
+# A drawn function is cut off at this share of the measured range beyond it. In unexplored parts of the space, the
+# inverse of a logarithm could otherwise give a few points all of the variance.
 _BEYOND = 0.5
 
 
 def sensitivities(process: Process, encoding: Encoding, *, seed: int) -> dict[str, Sensitivity]:
-    """By parameter, in the unit of the values that were measured. Empty where the process is flat."""
-    # Imported here: scipy.stats takes a second to import, and algorithms do without it as far as they can.
+    """Return the indices of each parameter for the values in their own unit; empty if the process is flat."""
+    # scipy.stats takes a second to import, so it is imported only where it is needed.
     from scipy.stats import qmc
 
     random = np.random.default_rng([seed % 2**64, len(process.runs)])
@@ -60,16 +58,17 @@ def sensitivities(process: Process, encoding: Encoding, *, seed: int) -> dict[st
 
 
 def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.Generator) -> FloatArray:
-    """[functions, b]: functions drawn from the posterior, at b encoded rows, on the process' own scale."""
+    """Return the values, [functions, b], of functions drawn from the posterior at b rows, on the process's scale."""
     posterior = process.posterior(rows[:0])
     known, layout = process.points, process.layout
     numeric, categorical = list(layout.numeric), list(layout.categorical)
     split, choices = len(numeric), len(categorical)
-    # A Matérn kernel's spectral density is Student's, with twice nu degrees.
+    # The spectral density of a Matérn kernel is Student's, with twice nu degrees of freedom.
     normal = random.standard_normal((split, _FEATURES))
     frequencies = normal / np.exp(process.theta[:split])[:, None] / np.sqrt(random.chisquare(5, _FEATURES) / 5)
     phases = random.uniform(0, 2 * math.pi, _FEATURES)
-    # Choices that differ agree by `unlike`: a feature minds them with the rest of the probability, by a sign each.
+    # Different choices have the correlation `unlike`. A feature depends on them with the remaining probability, through
+    # a sign for each choice.
     unlike = np.exp(-np.exp(-process.theta[split : split + choices]) / max(choices, 1))
     minded = random.random((choices, _FEATURES)) > unlike[:, None]
     signs: list[tuple[FloatArray, FloatArray]] = []
@@ -91,7 +90,7 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
     missed = known.outcomes[:, None] - posterior.mean - features(known.rows) @ weights - noise
     moved = cho_solve((posterior.factor[: posterior.count, : posterior.count], True), missed)
     found = np.empty((functions, len(rows)))
-    # Some at a time: their features are a thousand numbers each.
+    # Process some rows at a time, because each row has a thousand features.
     for start in range(0, len(rows), 4096):
         part = rows[start : start + 4096]
         prior = features(part) @ weights
@@ -100,7 +99,7 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
 
 
 def _values(process: Process, outcomes: FloatArray) -> FloatArray:
-    """Values in the metric's unit, times its sign."""
+    """Return values in the metric's unit, times its sign."""
     measured = process.points.outcomes
     margin = _BEYOND * float(np.ptp(measured))
     kept = outcomes.clip(measured.min() - margin, measured.max() + margin)
@@ -108,7 +107,10 @@ def _values(process: Process, outcomes: FloatArray) -> FloatArray:
 
 
 def _indices(values: FloatArray, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """[f, d], [f, d]: of each function that is not flat, out of its values at the designs, [functions, d + 2, rows]."""
+    """Return first-order and total indices, [f, d] each, of the f functions that are not flat.
+
+    `values`: the functions' values at the designs, [functions, d + 2, rows].
+    """
     alone, together = [], []
     for one in values:
         chosen = one[:, random.integers(0, one.shape[1], one.shape[1])]
@@ -116,7 +118,7 @@ def _indices(values: FloatArray, random: np.random.Generator) -> tuple[FloatArra
         variance = float(np.var(chosen[:2]))
         if variance <= 1e-12 * max(float(np.abs(chosen).max()) ** 2, 1e-300):
             continue
-        # Less the mean, which is no part of the variance but of the estimate's error.
+        # Subtract the mean, which adds only error to the estimate of the variance.
         alone.append(((second - second.mean()) * (swapped - first)).mean(1) / variance)
         together.append(0.5 * ((first - swapped) ** 2).mean(1) / variance)
     return np.array(alone).clip(0.0, 1.0), np.array(together).clip(0.0, 1.0)
