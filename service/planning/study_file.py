@@ -333,9 +333,8 @@ def _time(path: str, value: object) -> float:
     if not 0 < seconds <= LONGEST_SECONDS:
         # In the unit that the file uses.
         longest = f"{LONGEST_SECONDS / UNITS[match[2]]:,.0f}{match[2]}"
-        error = InvalidInput(path, value, f"more than 0{match[2]}, at most {longest}")
-        error.message = f"{path} is {text}; allowed: {error.data['allowed']}"
-        raise error
+        allowed = f"more than 0{match[2]}, at most {longest}"
+        raise InvalidInput(path, value, allowed, message=f"{path}: {text} is not allowed. Use {allowed}.")
     return seconds
 
 

@@ -41,7 +41,7 @@ _NEIGHBOURS = Option(
     "neighbours",
     "float",
     0.0,
-    "Distance at which a neighbour's result weighs 61 % in an average, as a share of the space's diagonal (0: no average).",
+    "Distance at which a neighbour weighs 61 % in an average, as a share of the space's diagonal (0: no average).",
     min=0.0,
     max=1.0,
 )

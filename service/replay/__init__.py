@@ -1,5 +1,5 @@
-"""The replay bench: algorithms and policies on tables of measurements and simulators, compared; no server needed.
+"""The replay bench: a comparison of algorithms and policies on tables of measurements and simulators, without a server.
 
-`table` and `simulators` make subjects, `run` replays one method on one of them, `bench` many in parallel, `metrics`
-judges the runs and `report` shows them. Imports core, algorithms, policies and tuner.
+`table` and `simulators` create subjects, `run` replays one method on a subject, `bench` runs many replays in parallel,
+`metrics` evaluates the runs and `report` shows them. The package imports core, algorithms, policies and tuner.
 """

@@ -1,4 +1,4 @@
-"""Many replays in parallel, kept as they come, so that a comparison that was broken off goes on where it stopped."""
+"""Many replays in parallel, stored as they finish, so that an interrupted comparison can continue."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from service.replay.record import Contestant, Run
 from service.replay.run import Terms, replay
 from service.replay.subject import Subject
 
-# One thread for linear algebra in each process: there are as many of these as cores.
+# Each process uses one thread for linear algebra, because there may be as many processes as cores.
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _RUNS, _PLAN = "runs.jsonl", "plan.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Which replays are to be made: every contestant with every seed, on one subject."""
+    """The replays to run: every contestant with every seed, on one subject."""
 
     subject: Subject
     terms: Terms
@@ -37,11 +37,11 @@ class Plan:
         return len(self.contestants) * len(self.seeds)
 
     def pairs(self) -> list[tuple[Contestant, int]]:
-        """In the order in which they are made: a seed of every contestant first, so that early looks are fair."""
+        """Return the replays in their order: each seed for every contestant, so that early comparisons are fair."""
         return [(contestant, seed) for seed in self.seeds for contestant in self.contestants]
 
     def conditions(self) -> dict[str, JsonValue]:
-        """What runs must share to be compared: the subject, to the last measurement, and the terms."""
+        """Return the conditions that comparable runs share: the subject with all its measurements, and the terms."""
         subject, terms = self.subject, self.terms
         digest = hashlib.sha256(subject.truth.tobytes())
         digest.update(repr(sorted((subject.rows or {}).items())).encode())
@@ -58,14 +58,14 @@ class Plan:
 
 @dataclass
 class Store:
-    """A folder with the runs of a plan, one a line."""
+    """A folder with the runs of a plan, one run in each line."""
 
     folder: Path
     runs: dict[tuple[Contestant, int], Run] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path, plan: Plan) -> Store:
-        """The folder with the runs that it has. Raises AlreadyExists where it holds another comparison's."""
+        """Return the folder with its runs. Raises AlreadyExists if it has the runs of another comparison."""
         folder.mkdir(parents=True, exist_ok=True)
         conditions, known = plan.conditions(), folder / _PLAN
         if known.exists():
@@ -75,7 +75,7 @@ class Store:
                 other = ", ".join(key for key in now if before.get(key) != now[key])
                 raise AlreadyExists(
                     "other_replay",
-                    f"{folder} holds a replay under other conditions ({other} differ): choose another with --out.",
+                    f"{folder} has a replay with other conditions ({other} differ). Choose another folder with --out.",
                 )
         else:
             partial = known.with_suffix(".part")
@@ -86,16 +86,16 @@ class Store:
         for line in path.read_text().splitlines() if path.exists() else ():
             try:
                 run = Run.from_json(json.loads(line))
-            except (ValueError, TypeError):  # cut off in the middle when a process was killed: it is made again
+            except (ValueError, TypeError):  # The line was cut off when a process was killed; the run is repeated.
                 continue
             store.runs[run.contestant, run.seed] = run
         return store
 
     def add(self, run: Run) -> None:
-        """Keep a run: on the disk before it counts."""
+        """Write a run to the disk and add it."""
         path = self.folder / _RUNS
         with path.open("a+b") as file:
-            # the line before may have been cut off
+            # The previous line may have been cut off.
             file.seek(0, os.SEEK_END)
             if file.tell():
                 file.seek(-1, os.SEEK_END)
@@ -107,19 +107,19 @@ class Store:
         self.runs[run.contestant, run.seed] = run
 
     def of(self, plan: Plan) -> list[Run]:
-        """The runs of the plan that were made, in its order."""
+        """Return the finished runs of the plan, in its order."""
         return [self.runs[pair] for pair in plan.pairs() if pair in self.runs]
 
 
 def make(plan: Plan, store: Store, jobs: int, each: Callable[[Run], None] = lambda run: None) -> None:
-    """Make the runs that the store lacks, `jobs` at a time; `each` is called with every new one.
+    """Execute the runs that the store lacks, `jobs` at a time; `each` is called with every new one.
 
-    A KeyboardInterrupt, or a run that fails (RuntimeError), stops all; what is finished by then is kept.
+    A KeyboardInterrupt or a failed run (RuntimeError) stops all; runs that have finished by then are kept.
     """
     missing = [pair for pair in plan.pairs() if pair not in store.runs]
     if not missing:
         return
-    # Spawned: torch's threads do not survive a fork.
+    # Processes are spawned, because torch's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with _one_thread_each():
         pool = ProcessPoolExecutor(
@@ -156,12 +156,12 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-# What a worker process replays.
+# The subject and the terms of a worker process.
 _given: tuple[Subject, Terms] | None = None
 
 
 def _begin(subject: Subject, terms: Terms) -> None:
-    # Ctrl-C reaches every process of the terminal; the parent decides what becomes of the workers.
+    # Ctrl-C reaches every process of the terminal, but only the parent stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     global _given
@@ -169,7 +169,7 @@ def _begin(subject: Subject, terms: Terms) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed ends nobody, and its workers would wait for it for ever."""
+    """End this process with its parent; without this, the workers of a killed parent would wait for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -180,5 +180,5 @@ def _make(contestant: Contestant, seed: int) -> Run:
     assert _given is not None
     try:
         return replay(_given[0], contestant, seed, _given[1])
-    except TrimtabError as error:  # which could not be sent to the parent
+    except TrimtabError as error:  # This error cannot be pickled for the parent.
         raise RuntimeError(f"{contestant} with seed {seed} failed: {error.message}") from None

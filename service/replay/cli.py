@@ -1,4 +1,4 @@
-"""The arguments of `trimtab-service replay`. Imports what they are for only when it runs."""
+"""The arguments of `trimtab-service replay`. The implementation is imported only when the command runs."""
 
 import sys
 from collections.abc import Iterable
@@ -13,23 +13,23 @@ def replay(
         str,
         typer.Argument(help="A table of measurements (CSV, Parquet) or the name of a simulator; `list` shows those."),
     ],
-    parameters: Annotated[str, typer.Option(help="Of a table: the columns to search, as a,b,c.")] = "",
+    parameters: Annotated[str, typer.Option(help="For a table: the columns to search, as a,b,c.")] = "",
     metric: Annotated[
-        str, typer.Option(help="Of a table: the columns to judge by; a,b:max for several, each with its direction.")
+        str, typer.Option(help="For a table: the columns to optimise; a,b:max for several, each with its direction.")
     ] = "",
     maximize: Annotated[bool, typer.Option("--maximize", help="Larger metrics are better.")] = False,
     categorical: Annotated[str, typer.Option(help="Parameters whose numbers have no order.")] = "",
-    conditional: Annotated[str, typer.Option(help="Parameters that are empty where another's value says so.")] = "",
-    where: Annotated[
-        list[str] | None, typer.Option(help="COLUMN=VALUE: take these rows only; may be repeated.")
-    ] = None,
-    seconds: Annotated[str | None, typer.Option(help="Of a table: the column with a run's own time.")] = None,
+    conditional: Annotated[
+        str, typer.Option(help="Parameters that another one's value makes inactive; their cells are empty then.")
+    ] = "",
+    where: Annotated[list[str] | None, typer.Option(help="COLUMN=VALUE: use only these rows. Can be repeated.")] = None,
+    seconds: Annotated[str | None, typer.Option(help="For a table: the column with a run's own time.")] = None,
     default: Annotated[str, typer.Option(help="The untuned configuration, as a=1,b=2.")] = "",
-    truth: Annotated[str, typer.Option(help="What replicates are worth: mean or median.")] = "mean",
+    truth: Annotated[str, typer.Option(help="True value of replicates: mean or median.")] = "mean",
     noise: Annotated[
         str | None,
         typer.Option(
-            help="Of a simulator, in place of its own: none, lognormal, shared-cluster, sbb, bursts-60, -120 or -300."
+            help="For a simulator: another noise: none, lognormal, shared-cluster, sbb, bursts-60, -120 or -300."
         ),
     ] = None,
     algorithms: Annotated[
@@ -37,22 +37,22 @@ def replay(
     ] = "auto",
     resampling: Annotated[str, typer.Option(help="Policies, such as none,sedr,thesis,adaptive.")] = "default",
     seeds: Annotated[
-        str, typer.Option(help="0-29 or 1,4,7: each is one search with each algorithm and policy.")
+        str, typer.Option(help="Seeds as 0-29 or 1,4,7. Each seed is one search with each algorithm and policy.")
     ] = "0-29",
-    budget: Annotated[int, typer.Option(help="Trials of a search.")] = 100,
-    start: Annotated[int, typer.Option(help="Trials of the start design, among them.")] = 10,
+    budget: Annotated[int, typer.Option(help="Number of trials of a search.")] = 100,
+    start: Annotated[int, typer.Option(help="Number of these trials in the start design.")] = 10,
     stopping: Annotated[str | None, typer.Option(help="A rule that ends a search earlier, as JSON.")] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="NAME.KEY=VALUE: of an algorithm or a policy; may be repeated.")
+        list[str] | None, typer.Option(help="NAME.KEY=VALUE: option of an algorithm or a policy. Can be repeated.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Searches at a time.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder of the results; one that has some is gone on with.")] = Path(
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of searches at a time.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder of the results. A folder with some results is continued.")] = Path(
         "replay"
     ),
 ) -> None:
-    """Compare algorithms and policies on a table of measurements or a simulator; no service has to run.
+    """Compare algorithms and policies on a table of measurements or a simulator, without a running service.
 
-    Writes summary.csv, trajectories.csv and plots. Ctrl-C keeps what is finished; the same command goes on.
+    Writes summary.csv, trajectories.csv and plots. Ctrl-C keeps finished searches; the same command continues.
 
     Examples:
 
@@ -68,7 +68,7 @@ def replay(
     from service.core.errors import TrimtabError
     from service.replay import command, simulators, table
 
-    # a file or a pipe has room for the whole table
+    # A file or a pipe is wide enough for the whole table.
     console = Console(width=None if sys.stdout.isatty() else 160)
     if subject == "list":
         for name in simulators.names():
@@ -113,7 +113,7 @@ def _names(text: str) -> list[str]:
 
 
 def _pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """COLUMN=VALUE texts. Raises InvalidInput."""
+    """Return the pairs of COLUMN=VALUE texts. Raises InvalidInput."""
     from service.core.errors import InvalidInput
 
     found = {}

@@ -1,4 +1,4 @@
-"""The command `trimtab-service replay`: reads what was asked for, checks all of it, then runs and reports."""
+"""The command `trimtab-service replay`: it reads and checks the whole request, then runs and reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".csv", ".parquet", ".pq")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The command's arguments, as texts. `columns` are those that only a table has."""
+    """The command's arguments as texts. `columns` are the arguments that apply only to a table."""
 
     subject: str
     columns: table.Selection
@@ -41,10 +41,10 @@ class Request:
 
 
 def run(request: Request, console: Console) -> int:
-    """Makes the runs that are missing in the folder, writes the report and prints it. The exit code.
+    """Execute the runs that the folder lacks, write and print the report, and return the exit code.
 
     Raises:
-        TrimtabError: something of the request is not allowed, before anything runs.
+        TrimtabError: the request is not allowed; nothing has run.
         RuntimeError: a run failed.
     """
     plan = plan_of(request)
@@ -73,14 +73,14 @@ def run(request: Request, console: Console) -> int:
             interrupted = True
     made = store.of(plan)
     if interrupted:
-        console.print(f"Stopped: {len(made)} of {len(plan)} runs are kept; the same command goes on with the others.")
+        console.print(f"Stopped: {len(made)} of {len(plan)} runs are kept. The same command continues with the others.")
         return 130
     publish(plan, made, request.out, console)
     return 0
 
 
 def publish(plan: bench.Plan, runs: Sequence[Run], folder: Path, console: Console) -> None:
-    """Writes summary, trajectories and plots of these runs, and prints the summary."""
+    """Write summary, trajectories and plots of these runs, and print the summary."""
     summaries = report.summarize(plan.subject, runs)
     report.write_summary(folder / "summary.csv", plan.subject, summaries)
     curves = {
@@ -99,7 +99,7 @@ def publish(plan: bench.Plan, runs: Sequence[Run], folder: Path, console: Consol
 
 
 def plan_of(request: Request) -> bench.Plan:
-    """Everything checked. Raises InvalidInput with the option, its value and what is allowed."""
+    """Return the checked plan. Raises InvalidInput with the option, its value and the allowed values."""
     subject = _subject(request)
     terms = Terms(
         budget=_whole("budget", request.budget, 1, 100_000),
@@ -120,7 +120,7 @@ def _subject(request: Request) -> Subject:
     path = Path(request.subject)
     if path.suffix.lower() in _SUFFIXES:
         if request.noise is not None:
-            raise InvalidInput("noise", request.noise, "nothing: a table has noise of its own")
+            raise InvalidInput("noise", request.noise, "no --noise with a table, which has its own noise")
         return table.load(path, request.columns)
     if request.subject not in simulators.names():
         allowed = f"a file that ends in {', '.join(_SUFFIXES)}, or one of {', '.join(simulators.names())}"
@@ -138,12 +138,13 @@ def _subject(request: Request) -> Subject:
     }
     for option, value in only_tables.items():
         if value:
-            raise InvalidInput(option, str(value), "nothing: a simulator has parameters and metrics of its own")
+            allowed = f"no --{option} with a simulator, which has its own parameters and metrics"
+            raise InvalidInput(option, str(value), allowed)
     return simulators.create(request.subject, request.noise)
 
 
 def _stopping(text: str | None, subject: Subject) -> JsonValue:
-    """The rule's JSON, checked."""
+    """Return the rule's checked JSON."""
     if text is None:
         return None
     try:
@@ -154,7 +155,7 @@ def _stopping(text: str | None, subject: Subject) -> JsonValue:
 
 
 def _options(texts: Sequence[str]) -> dict[str, dict[str, JsonValue]]:
-    """NAME.KEY=VALUE, the value as JSON or as a text."""
+    """Return the options of NAME.KEY=VALUE texts; a value is JSON or a text."""
     found: dict[str, dict[str, JsonValue]] = {}
     for text in texts:
         name, dot, rest = text.partition(".")
@@ -169,7 +170,7 @@ def _options(texts: Sequence[str]) -> dict[str, dict[str, JsonValue]]:
 
 
 def _seeds(text: str) -> list[int]:
-    """`0-29`, `1,4,7`, or both mixed."""
+    """Return the seeds of `0-29`, `1,4,7` or a mixture of both forms."""
     seeds: dict[int, None] = {}
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18}))?\s*", part)

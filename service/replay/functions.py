@@ -1,6 +1,6 @@
-"""Standard test functions on grids, as times: the optimum takes ten seconds, the middle configuration twenty.
+"""Standard test functions on grids, as times: the optimum takes ten seconds, the median configuration twenty.
 
-A distance of one per cent then means one per cent of the way from the optimum to the median of all configurations.
+A distance of one per cent is therefore one per cent of the way from the optimum to the median of all configurations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from service.core.encoding import FloatArray
 
 @dataclass(frozen=True)
 class Function:
-    """`compute` takes [dimensions, n] and gives [n], or [objectives, n]; each axis has `levels` even steps."""
+    """A function on a grid with `levels` values on each axis: `compute` turns [dimensions, n] into [n] or [m, n]."""
 
     name: str
     doc: str
@@ -26,12 +26,12 @@ class Function:
     levels: int
 
     def axes(self) -> tuple[FloatArray, ...]:
-        """The values of each dimension."""
+        """Return the values of each dimension."""
         return tuple(np.linspace(low, high, self.levels).round(12) for low, high in self.bounds)
 
 
 def as_seconds(values: FloatArray) -> FloatArray:
-    """[n] as times. The least becomes 10, the median 20."""
+    """Return the values, [n], as times: the least becomes 10, the median 20."""
     return np.asarray(10 * (1 + (values - values.min()) / (np.median(values) - values.min())))
 
 
@@ -88,7 +88,7 @@ def _styblinski(x: FloatArray) -> FloatArray:
 
 
 def _zdt(shape: Callable[[FloatArray, FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
-    """Zitzler, Deb and Thiele (2000): the front is where all but the first variable are 0."""
+    """Return a ZDT function [zitzler-2000], whose front is where all variables but the first are 0."""
 
     def compute(x: FloatArray) -> FloatArray:
         first, others = x[0], 1 + 9 * x[1:].mean(axis=0)
@@ -98,12 +98,12 @@ def _zdt(shape: Callable[[FloatArray, FloatArray], FloatArray]) -> Callable[[Flo
 
 
 def _dtlz2(x: FloatArray) -> FloatArray:
-    """Deb, Thiele, Laumanns and Zitzler (2002), two objectives: the front is a quarter of a circle."""
+    """Return DTLZ2 [deb-2002b] with two objectives, whose front is a quarter of a circle."""
     others = 1 + ((x[1:] - 0.5) ** 2).sum(axis=0)
     return np.stack([others * np.cos(x[0] * math.pi / 2), others * np.sin(x[0] * math.pi / 2)])
 
 
-# No optimum is at the centre of its bounds, where many algorithms begin.
+# No optimum is at the centre of its bounds, because many algorithms start there.
 FUNCTIONS: Mapping[str, Function] = {
     function.name: function
     for function in (

@@ -1,6 +1,6 @@
-"""What comes between a configuration and the time of one of its runs. Each model has the true value as its baseline.
+"""Models of noise between a configuration's true value, which is the baseline of each model, and the time of one run.
 
-They act on the first objective, a time; other objectives are counts of resources, which repeat exactly.
+They act on the first objective, a time. Other objectives are counts of resources, which repeat exactly.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class SharedCluster:
 
 @dataclass(frozen=True)
 class Heteroscedastic:
-    """The storage of a cluster with twenty users (5.5.2).
+    """The storage of a cluster with twenty users [robert-2021, section 5.5.2].
 
-    Each configuration has a deviation of its own, from 4 to 24 %; runs are late more often than early. One run in
-    sixteen is an outlier, wherever it falls. The mean of the runs is the true value. On the grid of table 5.7 that
-    gives the raw deviation of 25 %, and the 17 % between configurations, of table 5.8.
+    Each configuration has its own deviation, from 4 to 24 %, and runs are slow more often than fast. One run in sixteen
+    is an outlier. The mean of the runs is the true value. On the grid of table 5.7 there, this gives the raw deviation
+    of 25 %, and the 17 % between configurations, of table 5.8.
     """
 
     truth: FloatArray
     share: float = 1 / 16
 
     def measure(self, row: int, clock: float, rng: np.random.Generator, seed: int) -> Measurement:
-        # a configuration's own: not of the search's luck
+        # The deviation depends only on the configuration, not on the search.
         deviation = 0.04 + 0.2 * np.random.default_rng(row).beta(1.5, 2.5)
-        # a gamma distribution of mean 2 and variance 2
+        # The gamma distribution has mean 2 and variance 2.
         factor = 1 + deviation * (rng.gamma(2.0) - 2) / math.sqrt(2)
         hit, excess = rng.random(), 0.25 + rng.exponential(0.25)
         mean = 1 + self.share * 0.5
@@ -76,11 +76,11 @@ class Heteroscedastic:
 
 @dataclass(frozen=True)
 class Bursts:
-    """Other nodes that come back every `period` seconds and use the same file for a while (5.5.1).
+    """Other nodes that use the same file for some time every `period` seconds [robert-2021, section 5.5.1].
 
-    Three nodes read and write beside the tuned application, so that it gets a quarter of the storage as long as they
-    do: what would take a second takes four. A run is hit by whatever falls into its time, so noise depends on when it
-    runs and how long: with 60 s, runs as long as the default's are always hit, with 300 s one in a few is.
+    Three nodes read and write in parallel to the tuned application, which then gets a quarter of the storage: one
+    second of work takes four. Noise depends on when and how long a run takes: with a period of 60 s, all runs as long
+    as the default's are disturbed, with 300 s one in a few.
     """
 
     truth: FloatArray
@@ -97,7 +97,7 @@ class Bursts:
             window = (self.length if hit else self.period) - within
             speed = 1 / self.slower if hit else 1.0
             step = min(window, left / speed)
-            # a window too short for the clock's precision is passed over
+            # A window that is too short for the clock's precision is skipped.
             now += max(step, 1e-9 * max(now, 1.0))
             left -= step * speed
         return _measured(self.truth[row], (now - clock - phase) / float(self.truth[row, 0]))
@@ -115,12 +115,12 @@ _MODELS: Mapping[str, Callable[[FloatArray], Answers]] = {
 
 
 def names() -> tuple[str, ...]:
-    """All models of noise."""
+    """Return the names of all models of noise."""
     return tuple(_MODELS)
 
 
 def create(name: str, truth: FloatArray) -> Answers:
-    """How runs of configurations of these true values, [rows, m], come out. Raises InvalidInput (field `noise`)."""
+    """Return the noise model for these true values, [rows, m]. Raises InvalidInput (field `noise`)."""
     model = _MODELS.get(name)
     if model is None:
         raise InvalidInput("noise", name, "one of " + ", ".join(_MODELS))

@@ -1,7 +1,6 @@
-"""How good a search was: the metrics of the thesis' tables 3.1 and 5.10, and hypervolume.
+"""The quality of a search: the metrics of [robert-2021, tables 3.1 and 5.10], and hypervolume.
 
-Distances are relative to the optimum, in per cent. What a configuration is worth is its true value, not what a run of
-it showed by luck.
+Distances are relative to the optimum, in per cent. They use a configuration's true value, not the result of a run.
 """
 
 from __future__ import annotations
@@ -17,31 +16,31 @@ from service.core.pareto import non_dominated
 from service.replay.record import Run
 from service.replay.subject import Subject
 
-# name -> what it means
+# The meaning of each metric, by its name.
 METRICS: Mapping[str, str] = {
     "S": "share of the searches that recommended the optimum",
     "5%Opt": "trials until a configuration within 5 % of the optimum was measured",
     "DistOpt": "distance of the best configuration that was measured",
     "AvgDist": "mean distance of the measured values",
-    "EC": "sum of what each trial was worse than the best before it, in optima",
+    "EC": "sum of the excesses of trials over the best before them, in units of the optimum",
     "ET": "CPU seconds for one suggestion",
     "AvgDistOpt": "distance of the recommended configuration",
-    "ImprovementDefault": "what the recommended configuration takes off the default, in per cent",
+    "ImprovementDefault": "improvement of the recommended configuration over the default, in per cent",
     "Convergence": "trials until the search ended",
     "Duration": "seconds of all trials together",
     "Triggers": "configurations that were measured more than twice",
     "Uniques": "configurations that were measured",
-    "Hypervolume": "volume of what was found, as a share of the true front's",
+    "Hypervolume": "hypervolume of the found set, as a share of the true front's",
 }
 WITHIN = 0.05
 
 
 def measure(subject: Subject, run: Run) -> dict[str, float]:
-    """All metrics of one run; NaN for those that mean nothing here.
+    """Return all metrics of one run; NaN for metrics without a meaning for it.
 
-    Without noise, what is recommended is the best that was measured, and DistOpt (table 3.1) equals AvgDistOpt (table
-    5.10). With noise DistOpt says what the search could have known, AvgDistOpt what it did know. EC adds up regressions
-    against the best trial before; table 3.1 leaves open against what.
+    Without noise, the recommendation is the best measured configuration, and DistOpt equals AvgDistOpt. With noise,
+    DistOpt shows what the search could have known and AvgDistOpt what it knew. EC adds up regressions against the best
+    previous trial; [robert-2021, table 3.1] does not define against what.
     """
     known = [row for row in run.rows if row >= 0]
     counts = Counter(known)
@@ -78,16 +77,16 @@ def measure(subject: Subject, run: Run) -> dict[str, float]:
 
 
 def best_so_far(subject: Subject, run: Run) -> FloatArray:
-    """[trials]: after each trial, the distance of the best configuration measured; inf before there is one."""
+    """Return the distance of the best measured configuration after each trial, [trials]; inf before the first one."""
     distances = subject.distances()
     each = np.array([distances[row] if row >= 0 else math.inf for row in run.rows])
     return np.minimum.accumulate(each)
 
 
 def volumes(subject: Subject, run: Run) -> FloatArray:
-    """[trials]: after each trial, the hypervolume of what was measured as a share of that of the true front.
+    """Return the measured hypervolume after each trial, [trials], as a share of the true front's.
 
-    The reference point lies a tenth of the front's range beyond its worst values.
+    The reference point is a tenth of the front's range beyond its worst values.
     """
     front = subject.losses[subject.front]
     low, high = front.min(axis=0), front.max(axis=0)
@@ -109,7 +108,7 @@ def volumes(subject: Subject, run: Run) -> FloatArray:
 
 
 def hypervolume(points: FloatArray, reference: FloatArray) -> float:
-    """What the points [n, m] dominate up to the reference [m], smaller being better: slice by slice."""
+    """Return the volume that the points, [n, m], dominate up to the reference, [m]; smaller is better."""
     inside = points[(points < reference).all(axis=1)]
     if not len(inside):
         return 0.0
@@ -127,13 +126,13 @@ def hypervolume(points: FloatArray, reference: FloatArray) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Of those that are there; inf counts, NaN does not."""
+    """Return the mean of the values except NaN; inf counts."""
     there = [value for value in values if not math.isnan(value)]
     return float(np.mean(there)) if there else math.nan
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Of those that are there, one of them: so a value that was never reached (inf) does no harm to the others."""
+    """Return one of the values except NaN as the quantile, so that inf does not affect the others."""
     there = sorted(value for value in values if not math.isnan(value))
     if not there:
         return math.nan

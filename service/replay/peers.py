@@ -1,8 +1,8 @@
 """Samplers of Optuna and Ax as contestants, with their libraries' defaults (extra `compare`).
 
-They are told what ours are told: the length of the start design, and whether measurements are noisy. They measure a
-configuration again only by suggesting it again, and recommend what their libraries call the best: Optuna the best
-single run, Ax by its model.
+They receive the same facts as our algorithms: the length of the start design, and whether measurements are noisy. They
+measure a configuration again only if they suggest it again, and they recommend their library's best: Optuna the best
+single run, Ax the best of its model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 from service.replay.searcher import Searcher
 
-# name -> the modules that it needs
+# The modules that each sampler needs.
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "optuna-tpe": ("optuna",),
     "optuna-gp": ("optuna", "scipy", "torch"),
@@ -33,22 +33,23 @@ _ONE_OBJECTIVE = ("optuna-cmaes",)
 
 
 def check(name: str, problem: Problem) -> None:
-    """Raises InvalidInput (field `algorithms`) where a peer is not installed, or cannot have so many objectives."""
+    """Raise InvalidInput (field `algorithms`) if a sampler is not installed or cannot handle that many objectives."""
     for module in _NEEDS[name]:
         if find_spec(module) is None:
-            allowed = f"what is installed, and {module} is not: pip install 'trimtab-service[compare]'"
-            raise InvalidInput("algorithms", name, allowed)
+            allowed = "pip install 'trimtab-service[compare]' to install it"
+            raise InvalidInput("algorithms", name, allowed, problem=f"needs {module}, which is not installed")
     if name in _ONE_OBJECTIVE and len(problem.objectives) > 1:
-        raise InvalidInput("algorithms", name, f"for {len(problem.objectives)} objectives: one that can have several")
+        allowed = f"an algorithm for {len(problem.objectives)} objectives"
+        raise InvalidInput("algorithms", name, allowed, problem="handles a single objective only")
 
 
 def create(name: str, problem: Problem, *, seed: int, start: int) -> Searcher:
-    """A sampler that was checked."""
+    """Return a sampler that was checked."""
     return _Ax(problem, seed, start) if name == "ax" else _Optuna(name, problem, seed, start)
 
 
 class _Optuna(Searcher):
-    """An ordinal parameter is an integer to it, its rank: as a choice, its order would be lost."""
+    """A sampler of Optuna. It sees an ordinal parameter as an integer, its rank, because a choice has no order."""
 
     def __init__(self, name: str, problem: Problem, seed: int, start: int) -> None:
         import optuna
@@ -106,7 +107,7 @@ class _Ax(Searcher):
         from ax.api.client import Client
         from ax.exceptions.core import AxError
 
-        # each of its modules has a logger with a level of its own
+        # Each module of Ax has a logger with its own level.
         for logger in [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "ax"]:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         warnings.simplefilter("ignore")
@@ -122,7 +123,7 @@ class _Ax(Searcher):
     def suggest(self) -> tuple[Configuration, str] | None:
         try:
             ((self._number, given),) = self._client.get_next_trials(max_trials=1).items()
-        except (self._errors, ValueError):  # it has been everywhere that its rules let it go
+        except (self._errors, ValueError):  # Ax has suggested all configurations that its rules allow.
             return None
         return self._configuration(given), "suggested"
 

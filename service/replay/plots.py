@@ -1,4 +1,4 @@
-"""Plots of a comparison. The one module that imports matplotlib (extra `plots`)."""
+"""Plots of a comparison. This is the only module that imports matplotlib (extra `plots`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.replay.record import Contestant
 from service.replay.report import Curves, Summary
 from service.replay.subject import Subject
 
-# Okabe and Ito's colours: told apart by the colour-blind too. An algorithm has a colour, a policy a line style.
+# Okabe and Ito's colours, which colour-blind people can distinguish. Each algorithm has a colour, each policy a style.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 _LINES = ("-", "--", ":", "-.")
 _STYLE: dict[Any, Any] = {
@@ -33,14 +33,14 @@ _LABELS = {
     "recommended": "distance of the recommended configuration, %",
     "hypervolume": "hypervolume, share of the true front's",
 }
-# Bands of more would hide each other.
+# More bands than this would hide each other.
 _MOST_BANDS = 4
 
 
 def draw(
     folder: Path, subject: Subject, found: Mapping[Contestant, Curves], summaries: Sequence[Summary]
 ) -> list[Path]:
-    """Writes an SVG for each curve, and one of how the seeds ended."""
+    """Write an SVG for each curve and one with the final results of the seeds; return the files."""
     written = []
     with mpl.rc_context(_STYLE):
         for name in dict.fromkeys(name for by_name in found.values() for name in by_name):
@@ -56,7 +56,7 @@ def draw(
 
 
 def _curve(axes: Axes, subject: Subject, name: str, found: Mapping[Contestant, FloatArray]) -> None:
-    """Medians over the seeds with the band of the quartiles, the best named first."""
+    """Draw the medians over the seeds with bands of the quartiles, the best first in the legend."""
     styles = _styles(list(found))
     rising = name == "hypervolume"
     order = sorted(found, key=lambda one: float(found[one][-1, 1]), reverse=rising)
@@ -77,7 +77,7 @@ def _curve(axes: Axes, subject: Subject, name: str, found: Mapping[Contestant, F
 
 
 def _ends(axes: Axes, subject: Subject, summaries: Sequence[Summary]) -> None:
-    """A dot for each seed's last figure, and a bar at their median."""
+    """Draw a dot for each seed's final result and a bar at their median."""
     single = len(subject.problem.objectives) == 1
     metric = "Hypervolume" if not single else "AvgDistOpt" if subject.problem.noisy else "DistOpt"
     label = {"Hypervolume": "hypervolume", "AvgDistOpt": "recommended", "DistOpt": "best"}[metric]
@@ -102,7 +102,7 @@ def _ends(axes: Axes, subject: Subject, summaries: Sequence[Summary]) -> None:
 
 
 def _distances(axes: Axes, which: str, most: float) -> None:
-    """Evenly up to one per cent, then by powers of ten: 0 is worth seeing."""
+    """Use a linear scale up to one per cent and a logarithmic one beyond it, so that 0 is visible."""
     getattr(axes, f"set_{which}scale")("symlog", linthresh=1.0, linscale=0.4)
     axis = axes.yaxis if which == "y" else axes.xaxis
     ticks = [0.0, *(digit * 10.0**power for power in range(8) for digit in (1, 2, 5))]
@@ -126,5 +126,5 @@ def _styles(found: Sequence[Contestant]) -> dict[Contestant, tuple[str, str]]:
 
 
 def _drawn(values: FloatArray) -> FloatArray:
-    """What is not there yet is not drawn."""
+    """Return the values with NaN, which is not drawn, in place of missing ones."""
     return np.where(np.isfinite(values), values, np.nan)

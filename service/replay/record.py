@@ -1,4 +1,4 @@
-"""What one replay leaves behind."""
+"""The record of one replay."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One search from beginning to end. Rows are those of the subject.
+    """One search from beginning to end, with the subject's rows.
 
-    By trial: `rows` (-1: no such configuration, the trial was INFEASIBLE), `values` in the metrics' own units (empty
-    where it was infeasible), `seconds` of the trial. `recommended`: the row it would have recommended after each trial,
-    -1 where it was not asked. `final`: what it recommended at last: one row, or those of a front. `reason`: why it
-    ended before its budget, or nothing. `computing`: CPU seconds of all suggestions.
+    There is an entry for each trial in `rows` (-1: no such configuration, the trial was INFEASIBLE), in `values` in the
+    metrics' own units (empty if infeasible) and in `seconds`. `recommended`: the row that the search would have
+    recommended after each trial; -1 if it was not evaluated. `final`: the final recommendation: one row, or the rows of
+    a front. `reason`: the reason for an end before the budget, or empty. `computing`: CPU seconds of all suggestions.
     """
 
     contestant: Contestant
@@ -40,12 +40,12 @@ class Run:
     computing: float
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Plain JSON, from which `from_json` makes an equal run."""
+        """Return plain JSON from which `from_json` makes an equal run."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Run:
-        """The run that `to_json` described. Raises TypeError or ValueError for anything else."""
+        """Return the run that `to_json` described. Raises TypeError or ValueError for anything else."""
         given = dict(data)
         contestant = given.pop("contestant")
         if not isinstance(contestant, Mapping):

@@ -1,4 +1,4 @@
-"""What a comparison has found: `summary.csv`, `trajectories.csv`, plots, and a table for the terminal."""
+"""The report of a comparison: `summary.csv`, `trajectories.csv`, plots, and a table for the terminal."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from service.replay import metrics
 from service.replay.record import Contestant, Run
 from service.replay.subject import Subject
 
-# Metrics of which a smaller value is better; of the others a larger one is, or it is neither.
+# Metrics with smaller values being better. For the others a larger value is better, or neither is.
 SMALLER = ("5%Opt", "DistOpt", "AvgDist", "EC", "ET", "AvgDistOpt", "Convergence", "Duration")
 LARGER = ("S", "ImprovementDefault", "Hypervolume")
-# Left out first where the terminal is narrow.
+# A narrow terminal leaves these out first, in this order.
 _LEAST_TELLING = ("Convergence", "EC", "Uniques", "Triggers", "AvgDist", "Duration", "ImprovementDefault", "ET", "S")
 QUARTILES = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One contestant's metrics, each a value a seed."""
+    """One contestant's metrics, with a value for each seed."""
 
     contestant: Contestant
     found: Mapping[str, Sequence[float]]
 
     def mean(self, metric: str) -> float:
-        """Over the seeds in which it means something."""
+        """Return the mean over the seeds in which the metric has a meaning."""
         return metrics.mean(self.found[metric])
 
     def median(self, metric: str) -> float:
-        """Likewise."""
+        """Return the median over the seeds in which the metric has a meaning."""
         return metrics.quantile(self.found[metric], 0.5)
 
 
 def summarize(subject: Subject, runs: Iterable[Run]) -> list[Summary]:
-    """A summary for each contestant, in the order of their first runs."""
+    """Return a summary for each contestant, in the order of their first runs."""
     groups: dict[Contestant, list[dict[str, float]]] = {}
     for run in runs:
         groups.setdefault(run.contestant, []).append(metrics.measure(subject, run))
@@ -54,9 +54,9 @@ def summarize(subject: Subject, runs: Iterable[Run]) -> list[Summary]:
 
 
 def write_summary(path: Path, subject: Subject, summaries: Sequence[Summary]) -> None:
-    """A row for each contestant: mean and median of each metric over the seeds; empty where it means nothing.
+    """Write a row for each contestant: mean and median of each metric over the seeds; empty without a meaning.
 
-    The mean of 5%Opt is over the searches that came so near, whose share has a column of its own.
+    The mean of 5%Opt is over the searches that came within 5 %, whose share has its own column.
     """
     columns = [f"{metric}_{kind}" for metric in metrics.METRICS for kind in ("mean", "median")]
     with path.open("w", newline="") as file:
@@ -89,10 +89,10 @@ Curves = Mapping[str, FloatArray]
 
 
 def curves(subject: Subject, runs: Sequence[Run], budget: int) -> Curves:
-    """What became of one contestant's runs, trial by trial: [budget, 3] quartiles over the seeds, by name.
+    """Return the curves of one contestant's runs by name: quartiles over the seeds after each trial, [budget, 3].
 
-    With one objective `best` and `recommended`, the distances in per cent of the best configuration measured and of the
-    one recommended so far; with several `hypervolume`. A search that ended keeps what it had.
+    With one objective the curves are `best` and `recommended`: the distances in per cent of the best measured and of
+    the recommended configuration. With several objectives it is `hypervolume`. A search that has ended keeps its value.
     """
     if len(subject.problem.objectives) > 1:
         return {"hypervolume": _quartiles([metrics.volumes(subject, run) for run in runs], budget)}
@@ -119,7 +119,7 @@ def _quartiles(each: Sequence[FloatArray], budget: int) -> FloatArray:
 
 
 def write_trajectories(path: Path, found: Mapping[Contestant, Curves]) -> None:
-    """A row for each contestant, curve and trial."""
+    """Write a row for each contestant, curve and trial."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["algorithm", "resampling", "curve", "trial", "lower_quartile", "median", "upper_quartile"])
@@ -130,9 +130,9 @@ def write_trajectories(path: Path, found: Mapping[Contestant, Curves]) -> None:
 
 
 def table(subject: Subject, summaries: Sequence[Summary], width: int) -> Table:
-    """For a terminal of so many columns: medians over the seeds, the best of each metric in bold.
+    """Return a table for a terminal with `width` columns: medians over the seeds, the best of each metric in bold.
 
-    Metrics that do not fit are left out, the least telling first: `summary.csv` has all.
+    Metrics that do not fit are left out, the least informative first; `summary.csv` has all.
     """
     shown = [name for name in metrics.METRICS if any(not math.isnan(one.median(name)) for one in summaries)]
     if not subject.problem.noisy:
@@ -173,5 +173,5 @@ def _short(value: float) -> str:
 
 
 def _cell(value: float) -> str:
-    """Empty for what is not there."""
+    """Return the value as text; empty for NaN."""
     return "" if math.isnan(value) else f"{value:.6g}"

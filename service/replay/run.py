@@ -1,4 +1,4 @@
-"""One replay: an algorithm with its policies searches a subject as it would search a real system, trial by trial."""
+"""One replay: an algorithm with its policies searches a subject like a real system, trial by trial."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from service.tuner.tuner import Tuner
 
 # The name of a policy that leaves the choice to the method: adaptive or none.
 DEFAULT_POLICY = "default"
-# Asking for a recommendation may cost as much as a suggestion: so a noisy search is asked after each of so many trials.
+# A recommendation may cost as much as a suggestion, so a noisy search computes one only after this many trials.
 _ASKED_EVERY = 5
-# What algorithms call the length of their start design.
+# The names of the option with which algorithms set the length of their start design.
 _START_OPTIONS = ("initial", "start")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What is the same for all contestants.
+    """The conditions that are equal for all contestants.
 
-    `stopping`: a rule as `policies.stopping.parse` reads it. `options`: of algorithms and policies, by their names.
+    `stopping`: a rule in the form of `policies.stopping.parse`. `options`: options of algorithms and policies, by name.
     """
 
     budget: int
@@ -42,7 +42,7 @@ class Terms:
     options: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     def options_of(self, name: str) -> dict[str, JsonValue]:
-        """The options given for an algorithm or a policy."""
+        """Return the given options of an algorithm or a policy."""
         return dict(self.options.get(name, {}))
 
 
@@ -68,10 +68,10 @@ class _Ours(Searcher):
 
 
 def contestants(subject: Subject, algorithms: Sequence[str], policies: Sequence[str], terms: Terms) -> list[Contestant]:
-    """Every algorithm with every policy; another library's sampler, which has none, once.
+    """Return every algorithm with every policy, and each sampler of another library, which has no policy, once.
 
-    Raises InvalidInput: `algorithms`, `resampling` or `option` for an unknown one, one that is not installed, or one
-    that the problem does not allow.
+    Raises InvalidInput: `algorithms`, `resampling` or `option` for a name that is unknown, not installed or not allowed
+    by the problem.
     """
     found: dict[Contestant, None] = {}
     for name in algorithms:
@@ -95,13 +95,13 @@ def contestants(subject: Subject, algorithms: Sequence[str], policies: Sequence[
             raise InvalidInput("option", name, "an algorithm or a policy of this replay: " + ", ".join(sorted(named)))
         if name in peers.NAMES and given:
             raise InvalidInput(
-                "option", f"{name}.{next(iter(given))}", "no options: other libraries use their defaults"
+                "option", f"{name}.{next(iter(given))}", "no options for other libraries, which use their defaults"
             )
     return list(found)
 
 
 def replay(subject: Subject, contestant: Contestant, seed: int, terms: Terms) -> Run:
-    """Search the subject once. The same arguments give the same run, but for its computing time."""
+    """Search the subject once and return the run. The same arguments give the same run except its computing time."""
     searcher: Searcher
     if contestant.algorithm in peers.NAMES:
         searcher = peers.create(contestant.algorithm, subject.problem, seed=seed, start=terms.start)
@@ -174,7 +174,7 @@ def _row(subject: Subject, configuration: Configuration | None) -> int:
 
 
 def _method(subject: Subject, algorithm: str, policy: str | None, seed: int, terms: Terms) -> Method:
-    """Raises InvalidInput for an option that is not allowed."""
+    """Return the method. Raises InvalidInput for an option that is not allowed."""
     options = terms.options_of(algorithm)
     for option in registry.describe(algorithm).options:
         if option.name in _START_OPTIONS:

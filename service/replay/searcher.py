@@ -1,4 +1,4 @@
-"""What a replay asks of whoever searches."""
+"""The interface of a search in a replay."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from service.core.trial import TrialRecord
 
 
 class Searcher(ABC):
-    """One search: in turns `suggest` and `update`, at last `recommend`."""
+    """One search: `suggest` and `update` alternate, and `recommend` comes last."""
 
     @abstractmethod
     def suggest(self) -> tuple[Configuration, str] | None:
-        """The next configuration and its origin ("suggested", "replicate"); None where there is none left."""
+        """Return the next configuration and its origin ("suggested", "replicate"); None if none is left."""
 
     @abstractmethod
     def update(self, trial: TrialRecord) -> None:
-        """Learn how the latest suggestion came out."""
+        """Learn the result of the latest suggestion."""
 
     @abstractmethod
     def recommend(self) -> Configuration | None:
-        """The configuration to take, of one objective; None while nothing was measured."""
+        """Return the recommended configuration for one objective; None without measurements."""
 
     def stop(self, seconds: float) -> str | None:
-        """Why the search is over, `seconds` after it began; None: it goes on."""
+        """Return the reason to end the search `seconds` after its start; None if it continues."""
         return None

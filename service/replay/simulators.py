@@ -1,10 +1,11 @@
-"""Simulators by name: the grids of the thesis with surfaces as it describes them, and standard functions.
+"""Simulators by name: the grids of [robert-2021] with surfaces that follow its descriptions, and standard functions.
 
-The thesis' own measurements are not published. What it says of them is kept: the grids value by value, where the
-optimum lies, which parameters interact, the mean time of a run, the gain over the default. Its tables have slips: the
-sequence length of tables 4.5 and 5.1 runs from 50 to 750 in steps of 100 (two columns are exchanged; only so are there
-1,920 configurations); table 5.7 leaves out the threshold of 80 % (only with it are there 540); the grid of SBB.1 in
-table 4.3 has 3,125 configurations, not the 4,500 of table 4.1.
+The measurements of that thesis are not published. The simulators keep its published facts: the grids value by value,
+the place of the optimum, the interactions of parameters, the mean time of a run and the gain over the default. All
+tables and sections in this module are those of [robert-2021]. Some tables have errors. The sequence length of tables
+4.5 and 5.1 runs from 50 to 750 in steps of 100: two columns are exchanged, because only this gives 1,920
+configurations. Table 5.7 omits the threshold of 80 %, without which there are not 540 configurations. The grid of SBB.1
+in table 4.3 has 3,125 configurations, not the 4,500 of table 4.1.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ SECONDS = Objective("seconds", "minimize", "s")
 class Simulator:
     """A grid and its surface.
 
-    `surface` takes each parameter's values over the whole grid, [n] by name, and gives [n, objectives]. `noise`: the
-    model that is used unless another is asked for. `gain`: what the optimum takes off the default's time, where a
-    default is known.
+    `surface` turns each parameter's values over the whole grid, [n] by name, into [n, objectives]. `noise`: the default
+    noise model. `gain`: the share by which the optimum is faster than the default, if a default is known.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Simulator:
 
 
 def names() -> tuple[str, ...]:
-    """All simulators."""
+    """Return the names of all simulators."""
     return tuple(_SIMULATORS)
 
 
 def describe(name: str) -> Simulator:
-    """Raises InvalidInput (field `simulator`)."""
+    """Return the simulator of that name. Raises InvalidInput (field `simulator`)."""
     simulator = _SIMULATORS.get(name)
     if simulator is None:
         raise InvalidInput("simulator", name, "one of " + ", ".join(_SIMULATORS))
@@ -139,7 +139,7 @@ def _sbb_2(grid: Mapping[str, FloatArray]) -> FloatArray:
 
 
 def _sbb_noisy(grid: Mapping[str, FloatArray]) -> FloatArray:
-    """In seconds: the best 151.75 and the mean 197.33 of table 5.8."""
+    """Return seconds, with the best of 151.75 and the mean of 197.33 of table 5.8."""
     raw = surfaces.sbb_shared(grid["workers"], grid["destagers"], grid["cache_gb"], grid["cache_threshold"] / 100)
     low, mean = raw.min(), raw.mean()
     return np.asarray(151.75 + (raw - low) / (mean - low) * (197.33 - 151.75))[:, None]
@@ -156,11 +156,11 @@ def _sro(pattern: surfaces.Pattern) -> Callable[[Mapping[str, FloatArray]], tupl
 
 @dataclass(frozen=True)
 class _Roughness:
-    """What a surface has beside its trend, as shares of the time.
+    """The deviations of a surface from its trend, as shares of the time.
 
-    `pairs`: deviation of what each two values of each two parameters have with each other, such as a size that is no
-    multiple of another; `single`: of what is left of a configuration's one measurement, for in chapter 4 each was
-    measured once; `outliers`: how many of those were 1.3 to 2 times too slow.
+    `pairs`: the deviation that each two values of each two parameters have together, such as a size that is not a
+    multiple of another one. `single`: the deviation of single configurations, because in chapter 4 each was measured
+    only once. `outliers`: the share of configurations that were 1.3 to 2 times too slow.
     """
 
     pairs: float
@@ -168,21 +168,21 @@ class _Roughness:
     outliers: float = 0.0
 
 
-# Section 4.3.1: "the smoother landscape of the SBB", with "many outliers" (4.3.5), "a lot more irregularities" of SRO.
-# How much was chosen by `ga` and `smbo` alone, held against table 4.7: it is no knob for the results of others. Over
-# the eight grids `ga` comes within 5 % in 25 trials and ends 1.7 % from the optimum on average (20 seeds); the genetic
-# algorithms of the table in 15 to 23, and 3.2 to 4.0 %: these grids are still the easier ones.
+# Section 4.3.1 describes "the smoother landscape of the SBB", with "many outliers" (4.3.5), and "a lot more
+# irregularities" of SRO. The amounts were fitted to table 4.7 only with `ga` and `smbo`, not with other algorithms.
+# Over the eight grids `ga` comes within 5 % in 25 trials and ends 1.7 % from the optimum on average (20 seeds). The
+# genetic algorithms of the table take 15 to 23 trials and end at 3.2 to 4.0 %, so these grids are still easier.
 _SBB_ROUGH = _Roughness(pairs=0.015, single=0.015, outliers=0.03)
 _SRO_ROUGH = _Roughness(pairs=0.025, single=0.02)
-# How flat a surface is near its optimum. In table 4.7 a genetic algorithm is within 5 % after 15 trials, and yet hardly
-# ever finds the optimum itself: so many configurations are nearly as good.
+# The flatness of a surface near its optimum. In table 4.7 a genetic algorithm is within 5 % after 15 trials but hardly
+# ever finds the optimum itself, so many configurations must be nearly as good.
 _FLATNESS = 2.5
 
 
 def _rough(
     name: str, grid: Mapping[str, Sequence[Scalar]], seconds: FloatArray, mean: float, rough: _Roughness
 ) -> FloatArray:
-    """A surface flattened near its optimum, with its roughness, scaled to a mean."""
+    """Return a surface that is flattened near its optimum, roughened and scaled to a mean."""
     excess = seconds / seconds.min() - 1
     flat = excess**_FLATNESS
     flat = 1 + flat * (excess.mean() / flat.mean())
@@ -221,8 +221,9 @@ def _sro_simulator(name: str, doc: str, pattern: surfaces.Pattern, mean: float, 
     return Simulator(name=name, doc=doc, grid=_SRO, surface=surface, gain=gain)
 
 
-# Patterns of table 4.4. Lustre streams well; NFS is slower at everything, most of all at large reads. In SRO.3 scatters
-# are even in their logarithm: drawn evenly, nearly all would be far larger than any prefetch, and nothing would matter.
+# Patterns of table 4.4. Lustre is fast at streaming. NFS is slower in every case, most of all at large reads. In SRO.3
+# the logarithms of the scatters are even; with even scatters, nearly all would be far larger than any prefetch, and no
+# parameter would matter.
 _HOT = surfaces.Pattern(operations=5e5, leads=4, scatter=(50e6,), stay=(1000,), miss=1.6e-4, hit=2e-5, bandwidth=2.5e9)
 _MANY = surfaces.Pattern(
     operations=5e5, leads=220, scatter=(10e6,), stay=(1,), miss=7e-5, hit=1.2e-5, bandwidth=2.5e9, scan=1e-8
@@ -245,7 +246,7 @@ def _nfs(pattern: surfaces.Pattern) -> surfaces.Pattern:
 
 
 def _sro_noisy(grid: Mapping[str, FloatArray]) -> FloatArray:
-    """In seconds: the best is the 8.88 of table 5.2."""
+    """Return seconds, with the best of 8.88 of table 5.2."""
     seconds, _ = _sro(_NOISY)(grid)
     return np.asarray(seconds * (8.88 / seconds.min()))[:, None]
 
@@ -271,7 +272,7 @@ _ACCELERATORS = (
     _sro_simulator("sro-3-nfs", "The same on NFS.", _nfs(_MIXED), 19.4, 0.33),
     Simulator(
         name="sro-noisy",
-        doc="Prefetcher beside other nodes that come and go: table 5.1, noise of table 5.4.",
+        doc="Prefetcher with other active nodes from time to time: table 5.1, noise of table 5.4.",
         grid=_SRO,
         surface=_sro_noisy,
         noise="bursts-120",

@@ -1,8 +1,8 @@
-"""How long the two I/O accelerators of the thesis take, as simple models of what chapter 2 says they do.
+"""Simple models of the times of the two I/O accelerators in [robert-2021, chapter 2].
 
-Each function takes the parameters as arrays that broadcast together and gives seconds of that shape, up to a factor:
-`simulators` scales them to the times that the thesis reports. What moves a surface, where its optimum lies and how its
-parameters interact follows the descriptions named in each docstring; constants are of our own choosing.
+Each function takes the parameters as arrays that broadcast together and returns seconds of that shape, up to a factor:
+`simulators` scales them to the reported times. The effects of parameters, the place of the optimum and the interactions
+follow the sections of [robert-2021] that each docstring names; the constants are our own choice.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def sbb_bandwidth(
     ram_threshold: FloatArray,
     flash_threshold: FloatArray,
 ) -> FloatArray:
-    """A checkpoint of 200 GB through the burst buffer (2.3.3 a, 4.1.1 `SBB.1`): RAM, then NVMe, then Lustre.
+    """Return the time of a 200 GB checkpoint through RAM, NVMe and Lustre (sections 2.3.3 a and 4.1.1 `SBB.1`).
 
-    All threads share eight cores, so each pool slows the others: the slowest of the three stages decides. Thresholds
-    (fractions) that are too high make incoming data wait for room, those that are too low clean without need.
+    All threads share eight cores, so each pool slows the others, and the slowest of the three stages decides. With
+    thresholds (fractions) that are too high, incoming data waits for space; with too low ones, data is moved too early.
     """
     load = (workers + ram_destagers + flash_destagers + 2) / 8
     core = 1 / (np.maximum(1, load) ** 0.9 * (1 + 0.05 * np.maximum(0, load - 1) ** 1.5))
@@ -49,10 +49,10 @@ def sbb_bandwidth(
 def sbb_latency(
     polling: FloatArray, workers: FloatArray, ram_destagers: FloatArray, cache: FloatArray, threshold: FloatArray
 ) -> FloatArray:
-    """Small reads and writes of 32 processes (2.3.3 b, 4.1.1 `SBB.2`).
+    """Return the time of small reads and writes of 32 processes (sections 2.3.3 b and 4.1.1 `SBB.2`).
 
-    RDMA polling threads and workers must keep up with many requests, while all threads share the cores. Data is used
-    again, so RAM up to the 40 GB of the data set pays, and a low threshold (a fraction) throws some of it away.
+    RDMA polling threads and workers must handle many requests, while all threads share the cores. Data is reused, so
+    RAM is useful up to the 40 GB of the data set, and a low threshold (a fraction) discards some of it.
     """
     load = (2 * polling + workers + ram_destagers) / 24
     slower = 1 + 0.6 * np.maximum(0, load - 0.75) ** 2 + 0.1 * load
@@ -64,7 +64,10 @@ def sbb_latency(
 
 
 def sbb_shared(workers: FloatArray, destagers: FloatArray, cache: FloatArray, threshold: FloatArray) -> FloatArray:
-    """A checkpoint of 174 GB by IOR (5.5.2): best with ten workers, eight destagers, 60 GB, emptied from 50 % on."""
+    """Return the time of a 174 GB checkpoint by IOR (section 5.5.2).
+
+    The best is ten workers, eight destagers, a cache of 60 GB and a threshold of 50 %.
+    """
     insert = 1 / (1 - np.exp(-(workers + 0.6) / 4.0))
     drain = 1 / (1 - np.exp(-(destagers + 0.8) / 3.6))
     crowd = 1 + 0.004 * np.maximum(0, workers - 10) ** 1.5 + 0.013 * np.maximum(0, destagers - 8) ** 1.2
@@ -76,11 +79,12 @@ def sbb_shared(workers: FloatArray, destagers: FloatArray, cache: FloatArray, th
 
 @dataclass(frozen=True)
 class Pattern:
-    """What the `fakeapp` reads (table 2.2), and from where.
+    """The reads of the `fakeapp` (table 2.2) and the properties of its storage.
 
-    `operations` in all, around `leads` hotspots of a `scatter` in bytes; `stay`: operations at a hotspot before the
-    next (1: they take turns). Several of scatter or stay: equally frequent. `miss`, `hit`: seconds of an operation that
-    finds its data in the cache or not; `seek` and `bandwidth` (bytes a second): of a prefetch.
+    There are `operations` in total, around `leads` hotspots with a `scatter` in bytes. `stay`: the number of operations
+    at a hotspot before the next one (1: the hotspots take turns). Several values of scatter or stay are equally
+    frequent. `miss`, `hit`: seconds of an operation without and with its data in the cache. `seek` and `bandwidth`
+    (bytes per second): those of a prefetch.
     """
 
     operations: float
@@ -97,12 +101,12 @@ class Pattern:
 def sro(
     pattern: Pattern, threshold: FloatArray, binsize: FloatArray, prefetch: FloatArray, sequence: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The Small Read Optimizer (2.2.1): seconds, and bytes that it prefetched.
+    """Return the seconds and the prefetched bytes of the Small Read Optimizer (section 2.2.1).
 
-    A zone of `binsize` bytes that holds `threshold` of the last `sequence` accesses has `prefetch` bytes loaded around
-    it. Accesses to a hotspot fall evenly over it, so the number in a zone is a Poisson variable; what is loaded covers
-    its hotspot step by step. The longer the record, the more work at each access; zones that do not divide the
-    prefetched range read a part twice.
+    If a zone of `binsize` bytes has `threshold` of the last `sequence` accesses, `prefetch` bytes around it are loaded.
+    Accesses to a hotspot are uniform, so their number in a zone is a Poisson variable, and the loaded ranges cover the
+    hotspot step by step. A longer record needs more work at each access. If zones do not divide the prefetched range,
+    a part is read twice.
     """
     shape = np.broadcast(threshold, binsize, prefetch, sequence).shape
     seconds, loaded = np.zeros(shape), np.zeros(shape)
@@ -113,7 +117,7 @@ def sro(
         triggered = gammainc(threshold, recorded * np.minimum(binsize / scatter, 1))
         growth = triggered * np.minimum(prefetch / scatter, 1)
         growth = growth * (stay if together else pattern.operations / pattern.leads)
-        # the mean of exp(-growth * x) over x in [0, 1]: what is not covered yet
+        # The mean of exp(-growth * x) over x in [0, 1] is the share that is not covered yet.
         missed = np.where(growth > 1e-9, -np.expm1(-growth) / np.maximum(growth, 1e-9), 1.0)
         fetched = missed * triggered
         wasted = np.where(prefetch % binsize == 0, 1.0, 1.05)
@@ -125,5 +129,5 @@ def sro(
 
 
 def _least(a: FloatArray, b: float) -> FloatArray:
-    """Nearly the smaller of the two, without an edge."""
+    """Return a smooth approximation of the smaller one."""
     return np.asarray((a**-4.0 + b**-4.0) ** -0.25)

@@ -1,7 +1,7 @@
 """A table of exhaustive measurements as a subject of replays.
 
-One row is one measurement; rows that agree on the parameters are replicates of one configuration. A run of it is one of
-its replicates, drawn at random (thesis, 5.5.2, "Loop simulation"), and its true value their mean or median.
+One row is one measurement, and rows with the same parameters are replicates of one configuration. A run is one of the
+replicates, drawn at random [robert-2021, section 5.5.2, "Loop simulation"], and the true value is their mean or median.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ TRUTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which of a table's columns mean what.
+    """The meaning of a table's columns.
 
-    `metrics`: a column, or `column:min`, `column:max`; `maximize` is for those that do not say. `conditional`:
-    parameters whose cells are empty where the value of another parameter makes them inactive. `seconds`: the column
-    with a run's own time. `default`: the configuration that counts as untuned.
+    `metrics`: a column, `column:min` or `column:max`; `maximize` applies to columns without a direction. `conditional`:
+    parameters whose cells are empty if the value of another parameter makes them inactive. `seconds`: the column with a
+    run's own time. `default`: the untuned configuration.
     """
 
     parameters: Sequence[str]
@@ -66,7 +66,7 @@ class _Cell:
         return f"{self.column} in {self.place}"
 
     def number(self) -> float:
-        """Raises InvalidInput where it is not a finite number."""
+        """Return the cell as a number. Raises InvalidInput if it is not a finite number."""
         number = _number(self.value)
         if number is None:
             raise InvalidInput(self.name, _present(self.value), "a finite number")
@@ -78,7 +78,7 @@ _Row = Mapping[str, _Cell]
 
 @dataclass(frozen=True)
 class Replicates:
-    """Runs drawn from those that were measured: for each row, [replicates, m] values and their seconds."""
+    """Runs that are drawn from the measured ones: for each row, [replicates, m] values and their seconds."""
 
     values: tuple[FloatArray, ...]
     seconds: tuple[FloatArray, ...] | None
@@ -89,11 +89,11 @@ class Replicates:
 
 
 def load(path: Path, selection: Selection) -> Subject:
-    """The subject that a CSV or Parquet file holds.
+    """Return the subject of a CSV or Parquet file.
 
     Raises:
-        InvalidInput: the file cannot be read; a column is not there; a cell is missing or no number. The message has
-            the column, the row, the value and what is allowed.
+        InvalidInput: the file cannot be read, a column does not exist, or a cell is missing or not a number. The
+            message has the column, the row, the value and the allowed values.
     """
     columns, rows = _read(path)
     return _subject(path.stem, columns, rows, selection)
@@ -123,7 +123,7 @@ def _subject(name: str, columns: Sequence[str], rows: Sequence[_Row], selection:
                 raise InvalidInput(option, column, "some of the parameters: " + ", ".join(selection.parameters))
     for column in (*(one.metric for one in objectives), *wanted["seconds"]):
         if column in selection.parameters:
-            raise InvalidInput("metric", column, "a column that is no parameter")
+            raise InvalidInput("metric", column, "a column that is not a parameter")
     rows = _where(rows, selection.where)
     parameters = [_parameter(column, [row[column] for row in rows], selection) for column in selection.parameters]
     parameters = [_conditioned(one, rows, selection) for one in parameters]
@@ -161,7 +161,7 @@ def _objective(text: str, columns: Sequence[str], maximize: bool) -> Objective:
 
 
 def _where(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
-    """The rows that have these values. Raises InvalidInput where none is left."""
+    """Return the rows with these values. Raises InvalidInput if none is left."""
     left = list(rows)
     for column, wanted in where.items():
         number = _number(wanted)
@@ -183,7 +183,7 @@ def _parameter(column: str, cells: Sequence[_Cell], selection: Selection) -> Par
     if len(given) < len(cells) and column not in selection.conditional:
         missing = next(cell for cell in cells if _present(cell.value) is None)
         raise InvalidInput(
-            missing.name, None, "a value in every row; where another parameter makes it inactive, name it conditional"
+            missing.name, None, "a value in every row, or name the column conditional if it is inactive in some rows"
         )
     if not given:
         raise InvalidInput(column, "empty", "a value in some row")
@@ -193,12 +193,12 @@ def _parameter(column: str, cells: Sequence[_Cell], selection: Selection) -> Par
         ordered = sorted(values.values(), key=lambda value: (isinstance(value, str), value))
         return CategoricalParameter(column, tuple(ordered))
     if texts:
-        raise InvalidInput(texts[0].name, texts[0].value, "a number, as in other rows; or name it categorical")
+        raise InvalidInput(texts[0].name, texts[0].value, "a number as in other rows, or name the column categorical")
     return OrdinalParameter(column, tuple(sorted({_plain(cell.value) for cell in given}, key=float)))
 
 
 def _conditioned(parameter: Parameter, rows: Sequence[_Row], selection: Selection) -> Parameter:
-    """The parameter with the condition that its empty cells show. Raises InvalidInput where none explains them."""
+    """Return the parameter with the condition that explains its empty cells. Raises InvalidInput if there is none."""
     name = parameter.name
     if name not in selection.conditional:
         return parameter
@@ -210,7 +210,7 @@ def _conditioned(parameter: Parameter, rows: Sequence[_Row], selection: Selectio
         if inactive and not active & inactive:
             condition = Condition(parent, tuple(sorted(active, key=lambda value: (isinstance(value, str), value))))
             return replace(parameter, condition=condition)
-    raise InvalidInput("conditional", name, "a parameter that is empty exactly where another one has certain values")
+    raise InvalidInput("conditional", name, "a parameter that is empty exactly when another one has certain values")
 
 
 def _configuration(space: Space, row: _Row) -> Configuration:
@@ -230,7 +230,7 @@ def _default(space: Space, rows: Mapping[int, int], given: Mapping[str, str]) ->
 
 
 def _read(path: Path) -> tuple[list[str], list[_Row]]:
-    """The names of the columns, and the rows. Raises InvalidInput."""
+    """Return the names of the columns and the rows. Raises InvalidInput."""
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return _parquet(path)
@@ -252,7 +252,7 @@ def _csv(lines: Iterator[str], path: Path) -> tuple[list[str], list[_Row]]:
     for cells in reader:
         place = f"line {reader.line_num}"
         if not cells:
-            continue  # an empty line
+            continue  # The line is empty.
         if len(cells) != len(columns):
             raise InvalidInput(place, f"{len(cells)} cells", f"{len(columns)} cells, one for each column")
         rows.append({name: _Cell(name, place, cell) for name, cell in zip(columns, cells, strict=True)})
@@ -278,14 +278,14 @@ def _parquet(path: Path) -> tuple[list[str], list[_Row]]:
 
 
 def _present(value: object) -> object | None:
-    """The cell's value; None for an empty one."""
+    """Return the cell's value; None if it is empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _number(value: object) -> float | None:
-    """The finite number that a cell is."""
+    """Return the cell as a finite number; None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -296,7 +296,7 @@ def _number(value: object) -> float | None:
 
 
 def _plain(value: object) -> Scalar:
-    """A cell as a parameter's value: an integer where it is whole, a number, a text."""
+    """Return a cell as a parameter's value: an integer if it is whole, a number, or a text."""
     number = _number(value)
     if number is None:
         return value if isinstance(value, bool) else str(value).strip()

@@ -218,7 +218,7 @@ class Tuner:
         return {metric: running.measurements[-1].value} if running.measurements else {}
 
     def _share_of_running_time(self) -> float | None:
-        """Return the least amount that a second of running time adds to the first objective; None if it is no time.
+        """Return the least amount that a second of running time adds to the first objective; None for other objectives.
 
         The trials decide: the values of a time are nearly proportional to the running times. Before there are enough
         trials, the objective's unit decides.

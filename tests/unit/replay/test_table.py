@@ -151,7 +151,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
         ({"default": {"tool": "bz2", "threads": "1"}}, "default.tool", "bz2", "'gz', 'xz'"),
         ({"default": {"tool": "gz"}}, "default.threads", None, "active"),
         ({"truth": "best"}, "truth", "best", "mean, median"),
-        ({"parameters": ["tool", "seconds"]}, "metric", "seconds", "no parameter"),
+        ({"parameters": ["tool", "seconds"]}, "metric", "seconds", "not a parameter"),
         ({"parameters": ["tool", "threads", "note"]}, "note in line 2", None, "conditional"),
         ({"parameters": ["tool", "threads", "note"], "conditional": ["note"]}, "conditional", "note", "exactly where"),
         ({"metrics": ["note"]}, "note in line 2", None, "a finite number"),
