@@ -149,7 +149,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
         ({"where": {"tool": "bz2"}}, "where.tool", "bz2", "gz, xz"),
         ({"seconds": "wall"}, "seconds", "wall", "took"),
         ({"default": {"tool": "bz2", "threads": "1"}}, "default.tool", "bz2", "'gz', 'xz'"),
-        ({"default": {"tool": "gz"}}, "default.threads", None, "active"),
+        ({"default": {"tool": "gz"}}, "default.threads", None, "one of 1, 2"),
         ({"truth": "best"}, "truth", "best", "mean, median"),
         ({"parameters": ["tool", "seconds"]}, "metric", "seconds", "not a parameter"),
         ({"parameters": ["tool", "threads", "note"]}, "note in line 2", None, "conditional"),
