@@ -270,7 +270,10 @@ def test_two_objectives_from_the_command_line(tmp_path: Path) -> None:
         (["sbb-1", "--noise", "loud"], "noise: 'loud' is not allowed. Use one of none"),
         (["sbb-1", "--metric", "seconds"], "metric: 'seconds' is not allowed"),
         (["sbb-1", "--option", "random"], "option: 'random' is not allowed. Use NAME.KEY=VALUE"),
-        (["sbb-1", "--algorithms", "random", "--option", "random.x=1"], "algorithm.options.x: 1 belongs to an unknown option"),
+        (
+            ["sbb-1", "--algorithms", "random", "--option", "random.x=1"],
+            "algorithm.options.x: 1 belongs to an unknown option",
+        ),
         (["sbb-1", "--stopping", "soon"], "stopping: 'soon' is not allowed. Use JSON"),
         (["sbb-1", "--stopping", '{"rule": "soon"}'], "soon"),
         (["none.csv", "--parameters", "a", "--metric", "b"], "none.csv"),

@@ -153,7 +153,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
         ({"truth": "best"}, "truth", "best", "mean, median"),
         ({"parameters": ["tool", "seconds"]}, "metric", "seconds", "not a parameter"),
         ({"parameters": ["tool", "threads", "note"]}, "note in line 2", None, "conditional"),
-        ({"parameters": ["tool", "threads", "note"], "conditional": ["note"]}, "conditional", "note", "exactly where"),
+        ({"parameters": ["tool", "threads", "note"], "conditional": ["note"]}, "conditional", "note", "exactly when"),
         ({"metrics": ["note"]}, "note in line 2", None, "a finite number"),
     ],
 )
