@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from service.api.authentication import authenticate
 from service.core.errors import TrimtabError
-from service.studies.notifications import Bell
+from service.studies.notifications import Subscription
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
 
@@ -45,8 +45,8 @@ def may_go_on(request: HttpRequest, name: str | None) -> bool:
     return True
 
 
-async def heartbeat_due(bell: Bell, spoken: float) -> bool:
+async def heartbeat_due(subscription: Subscription, spoken: float) -> bool:
     """Wait for a notification or a limited time; return whether a heartbeat is due."""
     left = spoken + HEARTBEAT_SECONDS - time.monotonic()
-    await bell.wait(left)
+    await subscription.wait(left)
     return time.monotonic() - spoken >= HEARTBEAT_SECONDS

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from service.core.errors import Conflict, InvalidInput, JsonValue, NotFound
 from service.core.lifecycle import LeaseState
 from service.fleet.models import Agent, Lease
-from service.studies import actions
+from service.studies import notifications
 from service.studies.specs import check_identifier
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
@@ -101,7 +101,7 @@ def seen(principal: Principal, agent: Agent) -> None:
     """Note that an agent was heard of."""
     if agent.last_seen_at < agent.database_time - _SEEN_EVERY:
         if not is_online(agent):
-            actions.ring_lists(principal, "agents")
+            notifications.notify_lists(principal, "agents")
         agent.last_seen_at = agent.database_time
         access.save(principal, agent, "last_seen_at")
 
@@ -125,7 +125,7 @@ def _update(principal: Principal, agent_id: str, values: Mapping[str, object]) -
 def _record(principal: Principal, agent: Agent, before: Mapping[str, object] | None) -> None:
     detail = {"session": agent.session_id}
     audit.record(principal, "agent.register", f"agent/{agent.agent_id}", detail, before=before, after=_outline(agent))
-    actions.ring_lists(principal, "agents", "components")
+    notifications.notify_lists(principal, "agents", "components")
 
 
 def _outline(agent: Agent) -> dict[str, object]:
@@ -151,7 +151,7 @@ def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
             agent.draining = draining
             access.save(principal, agent, "draining")
             audit.record(principal, "agent.drain", f"agent/{agent_id}", {"draining": draining})
-            actions.ring_lists(principal, "agents")
+            notifications.notify_lists(principal, "agents")
     return agent
 
 
@@ -170,7 +170,7 @@ def forget(principal: Principal, agent_id: str) -> None:
             raise Conflict("agent_in_use", f"Agent {agent.name!r} is online or has a trial: stop it first.")
         access.rows(Agent, principal).filter(pk=agent.pk).delete()
         audit.record(principal, "agent.forget", f"agent/{agent_id}", {"name": agent.name})
-        actions.ring_lists(principal, "agents", "components")
+        notifications.notify_lists(principal, "agents", "components")
 
 
 def is_online(agent: Agent) -> bool:

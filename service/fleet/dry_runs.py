@@ -30,7 +30,7 @@ from service.fleet.spaces import check_space
 from service.planning.component_check import places_of
 from service.planning.plan import first_configurations
 from service.planning.warm_start import warm_start
-from service.studies import actions
+from service.studies import notifications
 from service.studies.specs import Placement, parse
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
@@ -175,9 +175,9 @@ def _open(principal: Principal, question: Mapping[str, JsonValue], able: Sequenc
         if age > FRESH if age is not None else waited > 2 * PATIENCE:
             own.update(asked_at=Now(), answered_at=None, answer=None, agent="")
             row.answer, waited = None, timedelta()
-            actions.ring_agents(principal)
+            notifications.notify_agents(principal)
         elif row.id == new.id:
-            actions.ring_agents(principal)
+            notifications.notify_agents(principal)
     return row, waited
 
 

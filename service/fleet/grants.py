@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.db.models import F, Q
 
-from service.core.errors import InvalidInput, NotFound
+from service.core.errors import InvalidInput
 from service.core.lifecycle import LeaseState, StudyState, TrialState
 from service.core.space import Configuration
 from service.fleet import agents
 from service.fleet.leases import is_untouched, lease_time, lock_lease, to_id
 from service.fleet.models import Agent, Lease
 from service.studies import actions
-from service.studies.change import change
+from service.studies.change import Deleted, changing
 from service.studies.models import Study
 from service.studies.specs import Placement, spec_of
 from service.tenancy import access, tenants
@@ -102,15 +103,15 @@ def _candidates(principal: Principal, agent: Agent) -> list[int]:
 
 def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> list[Grant]:
     """Lease up to `count` trials of one study. One transaction for each study: never two studies' locks at once."""
-
-    def grant(study: Study) -> list[Grant]:
+    with suppress(Deleted), changing(principal, study_id, "lease.grant", f"agent/{agent.agent_id}") as work:
+        study = work.study
         free = min(count, (study.parallelism or 0) - study.active_count)
         if study.state != StudyState.ACTIVE or free <= 0:
             return []
-        trials = actions.waiting_trials(principal, study, free)
+        trials = actions.waiting_trials(work, free)
         if not trials:
             return []
-        actions.start_trials(principal, study, trials, agent=agent.name)
+        actions.start_trials(work, trials, agent=agent.name)
         leases = [
             Lease(
                 study_id=study.pk,
@@ -118,56 +119,38 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
                 agent=agent,
                 attempt=trial.attempt,
                 state=LeaseState.HELD,
-                granted_at=study.database_time,
-                expires_at=study.database_time + lease_time(),
+                granted_at=work.time,
+                expires_at=work.time + lease_time(),
             )
             for trial in trials
         ]
         _insert_leases(principal, leases)
-        study.last_granted_at = study.database_time
-        actions.conclude(
-            principal,
-            study,
-            "lease.grant",
-            f"agent/{agent.agent_id}",
-            {"trials": [trial.number for trial in trials]},
-        )
+        study.last_granted_at = work.time
+        work.detail = {"trials": [trial.number for trial in trials]}
         return [_describe(study, lease, lease.trial.measured_on) for lease in leases]
-
-    try:
-        return change(principal, study_id, grant)
-    except NotFound:
-        return []
+    return []
 
 
 def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:
     """Repeat grants whose answer never arrived; those whose trial was stopped meanwhile are settled instead."""
     grants = []
     for lease in unheard:
-        with access.work(principal):
-            try:
-                study, held = lock_lease(principal, lease.study_id, lease.id)
-            except NotFound:
-                continue
+        with suppress(Deleted), changing(principal, lease.study_id, "lease.settle") as work:
+            held = lock_lease(work, lease.id)
             if held.state != LeaseState.HELD:
                 continue
             if held.trial.state == TrialState.ACTIVE:
-                held.expires_at = study.database_time + lease_time()
+                held.expires_at = work.time + lease_time()
                 access.save(principal, held, "expires_at")
-                grants.append(_describe(study, held, actions.measured_on(principal, held.trial)))
+                grants.append(_describe(work.study, held, actions.measured_on(principal, held.trial)))
             else:
+                work.revise()
+                work.target, work.detail = f"trial/{held.trial.number}", {"lease": str(held.id)}
+                work.slot_freed = True
                 held.state = LeaseState.SETTLED
                 held.settlement = {"outcome": "cancelled"}
-                held.settled_at = study.database_time
+                held.settled_at = work.time
                 access.save(principal, held, "state", "settlement", "settled_at")
-                actions.conclude(
-                    principal,
-                    study,
-                    "lease.settle",
-                    f"trial/{held.trial.number}",
-                    {"lease": str(held.id)},
-                    slot_freed=True,
-                )
     return grants
 
 

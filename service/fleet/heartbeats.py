@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db.models.functions import Now
 
-from service.core.errors import NotFound
 from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.fleet import agents
 from service.fleet.leases import is_untouched, lease_time, lock_lease, plain, return_trial, to_id
 from service.fleet.models import Agent, Lease
 from service.studies import actions
-from service.studies.models import Study, Trial
+from service.studies.change import Deleted, Work, changing
+from service.studies.models import Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -108,62 +109,50 @@ def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Rene
 
 
 def _note_waiting(principal: Principal, lease: Lease, reason: str) -> None:
-    """Tell on a leased trial why it does not start; an empty reason: it is expected to."""
-    with access.work(principal):
-        locked = _lock_running(principal, lease)
-        if locked is None:
-            return
-        study, trial = locked
-        trial.reason = reason
-        actions.touch_trial(principal, study, trial, "reason")
-        actions.conclude(principal, study, "trial.wait", f"trial/{trial.number}", {"reason": reason})
+    """Say on a leased trial why it does not start; an empty reason: it is expected to."""
+    with suppress(Deleted), changing(principal, lease.study_id, "trial.wait", detail={"reason": reason}) as work:
+        trial = _running(work, lease)
+        if trial is not None:
+            work.target = f"trial/{trial.number}"
+            trial.reason = reason
+            actions.touch_trial(work, trial, "reason")
 
 
 def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:
-    """Why the leased trial is to be stopped now; None: it goes on."""
-    with access.work(principal):
-        locked = _lock_running(principal, lease)
-        if locked is None:
-            return None
-        study, trial = locked
-        if not tell.prune(principal, study, trial, seconds):
-            return None
-        actions.conclude(principal, study, "trial.prune", f"trial/{trial.number}", {"reason": trial.reason})
-        return trial.reason
+    """Prune a leased trial if a policy says so, and return why it is to be stopped; None: it goes on."""
+    with suppress(Deleted), changing(principal, lease.study_id, "trial.prune") as work:
+        trial = _running(work, lease)
+        if trial is not None and tell.prune(work, trial, seconds):
+            work.target, work.detail = f"trial/{trial.number}", {"reason": trial.reason}
+            return trial.reason
+    return None
 
 
-def _lock_running(principal: Principal, lease: Lease) -> tuple[Study, Trial] | None:
-    """The locked study of a lease and its trial, where this still runs by that lease."""
-    try:
-        study = actions.lock_by_id(principal, lease.study_id)
-        trial = actions.get_trial(principal, study, lease.trial.number)
-    except NotFound:
-        return None
-    return (study, trial) if trial.state == TrialState.ACTIVE and trial.attempt == lease.attempt else None
+def _running(work: Work, lease: Lease) -> Trial | None:
+    """Return the trial of a lease if it still runs under that lease."""
+    trial = actions.get_trial(work, lease.trial.number)
+    return trial if trial.state == TrialState.ACTIVE and trial.attempt == lease.attempt else None
 
 
 def _hold_again(principal: Principal, agent: Agent, leases: Sequence[str]) -> list[Lease]:
-    """Those of an agent's leases that had expired, since it could not be heard, and whose trials still wait for another
-    agent: held again, so that what runs goes on."""
+    """Hold again those of an agent's leases that expired while it was silent, if their trials still wait for another
+    agent, and return them: the agent's runs go on."""
     ids = [lease for lease in map(to_id, leases) if lease is not None]
     if not ids:
         return []
     again = []
     for found in access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.EXPIRED, id__in=ids):
-        with access.work(principal):
-            try:
-                study, lease = lock_lease(principal, found.study_id, found.id)
-            except NotFound:
-                continue
-            full = study.active_count >= (study.parallelism or 0)
+        with suppress(Deleted), changing(principal, found.study_id, "lease.renew") as work:
+            lease = lock_lease(work, found.id)
+            full = work.study.active_count >= (work.study.parallelism or 0)
             if lease.state != LeaseState.EXPIRED or full or not is_untouched(lease):
                 continue
-            return_trial(principal, study, lease)
+            return_trial(work, lease)
             check_step("lease", LeaseState.EXPIRED, LeaseState.HELD)
             lease.state = LeaseState.HELD
-            lease.expires_at = study.database_time + lease_time()
+            lease.expires_at = work.time + lease_time()
             access.save(principal, lease, "state", "expires_at")
-            lease.study = study
-            actions.conclude(principal, study, "lease.renew", f"trial/{lease.trial.number}", {"lease": str(lease.id)})
+            lease.study = work.study
+            work.target, work.detail = f"trial/{lease.trial.number}", {"lease": str(lease.id)}
             again.append(lease)
     return again

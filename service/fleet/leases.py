@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 
-from service.core.errors import Conflict, NotFound
+from service.core.errors import Conflict
 from service.core.lifecycle import LeaseState, TrialState, check_step
 from service.fleet.models import Agent, Lease
 from service.studies import actions
+from service.studies.change import Deleted, Work, changing
 from service.studies.isolated import isolated
-from service.studies.models import Study, Trial
+from service.studies.models import Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
@@ -33,22 +35,21 @@ def find_lease(principal: Principal, agent: Agent, lease: str) -> Lease:
 
 
 def read_lease(principal: Principal, agent: Agent, lease: Lease) -> Lease:
-    """The lease as it is now, with its trial. Its study's lock keeps its state. Raises NotFound."""
+    """The lease as it is now, with its trial. Its study's lock keeps its state. Raises Deleted."""
     found, trials = _select_lease(principal, lease.id, agent.pk), _select_trial(principal, lease.trial_id)
     if not found or not trials:
-        raise NotFound("lease_not_found", "The lease was deleted together with its study.")
+        raise Deleted("lease_not_found", "The lease was deleted together with its study.")
     found[0].trial, found[0].agent = trials[0], agent
     return found[0]
 
 
-def lock_lease(principal: Principal, study_id: int, lease_id: UUID) -> tuple[Study, Lease]:
-    """A study, and then a lease of one of its trials, locked until the transaction ends. Raises NotFound."""
-    study = actions.lock_by_id(principal, study_id)
-    leases = access.rows(Lease, principal).select_for_update(of=("self",)).select_related("trial", "agent")
+def lock_lease(work: Work, lease_id: UUID) -> Lease:
+    """Return a lease of one of the study's trials, locked until the transaction ends. Raises Deleted."""
+    leases = access.rows(Lease, work.principal).select_for_update(of=("self",)).select_related("trial", "agent")
     try:
-        return study, leases.defer("invocation").get(id=lease_id)
+        return leases.defer("invocation").get(id=lease_id)
     except Lease.DoesNotExist:
-        raise NotFound("lease_not_found", "The lease was deleted together with its study.") from None
+        raise Deleted("lease_not_found", "The lease was deleted together with its study.") from None
 
 
 def expect_held(lease: Lease) -> None:
@@ -62,39 +63,39 @@ def is_untouched(lease: Lease) -> bool:
     return lease.trial.state == TrialState.REQUESTED and lease.trial.attempt == lease.attempt + 1
 
 
-def return_trial(principal: Principal, study: Study, lease: Lease) -> None:
-    """Give an expired lease its trial back, with the attempt that this had seemed to cost."""
+def return_trial(work: Work, lease: Lease) -> None:
+    """Give an expired lease its trial back, with the attempt that its expiry seemed to cost."""
     trial = lease.trial
     trial.attempt = lease.attempt
     trial.agent, trial.node = lease.agent.name, lease.node
-    actions.step_trial(principal, study, trial, TrialState.ACTIVE)
+    actions.step_trial(work, trial, TrialState.ACTIVE)
 
 
 def overdue() -> list[tuple[int, int, UUID]]:
-    """Leases that were not renewed in time: tenant, study and lease."""
+    """Return leases that were not renewed in time: tenant, study and lease."""
     return [(tenant_id, study_id, lease_id) for tenant_id, study_id, lease_id in access.across("overdue_leases")]
 
 
 def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
-    """Take overdue leases back, each for itself. Safe to run twice."""
+    """Take overdue leases back, each in a transaction of its own. Safe to run twice."""
     for tenant_id, study_id, lease_id in late:
         principal = Principal.system(tenant_id)
-        with isolated(tenant_id, study_id), access.work(principal):
-            try:
-                study, lease = lock_lease(principal, study_id, lease_id)
-            except NotFound:
-                continue
-            if lease.state != LeaseState.HELD or lease.expires_at >= study.database_time:
+        with (
+            isolated(tenant_id, study_id),
+            suppress(Deleted),
+            changing(principal, study_id, "lease.expire") as work,
+        ):
+            lease = lock_lease(work, lease_id)
+            if lease.state != LeaseState.HELD or lease.expires_at >= work.time:
                 continue
             check_step("lease", LeaseState.HELD, LeaseState.EXPIRED)
+            work.revise()
+            work.target, work.detail = f"trial/{lease.trial.number}", {"lease": str(lease.id)}
+            work.slot_freed = True
             lease.state = LeaseState.EXPIRED
             access.save(principal, lease, "state")
-            trial = lease.trial
-            if trial.state == TrialState.ACTIVE:
-                tell.try_again(principal, study, trial, f"Agent {lease.agent.name!r} was not heard of any more.")
-            actions.conclude(
-                principal, study, "lease.expire", f"trial/{trial.number}", {"lease": str(lease.id)}, slot_freed=True
-            )
+            if lease.trial.state == TrialState.ACTIVE:
+                tell.try_again(work, lease.trial, f"Agent {lease.agent.name!r} was not heard of any more.")
 
 
 def lease_time() -> timedelta:

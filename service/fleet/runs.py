@@ -12,8 +12,8 @@ from service.fleet import agents
 from service.fleet.leases import expect_held, find_lease, is_untouched, lock_lease, plain, read_lease, return_trial
 from service.fleet.models import Lease
 from service.studies import actions
-from service.studies.change import change
-from service.studies.models import Measurement, Study, Trial
+from service.studies.change import Work, changing
+from service.studies.models import Measurement, Trial
 from service.studies.models.trial import NODE_LENGTH
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -45,29 +45,27 @@ def report_started(
     check_invocation("invocation", invocation)
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
-
-    def start(study: Study) -> None:
+    with changing(principal, found.study_id, "trial.start") as work:
         held = read_lease(principal, agent, found)
         expect_held(held)
+        work.target = f"trial/{held.trial.number}"
         if held.started_at is not None:
             if run > held.run:
                 _begin_run(principal, held, run)
                 held.invocation = invocation
                 _start_again(principal, held)
                 if held.trial.state == TrialState.ACTIVE:
-                    actions.touch_trial(principal, study, held.trial)
-                    actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"run": run})
+                    work.detail = {"run": run}
+                    actions.touch_trial(work, held.trial)
             return
         held.run, held.invocation = max(run, held.run), invocation
-        held.started_at = study.database_time
+        held.started_at = work.time
         held.node = plain(node, NODE_LENGTH)
         _start(principal, held)
         if held.trial.state == TrialState.ACTIVE:
             # From the grant to here the agent built and prepared: the trial itself starts now.
-            actions.begin_trial(principal, study, held.trial, held.node)
-            actions.conclude(principal, study, "trial.start", f"trial/{held.trial.number}", {"node": held.node})
-
-    change(principal, found.study_id, start)
+            work.detail = {"node": held.node}
+            actions.begin_trial(work, held.trial, held.node)
 
 
 def report_measurement(
@@ -88,10 +86,11 @@ def report_measurement(
     _check_run(run)
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
-    with access.work(principal):
-        study, held = lock_lease(principal, found.study_id, found.id)
+    with changing(principal, found.study_id, "trial.report", detail={"step": step}) as work:
+        held = lock_lease(work, found.id)
         expect_held(held)
         trial = held.trial
+        work.target = f"trial/{trial.number}"
         if trial.state != TrialState.ACTIVE:
             return True
         if 0 < run < held.run:
@@ -99,11 +98,9 @@ def report_measurement(
         if run > held.run:
             _begin_run(principal, held, run)
             access.save(principal, held, "run")
-        if not tell.measure(principal, study, trial, step, metrics, elapsed_seconds):
+        if not tell.measure(work, trial, step, metrics, elapsed_seconds):
             return False
-        pruned = tell.prune(principal, study, trial, elapsed_seconds)
-        actions.conclude(principal, study, "trial.report", f"trial/{trial.number}", {"step": step})
-        return pruned
+        return tell.prune(work, trial, elapsed_seconds)
 
 
 def settle(
@@ -128,11 +125,12 @@ def settle(
     reason = plain(reason)
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
-
-    def end(study: Study) -> None:
+    detail = {"lease": lease, "outcome": outcome}
+    with changing(principal, found.study_id, "lease.settle", detail=detail) as work:
         held = read_lease(principal, agent, found)
         trial = held.trial
-        measured = tell.check_metrics(study, metrics or {}) if outcome == "completed" else {}
+        work.target = f"trial/{trial.number}"
+        measured = tell.check_metrics(work, metrics or {}) if outcome == "completed" else {}
         settlement: dict[str, JsonValue] = {
             "outcome": outcome,
             "metrics": dict(measured),
@@ -143,32 +141,24 @@ def settle(
             if held.settlement == settlement:
                 return
             raise Conflict("lease_already_settled", f"Lease {lease} was settled as {_outcome(held)}.")
+        work.revise()
+        work.slot_freed = True
         if held.state == LeaseState.EXPIRED:
-            _take_back(principal, study, held, outcome)
+            _take_back(work, held, outcome)
         check_step("lease", LeaseState(held.state), LeaseState.SETTLED)
         held.state = LeaseState.SETTLED
         held.settlement = settlement
-        held.settled_at = study.database_time
-        # A cluster may have started it anew, elsewhere than reported at first.
+        held.settled_at = work.time
+        # A cluster may have started it again, on another node than was reported at first.
         held.node = plain(node, NODE_LENGTH) or held.node
         _settle(principal, held)
         if trial.state == TrialState.ACTIVE:
             trial.seconds = elapsed_seconds
             trial.node = held.node
-            _apply(principal, study, trial, outcome, measured, reason)
+            _apply(work, trial, outcome, measured, reason)
         elif trial.attempt == held.attempt and trial.node != held.node:
             trial.node = held.node
-            actions.touch_trial(principal, study, trial, "node")
-        actions.conclude(
-            principal,
-            study,
-            "lease.settle",
-            f"trial/{trial.number}",
-            {"lease": lease, "outcome": outcome},
-            slot_freed=True,
-        )
-
-    change(principal, found.study_id, end)
+            actions.touch_trial(work, trial, "node")
 
 
 def check_invocation(field: str, invocation: Mapping[str, JsonValue] | None) -> None:
@@ -190,29 +180,22 @@ def _begin_run(principal: Principal, lease: Lease, run: int) -> None:
     lease.run = run
 
 
-def _take_back(principal: Principal, study: Study, lease: Lease, outcome: Outcome) -> None:
+def _take_back(work: Work, lease: Lease, outcome: Outcome) -> None:
     """Hold an expired lease again so that its late result counts, if the trial still waits for another agent."""
     if outcome not in ("completed", "infeasible") or not is_untouched(lease):
         raise Conflict("lease_lost", f"Lease {lease.id} expired, and its trial was given to another agent or ended.")
     check_step("lease", LeaseState.EXPIRED, LeaseState.SETTLED)
-    return_trial(principal, study, lease)
+    return_trial(work, lease)
 
 
-def _apply(
-    principal: Principal,
-    study: Study,
-    trial: Trial,
-    outcome: Outcome,
-    measured: Mapping[str, float],
-    reason: str,
-) -> None:
+def _apply(work: Work, trial: Trial, outcome: Outcome, measured: Mapping[str, float], reason: str) -> None:
     if outcome == "completed":
-        tell.finish(principal, study, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
+        tell.finish(work, trial, TrialState.COMPLETED, metrics=measured, reason=reason)
     elif outcome == "infeasible":
-        tell.finish(principal, study, trial, TrialState.INFEASIBLE, reason=reason)
+        tell.finish(work, trial, TrialState.INFEASIBLE, reason=reason)
     else:
-        # Given back without a run it is not the trial's loss; a failure or an agent's own cancellation is counted.
-        tell.try_again(principal, study, trial, reason, counted=outcome != "released")
+        # A trial that was given back without a run costs no attempt; a failure or an agent's cancellation costs one.
+        tell.try_again(work, trial, reason, counted=outcome != "released")
 
 
 def _outcome(lease: Lease) -> str:

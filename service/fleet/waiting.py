@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
 from django.db.models.functions import Now
 
-from service.core.errors import NotFound
 from service.core.lifecycle import TrialState
 from service.fleet.models import Agent
 from service.studies import actions
+from service.studies.change import Deleted, changing
 from service.studies.isolated import isolated
 from service.studies.models import Study, Trial
 from service.tenancy import access
@@ -29,10 +30,10 @@ def tell() -> None:
     for tenant_id, study_id in access.across("waiting_studies", _MOST_STUDIES):
         by_tenant.setdefault(tenant_id, []).append(study_id)
     for tenant_id, studies in by_tenant.items():
-        _tell_tenant(Principal.system(tenant_id), studies)
+        _explain_tenant(Principal.system(tenant_id), studies)
 
 
-def _tell_tenant(principal: Principal, studies: Sequence[int]) -> None:
+def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
     silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
     online = list(access.rows(Agent, principal).filter(last_seen_at__gt=Now() - silence))
     waiting = access.rows(Trial, principal).filter(study_id__in=studies, state=TrialState.REQUESTED)
@@ -42,7 +43,7 @@ def _tell_tenant(principal: Principal, studies: Sequence[int]) -> None:
             reason = why(study, online)
             # Most often all has been said: no lock is taken for that.
             if any(_is_news(before, reason) for of, before in told if of == study.pk):
-                _tell(study, reason)
+                _write(study, reason)
 
 
 def why(study: Study, online: Sequence[Agent]) -> str:
@@ -75,21 +76,13 @@ def why(study: Study, online: Sequence[Agent]) -> str:
     return ""
 
 
-def _tell(found: Study, reason: str) -> None:
+def _write(found: Study, reason: str) -> None:
     principal = Principal.system(found.tenant_id)
-    with access.work(principal):
-        try:
-            study = actions.lock_by_id(principal, found.pk)
-        except NotFound:
-            return
-        told = False
-        for trial in actions.waiting_trials(principal, study, _MOST_TRIALS):
+    with suppress(Deleted), changing(principal, found.pk, "trial.wait", detail={"reason": reason}) as work:
+        for trial in actions.waiting_trials(work, _MOST_TRIALS):
             if _is_news(trial.reason, reason):
                 trial.reason = reason
-                actions.touch_trial(principal, study, trial, "reason")
-                told = True
-        if told:
-            actions.conclude(principal, study, "trial.wait", f"study/{study.name}", {"reason": reason})
+                actions.touch_trial(work, trial, "reason")
 
 
 def _is_news(before: str, reason: str) -> bool:

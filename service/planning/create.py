@@ -12,7 +12,8 @@ from service.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from service.core.lifecycle import StudyState, TrialState
 from service.planning.component_check import SpaceCheck, places_of, takes_all
 from service.planning.warm_start import WarmStart, warm_start
-from service.studies import actions, selectors
+from service.studies import actions, notifications, selectors
+from service.studies.change import Work, changing, lock
 from service.studies.models import Study, Trial
 from service.studies.specs import (
     StudySpec,
@@ -113,27 +114,27 @@ def _create(
                 tags=tags,
             ),
         )
-        study = actions.lock_by_id(principal, created.pk)
-        _begin(principal, study, start)
-        top_up(principal, study)
-        if study.state == StudyState.PAUSED:
-            raise Conflict("algorithm_failed", study.state_reason)
-        actions.note(study, "study", None, {"state": study.state, "spec": spec.stored()})
-        told = {"started_from": [one.to_json() for one in start.told]} if start.told else None
-        actions.conclude(principal, study, "study.create", detail=told)
-        return study
+        detail = {"started_from": [one.to_json() for one in start.told]} if start.told else None
+        with changing(principal, created.pk, "study.create", detail=detail) as work:
+            _begin(work, start)
+            top_up(work)
+            if work.study.state == StudyState.PAUSED:
+                raise Conflict("algorithm_failed", work.study.state_reason)
+            work.revise()
+            work.note("study", None, {"state": work.study.state, "spec": spec.stored()})
+            return work.study
 
 
-def _begin(principal: Principal, study: Study, start: WarmStart) -> None:
-    """Put what a locked study is to begin with into its queue: the default, then what earlier studies gave."""
+def _begin(work: Work, start: WarmStart) -> None:
+    """Enqueue what a new study is to begin with: the default, then what earlier studies gave."""
     first = [Suggestion(one, "earlier") for one in start.configurations]
     if start.default is not None:
         # Gains are judged against it, so it comes first here as everywhere.
         first.insert(0, Suggestion(start.default, "default"))
-        study.default_done = True
+        work.study.default_done = True
     if first:
-        meter.room_for_trials(principal, len(first))
-        supply.add(principal, study, first, into=TrialState.REQUESTED, client_id="")
+        meter.room_for_trials(work.principal, len(first))
+        supply.add(work, first, into=TrialState.REQUESTED, client_id="")
 
 
 def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:
@@ -145,30 +146,25 @@ def update_state(principal: Principal, name: str, state: str, *, reason: str = "
     if state not in list(StudyState):
         raise InvalidInput("state", state, ", ".join(StudyState))
     wanted = StudyState(state)
-    with access.work(principal):
-        study = actions.lock(principal, name)
-        if study.state == wanted:
-            return study
-        actions.step_study(study, wanted, reason)
-        if wanted in _WITHDRAWN:
-            actions.withdraw_trials(principal, study, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
-            ending.recommend(principal, study)
-        top_up(principal, study)
-        actions.conclude(principal, study, "study.update_state", detail={"state": wanted, "reason": reason})
-        return study
+    with changing(principal, name, "study.update_state", detail={"state": wanted, "reason": reason}) as work:
+        if work.study.state != wanted:
+            actions.step_study(work, wanted, reason)
+            if wanted in _WITHDRAWN:
+                actions.withdraw_trials(work, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
+                ending.recommend(work)
+            top_up(work)
+        return work.study
 
 
 def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
     """Give a study these tags in place of those that it has. Raises InvalidInput, NotFound."""
     checked = check_tags(tags)
-    with access.work(principal):
-        study = actions.lock(principal, name)
-        if study.tags == checked:
-            return study
-        study.tags = checked
-        access.save(principal, study, "tags")
-        actions.conclude(principal, study, "study.tag", detail={"tags": checked})
-        return study
+    with changing(principal, name, "study.tag", detail={"tags": checked}) as work:
+        if work.study.tags != checked:
+            work.revise()
+            work.study.tags = checked
+            access.save(principal, work.study, "tags")
+        return work.study
 
 
 def extend_budget(principal: Principal, name: str, budget: Mapping[str, object]) -> Study:
@@ -177,8 +173,8 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
     Null: no limit; what is left out stays. Raises InvalidInput for less than what was spent already, NotFound, Conflict
     (`search_over`).
     """
-    with access.work(principal):
-        study = actions.lock(principal, name)
+    with changing(principal, name, "study.extend_budget") as work:
+        study = work.study
         ending.check_searching(study, "budget")
         wanted = parse_budget({**budget_of(study).to_json(), **budget})
         if wanted == budget_of(study):
@@ -187,17 +183,18 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
         if wanted.max_trials is not None and wanted.max_trials <= begun:
             raise InvalidInput("budget.max_trials", wanted.max_trials, f"more than the {begun} begun already, or null")
         deadline = _deadline(principal, study, wanted.max_seconds)
-        if deadline is not None and deadline <= study.database_time:
-            spent = (study.database_time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
+        if deadline is not None and deadline <= work.time:
+            spent = (work.time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
             allowed = f"more than the {spent:.0f} s spent, or null"
             raise InvalidInput("budget.max_seconds", wanted.max_seconds, allowed, above=spent)
-        if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := tuners.hours_used(principal, study)):
+        if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := tuners.hours_used(work)):
             allowed = f"more than the {used:.3g} hours used, or null"
             raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, allowed)
         study.budget, study.deadline = wanted.to_json(), deadline
         access.save(principal, study, "budget")
-        top_up(principal, study)
-        actions.conclude(principal, study, "study.extend_budget", detail=wanted.to_json())
+        work.revise()
+        work.detail = wanted.to_json()
+        top_up(work)
         return study
 
 
@@ -217,14 +214,14 @@ def delete_study(principal: Principal, name: str) -> None:
     """
     with access.work(principal):
         try:
-            study = actions.lock(principal, name)
+            study = lock(principal, name).study
         except NotFound:
             if selectors.was_deleted(principal, name):
                 return
             raise
         # An agent may be appending to a trial's log, without the study's lock: it is to find the trial gone.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
-        actions.ring_deleted(principal, study.pk)
+        notifications.notify_deleted(principal, study.pk)
         before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}
         study.delete()
         audit.record(principal, selectors.DELETED, f"study/{name}", before={"study": before})

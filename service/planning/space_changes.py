@@ -20,6 +20,7 @@ from service.core.space import Space
 from service.planning.component_check import SpaceCheck, takes_all
 from service.studies import actions, selectors, specs
 from service.studies.actions import OPEN_STATES
+from service.studies.change import Work, changing
 from service.studies.models import Study, Trial
 from service.studies.outside import beyond
 from service.studies.specs import StudySpec, spec_of
@@ -66,19 +67,18 @@ def change_space(
     # Without the lock: the whole history is counted.
     study, outside = preview(principal, name, ranges, check_space=check_space)
     try:
-        with access.work(principal):
-            study = actions.lock(principal, name)
+        with changing(principal, name, "study.change_space") as work:
+            study = work.study
             changed = _changed(study, ranges)
             if changed is None:
                 return study, outside
-            _write(principal, study, changed)
-            _withdraw(principal, study, changed.space)
+            _write(work, changed)
+            _withdraw(work, changed.space)
             was = study.state
-            top_up(principal, study)
+            top_up(work)
             if (was, study.state) == (StudyState.ACTIVE, StudyState.PAUSED):
                 raise Conflict("algorithm_failed", study.state_reason)
-            detail = {"version": study.space_version, "ranges": ranges}
-            actions.conclude(principal, study, "study.change_space", detail=detail)
+            work.detail = {"version": study.space_version, "ranges": ranges}
     except BaseException:
         specs.forget(study)
         raise
@@ -99,25 +99,26 @@ def _changed(study: Study, ranges: object) -> StudySpec | None:
     return changed
 
 
-def _write(principal: Principal, study: Study, changed: StudySpec) -> None:
-    """Take a locked study to the next version of its space."""
-    before = spec_of(study).space.to_json()
-    actions.note(study, "study", {"space": before}, {"space": changed.space.to_json()})
+def _write(work: Work, changed: StudySpec) -> None:
+    """Take the study to the next version of its space."""
+    study = work.study
+    before = work.spec.space.to_json()
+    work.note("study", {"space": before}, {"space": changed.space.to_json()})
     if study.first_space is None:
         study.first_space = before
     study.spec, study.space_version = changed.stored(), changed.space_version
-    access.save(principal, study, "spec", "space_version", "first_space")
-    # What was learned is of the old encoding; positions, and that nothing is left, are of the old space.
-    access.rows(DesignerState, principal).filter(study_id=study.pk).delete()
+    access.save(work.principal, study, "spec", "space_version", "first_space")
+    # The state is of the old encoding; the position and the mark of exhaustion are of the old space.
+    access.rows(DesignerState, work.principal).filter(study_id=study.pk).delete()
     study.cursor, study.exhausted = 0, False
-    actions.stamp(study)
+    work.revise()
 
 
-def _withdraw(principal: Principal, study: Study, space: Space) -> None:
-    """End the trials of a locked study that wait outside of its new space."""
-    waiting = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.REQUESTED)
+def _withdraw(work: Work, space: Space) -> None:
+    """End the trials that wait outside of the study's new space."""
+    waiting = access.rows(Trial, work.principal).filter(study_id=work.study.pk, state=TrialState.REQUESTED)
     numbers = [number for number, params in waiting.values_list("number", "params") if space.inside(params) is None]
-    actions.withdraw_outside(principal, study, numbers, WITHDRAWN)
+    actions.withdraw_outside(work, numbers, WITHDRAWN)
 
 
 def _outside(principal: Principal, study: Study, space: Space) -> Outside:

@@ -9,7 +9,6 @@ of the study's space, which may have been another, have no part in it.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from service.core import estimates
 from service.core.estimates import Estimate
 from service.core.lifecycle import StudyState, TrialState
 from service.core.problem import Goal, Objective, Problem
+from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
 from service.policies.noise import gain_interval, replicate_deviation
@@ -33,7 +33,6 @@ from service.trials.models import DesignerState
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
 
-_REMEMBERED = 200
 # What takes the processor more seconds than this may wait so many times as long before it is done again.
 _SLOW, _REST = 0.5, 10.0
 # Which of a Pareto set stand for it, as shares of its length.
@@ -108,9 +107,8 @@ class _Memory:
     ended: float = 0.0
 
 
-# Creation time beside the key: a database that was emptied gives its keys again.
-_memories: OrderedDict[tuple[int, datetime, int], _Memory] = OrderedDict()
-_guard = Lock()
+# Creation time is part of the key because a database that was emptied gives its keys again.
+_memories: Remembered[tuple[int, datetime, int], _Memory] = Remembered(200)
 
 
 def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Analysis:
@@ -314,10 +312,4 @@ def _measured(estimate: Estimate) -> ConfigurationSummary:
 
 
 def _memory_of(study: Study) -> _Memory:
-    key = (study.pk, study.created_at, study.space_version)
-    with _guard:
-        memory = _memories.setdefault(key, _Memory())
-        _memories.move_to_end(key)
-        while len(_memories) > _REMEMBERED:
-            _memories.popitem(last=False)
-        return memory
+    return _memories.get_or_put((study.pk, study.created_at, study.space_version), _Memory)

@@ -17,7 +17,7 @@ from service.core.lifecycle import StudyState, TrialState
 from service.core.sensitivity import Sensitivities
 from service.core.trial import TrialRecord
 from service.results.models import StudyInsight
-from service.studies import actions
+from service.studies import change
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
@@ -62,7 +62,8 @@ def compute(tenant_id: int, study_id: int) -> None:
     wanted = access.rows(StudyInsight, principal).filter(study_id=study_id, asked_at__isnull=False)
     if not wanted.filter(Q(claimed_at=None) | Q(claimed_at__lt=Now() - _LOST)).update(claimed_at=Now()):
         return
-    study = actions.read_by_id(principal, study_id)
+    found = change.read(principal, study_id)
+    study = found.study
     # What is kept where the computation fails: the result of before.
     changes: dict[str, object] = {
         "finished": study.finished_count,
@@ -76,10 +77,9 @@ def compute(tenant_id: int, study_id: int) -> None:
             tuner.update(_trials(principal, study))
             told = _insight(tuner, None, by_process(problem, tuner.finished))
         else:
-            learner, _ = tuners.borrow(principal, study)
-            tuner = learner.tuner
-            told = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
-            tuners.give_back(study, learner)
+            with tuners.borrowed(found) as (learner, _):
+                tuner = learner.tuner
+                told = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
         changes["data"] = asdict(told)
     except Exception as reason:  # whatever ails the forest or the algorithm is told to whoever asked
         log.exception("the insight of study %s failed", study.name)

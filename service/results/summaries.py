@@ -9,9 +9,9 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 
-from service.core.errors import NotFound
 from service.results.analysis import Analysis, analyse
-from service.studies import actions
+from service.studies import notifications
+from service.studies.change import Deleted, read
 from service.studies.models import Study, StudySummary
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -35,8 +35,8 @@ def refresh() -> None:
 def summarise(principal: Principal, study_id: int) -> None:
     """Write the summary of one study, unless summing it up has to wait. One that was deleted meanwhile has none."""
     try:
-        study = actions.read_by_id(principal, study_id)
-    except NotFound:
+        study = read(principal, study_id).study
+    except Deleted:
         return
     try:
         analysis = analyse(principal, study, may_lag=True)
@@ -69,7 +69,7 @@ def summarise(principal: Principal, study_id: int) -> None:
                 made_at=Now(),
             ),
         )
-        actions.ring_lists(principal, "studies")
+        notifications.notify_lists(principal, "studies")
 
 
 def _objectives(study: Study, analysis: Analysis) -> list[dict[str, Any]]:

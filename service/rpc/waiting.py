@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from service.core.errors import InvalidInput
 from service.rpc.interceptors import Context
-from service.studies.notifications import Bell, listener
+from service.studies.notifications import Subscription, listener
 
 T = TypeVar("T")
 
@@ -50,17 +50,17 @@ class Waits:
 
         It subscribes before it reads, so that no change is missed between the two.
         """
-        async with listener().watch(operation=operation, work=work, stop=stop) as bell:
+        async with listener().subscribe(operation=operation, work=work, stop=stop) as subscription:
             while True:
                 answer = await read()
                 left = end - time.monotonic()
                 if done(answer) or left <= 0 or self.stopping:
                     return answer
-                await self.ring(bell, left)
+                await self.notification(subscription, left)
 
-    async def ring(self, bell: Bell, seconds: float) -> None:
+    async def notification(self, subscription: Subscription, seconds: float) -> None:
         """Return on a notification, after `seconds`, or when the server stops. It may also return without a reason."""
-        tasks = [asyncio.ensure_future(bell.wait(seconds)), asyncio.ensure_future(self._stopping.wait())]
+        tasks = [asyncio.ensure_future(subscription.wait(seconds)), asyncio.ensure_future(self._stopping.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -1,90 +1,247 @@
-"""One change of a study, made as cheaply as it can be.
+"""A change of a study: one object, one transaction, one revision.
 
-The first try takes no lock: the action works on the study as this process left it, reads what else it needs, and all
-that it writes goes to the database as one statement, which does nothing unless the study still has that revision.
-Since every change of a study or of its trials raises the revision, whatever was read since then was still true. A try
-that comes too late, or meets anything out of the ordinary (an error, nothing to change, a query of Django's own), has
-changed nothing and is forgotten: the action runs again in a transaction that holds the study's row lock, as all others
-do.
+    with changing(principal, name, "trial.complete", "trial/3") as work:
+        trial = actions.get_trial(work, 3)
+        actions.step_trial(work, trial, TrialState.COMPLETED, metrics=metrics)
+
+The block holds the study's row lock, which orders all changes of the study and of its trials (lock order: study, then
+trial, then lease or operation). When it ends, one statement writes the study's row, the audit entry and the
+notification. A block that changed nothing writes nothing, and one that raises is undone. The steps are in `actions.py`.
 """
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
-from threading import Lock
-from typing import TypeVar
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import RLock
+from typing import Any
+from uuid import UUID
 
-from django.db import connection
+from psycopg.types.json import Json
 
-from service.studies import actions
+from service.core.errors import NotFound
+from service.core.lifecycle import StudyState
 from service.studies.models import Study
-from service.tenancy import access, attempt
+from service.studies.notifications import CHANNEL
+from service.studies.specs import StudySpec, spec_of
+from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tenancy.statements import Select
 
-Answer = TypeVar("Answer")
+# The spec may be large and is remembered by spec_of. NO KEY: rows that refer to the study may be inserted meanwhile.
+_LARGE = ["spec", "first_space"]
+_CLOCK = {"database_time": "statement_timestamp()"}
+_lock_name = Select(Study, "name = %s", ending="FOR NO KEY UPDATE", without=_LARGE, extra=_CLOCK)
+_lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=_LARGE, extra=_CLOCK)
+_read_id = Select(Study, "id = %s", without=_LARGE, extra=_CLOCK)
 
-_REMEMBERED = 1000
-_Key = tuple[int, str | int]
+# The columns that a change writes. All others are written by the action that changes them.
+_COLUMNS = (
+    "state",
+    "state_reason",
+    "revision",
+    "next_number",
+    "cursor",
+    "requested_count",
+    "active_count",
+    "finished_count",
+    "added_count",
+    "default_done",
+    "exhausted",
+    "deadline",
+    "last_granted_at",
+    "final_check",
+    "verdict",
+)
+_JSON = ("final_check", "verdict")
+# Names of columns alone; values are parameters.
+_CONCLUDE = f"""
+WITH stamped AS (
+    UPDATE studies_study SET {", ".join(f"{column} = %s" for column in _COLUMNS)}, updated_at = %s
+    WHERE id = %s AND tenant_id = %s
+), noted AS (
+    INSERT INTO tenancy_auditentry (tenant_id, actor, credential, address, action, target, detail, before, after)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s::json, %s::json)
+)
+SELECT pg_notify(%s, %s)
+"""  # nosec B608
+# Threads of one process take turns with a study here, so that they do not wait for each other in PostgreSQL.
+_turns = [RLock() for _ in range(64)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """A study as a change of this process left it, and this machine's monotonic clock at that time."""
+class Deleted(NotFound):
+    """A study, or a row that belongs to it, was deleted after the caller had found it."""
 
+
+class HalfDone(RuntimeError):
+    """A change that its code has left inconsistent. It is undone. This is a defect of the service."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A study as the database had it at `time`, by the database's clock."""
+
+    principal: Principal
     study: Study
-    at: float
+    time: datetime
+    # The tuner that trials/tuners.py has lent, until what it was fed is committed.
+    tuner: object | None = None
+
+    @property
+    def spec(self) -> StudySpec:
+        return spec_of(self.study)
 
 
-_left: OrderedDict[_Key, _Left] = OrderedDict()
-_guard = Lock()
-# Threads of one process take turns with a study: each would only make the other's try come too late.
-_turns = [Lock() for _ in range(64)]
+@dataclass(slots=True)
+class Work(Snapshot):
+    """One change of a study whose row is locked.
 
-
-def change(principal: Principal, study: str | int, action: Callable[[Study], Answer]) -> Answer:
-    """What `action` answers to the study of this name or primary key.
-
-    It may change the study as under its lock, and ends with `conclude`. It may be called twice, and must change nothing
-    else. Raises NotFound.
+    `action`, `target` (below the study) and `detail` are for the audit trail, and may be set in the block.
     """
-    key = (principal.tenant_id, study)
-    with _turns[hash(key) % len(_turns)]:
-        with _guard:
-            left = _left.pop(key, None)
-        if left is not None and not connection.in_atomic_block:
-            twin = _twin(left)
-            with suppress(Exception, attempt.NeedsTransaction), attempt.begun() as trying:
-                # What went wrong goes wrong again below, from certain knowledge; a connection that broke does too.
-                answer = action(twin)
-                if trying.done:
-                    _remember(key, twin)
-                    return answer
-        with access.work(principal):
-            locked = actions.lock(principal, study) if isinstance(study, str) else actions.lock_by_id(principal, study)
-            answer = action(locked)
-        if not connection.in_atomic_block:
-            _remember(key, locked)
-        return answer
+
+    action: str = ""
+    target: str = ""
+    detail: Mapping[str, object] = field(default_factory=dict)
+    # What is notified besides the study's change: an operation has ended, an agent has a free slot, which another
+    # study may have work for, or agents are to stop trials.
+    ended_operation: UUID | None = None
+    slot_freed: bool = False
+    stops_trials: bool = False
+    _noted: dict[str, tuple[Mapping[str, object] | None, Mapping[str, object] | None]] = field(default_factory=dict)
+    _before: tuple[object, ...] = ()
+    _miscounted: int = 0
+    _revised: bool = False
+    _over: bool = False
+
+    def __post_init__(self) -> None:
+        self._before, self._miscounted = _columns(self.study), _miscounted(self.study)
+
+    def revise(self) -> int:
+        """Return the revision of this change: one more than the study's last, however many rows the change touches.
+
+        A block that changes only rows of other tables calls it to be concluded.
+        """
+        if self._over:
+            raise HalfDone(
+                f"The change {self.action} of study {self.study.name!r} is concluded: it takes no more steps."
+            )
+        if not self._revised:
+            self._revised = True
+            self.study.revision += 1
+        return self.study.revision
+
+    def note(self, what: str, before: Mapping[str, object] | None, after: Mapping[str, object] | None) -> None:
+        """Keep for the audit trail how `what` (study, trial/3) was before this change, and how it is now."""
+        first = self._noted[what][0] if what in self._noted else before
+        self._noted[what] = (first, after)
+
+    def conclude(self) -> None:
+        """Write what changed, if anything did. `changing` calls it at the end of its block."""
+        changed = self._revised or _columns(self.study) != self._before
+        if _miscounted(self.study) != self._miscounted:
+            raise HalfDone(
+                f"The change {self.action} of study {self.study.name!r} has left its counters inconsistent:"
+                f" {self.study.requested_count} REQUESTED, {self.study.active_count} ACTIVE and"
+                f" {self.study.finished_count} finished of {self.study.trial_count} trials."
+            )
+        if changed:
+            self.revise()
+            self._write()
+        self._over = True
+
+    def _write(self) -> None:
+        study, principal = self.study, self.principal
+        study.updated_at = self.time
+        values = [Json(value) if name in _JSON and value is not None else value for name, value in _named(study)]
+        payload = {
+            "study": study.pk,
+            "operation": None if self.ended_operation is None else str(self.ended_operation),
+            "work": self.slot_freed or (study.state == StudyState.ACTIVE and study.requested_count > 0),
+            "stop": principal.tenant_id if self.stops_trials and study.component else None,
+            "tenant": principal.tenant_id,
+            "kinds": ["studies", "agents"] if study.component else ["studies"],
+        }
+        access.ask(
+            principal,
+            _CONCLUDE,
+            (
+                *values,
+                study.updated_at,
+                study.pk,
+                principal.tenant_id,
+                principal.tenant_id,
+                principal.actor,
+                principal.credential,
+                principal.address,
+                self.action,
+                f"study/{study.name}" + (f"/{self.target}" if self.target else ""),
+                Json(dict(self.detail)),
+                self._side(0),
+                self._side(1),
+                CHANNEL,
+                json.dumps(payload),
+            ),
+        )
+
+    def _side(self, side: int) -> Json | None:
+        known = {what: pair[side] for what, pair in self._noted.items() if pair[side] is not None}
+        return Json(known) if known else None
 
 
-def _remember(key: _Key, study: Study) -> None:
-    with _guard:
-        _left[key] = _Left(study, time.monotonic())
-        _left.move_to_end(key)
-        while len(_left) > _REMEMBERED:
-            _left.popitem(last=False)
+@contextmanager
+def changing(
+    principal: Principal,
+    study: str | int,
+    action: str,
+    target: str = "",
+    detail: Mapping[str, object] | None = None,
+) -> Iterator[Work]:
+    """Change the study of this name or primary key in one transaction, which is concluded at the end of the block.
+
+    Raises NotFound for a name, Deleted for a primary key, and HalfDone where the block left the change inconsistent.
+    """
+    with _turns[hash((principal.tenant_id, study)) % len(_turns)], access.work(principal):
+        found = lock(principal, study)
+        work = Work(principal, found.study, found.time, action=action, target=target, detail=detail or {})
+        yield work
+        work.conclude()
 
 
-def _twin(left: _Left) -> Study:
-    """A copy to work on. Its time is the database's, as far as this machine's clock can tell."""
-    twin = Study.__new__(Study)
-    twin.__dict__.update(left.study.__dict__)
-    twin.changed = twin.stopping = False
-    twin.noted = {}
-    twin.database_time = left.study.database_time + timedelta(seconds=time.monotonic() - left.at)
-    return twin
+def lock(principal: Principal, study: str | int) -> Snapshot:
+    """Return the study of this name or primary key, its row locked until the transaction ends.
+
+    Raises NotFound for a name, and Deleted for a primary key.
+    """
+    if isinstance(study, int):
+        return _expect(principal, _lock_id(principal, study))
+    found = _lock_name(principal, study)
+    if not found:
+        raise NotFound("study_not_found", f"There is no study {study!r}.")
+    return _expect(principal, found)
+
+
+def read(principal: Principal, study_id: int) -> Snapshot:
+    """Return the study of this primary key as it is now, not locked. Raises Deleted."""
+    return _expect(principal, _read_id(principal, study_id))
+
+
+def _expect(principal: Principal, found: list[Study]) -> Snapshot:
+    if not found:
+        raise Deleted("study_not_found", "The study was deleted.")
+    return Snapshot(principal, found[0], found[0].__dict__.pop("database_time"))
+
+
+def _named(study: Study) -> list[tuple[str, Any]]:
+    return [(column, getattr(study, column)) for column in _COLUMNS]
+
+
+def _columns(study: Study) -> tuple[object, ...]:
+    return tuple(getattr(study, column) for column in _COLUMNS)
+
+
+def _miscounted(study: Study) -> int:
+    """Return how many trials more than there are the study's counters count."""
+    return study.open_count + study.finished_count - study.trial_count

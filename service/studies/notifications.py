@@ -1,7 +1,8 @@
-"""Waiting for changes without a thread: one LISTEN connection for each event loop.
+"""Notifications of changes: PostgreSQL's NOTIFY on commit, and one LISTEN connection for each event loop.
 
-The notification is only a door-bell. Whoever waits subscribes first, then reads, then waits, and reads again after
-every ring and at the latest after five seconds, so that a lost ring costs time and nothing else.
+A notification carries no data that must not be lost. A caller that waits subscribes first, then reads, then waits, and
+reads again after every notification and at the latest after five seconds, so a lost notification costs time and nothing
+else.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from weakref import WeakKeyDictionary
 import psycopg
 from django.db import connection
 
-from service.studies.actions import CHANNEL
+from service.tenancy import access
+from service.tenancy.principal import Principal
 
-# What lists there are of a tenant's things.
+CHANNEL = "trimtab"
+# The lists that a tenant has.
 KINDS = ("agents", "components", "studies")
-# What may ring, each with what it is the change of: a study, the end of an operation, work for agents, an agent's trial
-# that is to stop (by tenant), what a trial prints, the lists of a tenant.
+# What a notification may be about, each with its value: a study, the end of an operation, work for agents, trials that
+# agents are to stop (by tenant), the output of a trial, the lists of a tenant.
 TOPICS = ("study", "operation", "work", "stop", "log", "tenant")
 Topic = tuple[str, str]
 LONGEST_WAIT_SECONDS = 5.0
@@ -34,43 +37,74 @@ _RECONNECT_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, slots=True)
-class Bell:
-    """One subscription. `wait` returns after a ring since the last wait, or after a bounded time."""
+def notify_deleted(principal: Principal, study_id: int) -> None:
+    """Notify all who wait for a study that this transaction deletes, and the agents that run its trials."""
+    tenant = principal.tenant_id
+    _notify(principal, study=study_id, work=True, stop=tenant, tenant=tenant, kinds=["studies", "agents"])
 
-    # What has changed in the tenant since it was taken last.
+
+def notify_agents(principal: Principal) -> None:
+    """Notify the heartbeats of the tenant's agents, which are held until the service has something to say."""
+    _notify(principal, stop=principal.tenant_id)
+
+
+def notify_log(principal: Principal, trial_id: int) -> None:
+    """Notify all who follow the output of a trial."""
+    _notify(principal, log=trial_id)
+
+
+def notify_lists(principal: Principal, *kinds: str) -> None:
+    """Notify all who look at the tenant's lists of these kinds when this transaction is committed."""
+    _notify(principal, tenant=principal.tenant_id, kinds=kinds)
+
+
+def _notify(principal: Principal, **topics: object) -> None:
+    # A listener of an earlier version, still running next to this service, expects the first three.
+    payload = {"study": None, "operation": None, "work": False, **topics}
+    access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(payload)))
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """The notifications that one caller waits for."""
+
+    # The kinds of lists that have changed since they were taken last.
     _kinds: set[str] = field(default_factory=set)
-    _rung: asyncio.Event = field(default_factory=asyncio.Event)
+    _notified: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a ring, at most `seconds` and never more than five; whether it rang. It may ring for nothing."""
+        """Wait for a notification since the last wait, at most `seconds` and never more than five.
+
+        Returns whether there was one. It may have been for nothing.
+        """
         try:
-            await asyncio.wait_for(self._rung.wait(), max(0.0, min(seconds, LONGEST_WAIT_SECONDS)))
+            await asyncio.wait_for(self._notified.wait(), max(0.0, min(seconds, LONGEST_WAIT_SECONDS)))
         except TimeoutError:
             return False
-        self._rung.clear()
+        self._notified.clear()
         return True
 
-    def ring(self, kinds: Iterable[str] = ()) -> None:
-        """Wake the one who waits, and say what kinds of things have changed."""
+    def notify(self, kinds: Iterable[str] = ()) -> None:
+        """Wake the caller, and keep which kinds of lists have changed."""
         self._kinds.update(kinds)
-        self._rung.set()
+        self._notified.set()
 
     def take(self) -> list[str]:
-        """The kinds of things that changed since this was asked last."""
+        """Return the kinds of lists that have changed since the last call."""
         kinds, self._kinds = sorted(self._kinds), set()
         return kinds
 
 
 class Listener:
-    """Rings the bells of one event loop. Connects at the first subscription and reconnects by itself."""
+    """Passes notifications to the subscriptions of one event loop. It connects at the first subscription, and again
+    when the connection is lost."""
 
     def __init__(self) -> None:
-        self._bells: dict[Topic, set[Bell]] = {}
+        self._subscriptions: dict[Topic, set[Subscription]] = {}
         self._task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def watch(
+    async def subscribe(
         self,
         *,
         study: int | None = None,
@@ -79,26 +113,25 @@ class Listener:
         stop: int | None = None,
         log: int | None = None,
         tenant: int | None = None,
-    ) -> AsyncIterator[Bell]:
-        """A bell that rings for changes of a study, for the end of an operation, when agents may find work, when agents
-        of this tenant (`stop`) are to stop trials, when this trial has printed something (`log`), or for any change of
-        what this tenant (`tenant`) has in its lists."""
+    ) -> AsyncIterator[Subscription]:
+        """Subscribe to changes of a study, to the end of an operation, to work for agents, to trials that agents of a
+        tenant are to stop (`stop`), to the output of a trial (`log`), or to any change of a tenant's lists."""
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="trimtab-wakeup")
+            self._task = asyncio.create_task(self._run(), name="trimtab-notifications")
         wanted = {"study": study, "operation": operation, "work": work, "stop": stop, "log": log, "tenant": tenant}
-        bell, topics = Bell(), _topics(wanted)
+        subscription, topics = Subscription(), _topics(wanted)
         for topic in topics:
-            self._bells.setdefault(topic, set()).add(bell)
+            self._subscriptions.setdefault(topic, set()).add(subscription)
         try:
-            yield bell
+            yield subscription
         finally:
             for topic in topics:
-                self._bells[topic].discard(bell)
-                if not self._bells[topic]:
-                    del self._bells[topic]
+                self._subscriptions[topic].discard(subscription)
+                if not self._subscriptions[topic]:
+                    del self._subscriptions[topic]
 
     async def close(self) -> None:
-        """Give the connection back; those who wait go on with their bounded waits."""
+        """Close the connection. Callers that wait go on with their bounded waits."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -109,26 +142,26 @@ class Listener:
             try:
                 async with await psycopg.AsyncConnection.connect(**_connection_parameters()) as listening:
                     await listening.execute(f"LISTEN {CHANNEL}")
-                    # Something may have happened before the connection stood.
-                    self._ring_all()
+                    # Something may have happened before the connection was made.
+                    self._notify_all()
                     async for notice in listening.notifies():
-                        self._ring(json.loads(notice.payload))
+                        self._pass_on(json.loads(notice.payload))
             except psycopg.Error as error:
-                log.warning("the wake-up connection was lost and is made again: %s", error)
+                log.warning("the connection for notifications was lost and is made again: %s", error)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
-    def _ring(self, payload: Mapping[str, Any]) -> None:
+    def _pass_on(self, payload: Mapping[str, Any]) -> None:
         for topic in _topics(payload):
-            for bell in self._bells.get(topic, ()):
-                bell.ring(payload["kinds"] if topic[0] == "tenant" else ())
+            for subscription in self._subscriptions.get(topic, ()):
+                subscription.notify(payload["kinds"] if topic[0] == "tenant" else ())
 
-    def _ring_all(self) -> None:
-        for bell in chain.from_iterable(self._bells.values()):
-            bell.ring(KINDS)
+    def _notify_all(self) -> None:
+        for subscription in chain.from_iterable(self._subscriptions.values()):
+            subscription.notify(KINDS)
 
 
 def _topics(named: Mapping[str, Any]) -> list[Topic]:
-    # A service of another version, still running beside this one, may name fewer of them.
+    # A service of another version, still running next to this one, may name fewer of them.
     return [(topic, str(named[topic])) for topic in TOPICS if named.get(topic)]
 
 
@@ -136,12 +169,12 @@ _listeners: WeakKeyDictionary[asyncio.AbstractEventLoop, Listener] = WeakKeyDict
 
 
 def listener() -> Listener:
-    """The running event loop's listener."""
+    """Return the running event loop's listener."""
     return _listeners.setdefault(asyncio.get_running_loop(), Listener())
 
 
 def _connection_parameters() -> dict[str, Any]:
     parameters = connection.get_connection_params()
-    # These serve Django's own cursors; the wake-up connection has none.
+    # The others serve Django's own cursors, which this connection does not have.
     wanted = {"dbname", "user", "password", "host", "port", "service", "sslmode", "sslrootcert", "sslcert", "sslkey"}
     return {name: value for name, value in parameters.items() if name in wanted} | {"autocommit": True}

@@ -17,15 +17,14 @@ where the algorithm is one that chooses another, "space_version", and with "star
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.problem import Problem
+from service.core.remembered import Remembered
 from service.core.space import Space
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ _TAG = re.compile(r"[\w.:/-][\w.:/ -]{0,49}")
 _MOST_TAGS = 20
 MOST_EARLIER = 5
 LONGEST_SECONDS = 10 * 366 * 24 * 3600.0
-_REMEMBERED = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,32 +373,23 @@ def _hours(field: str, value: object) -> float:
     return float(value)
 
 
-_specs: OrderedDict[tuple[int, datetime, int], StudySpec] = OrderedDict()
-_guard = Lock()
+# Creation time is part of the key because a database that was emptied gives its keys again.
+_specs: Remembered[tuple[int, datetime, int], StudySpec] = Remembered(512)
 
 
 def spec_of(study: Study) -> StudySpec:
-    """The spec of a stored study, remembered: reading a large space again would cost more than an ask."""
-    # Creation time beside the key: a database that was emptied gives its keys again.
-    key = (study.pk, study.created_at, study.space_version)
-    with _guard:
-        known = _specs.get(key)
-        if known is not None:
-            _specs.move_to_end(key)
-            return known
+    """Return the spec of a stored study. It is remembered: reading a large space would cost more than an ask."""
+    known = _specs.get((study.pk, study.created_at, study.space_version))
+    if known is not None:
+        return known
     parsed = _read(study.spec)
-    with _guard:
-        # Without a lock on the study's row, a spec that is fetched only now may be of a later version than the row.
-        parsed = _specs.setdefault((study.pk, study.created_at, parsed.space_version), parsed)
-        while len(_specs) > _REMEMBERED:
-            _specs.popitem(last=False)
-    return parsed
+    # Without a lock on the study's row, a spec that is fetched only now may be of a later version than the row.
+    return _specs.get_or_put((study.pk, study.created_at, parsed.space_version), lambda: parsed)
 
 
 def forget(study: Study) -> None:
     """Forget the spec of a study whose change was undone."""
-    with _guard:
-        _specs.pop((study.pk, study.created_at, study.space_version), None)
+    _specs.pop((study.pk, study.created_at, study.space_version))
 
 
 def budget_of(study: Study) -> Budget:

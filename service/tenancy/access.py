@@ -1,7 +1,8 @@
-"""The only door to tenant-owned rows.
+"""The only way to tenant-owned rows.
 
-Nothing else in the service touches a model's manager or opens a cursor: a tenant's boundary is kept in one file. It is
-kept twice. Every query here names its tenant, and PostgreSQL shows no other tenant's rows (cursor.py, protection.py).
+Nothing else in the service uses a model's manager or opens a cursor, so one file separates the tenants. They are
+separated twice: every query here names its tenant, and PostgreSQL shows no other tenant's rows
+(cursor.py, protection.py).
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from service.tenancy import attempt
-from service.tenancy.cursor import acting, is_acting
+from service.tenancy.cursor import acting, is_acting, send_now
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
@@ -22,7 +22,7 @@ Row = TypeVar("Row", bound=TenantOwned)
 
 
 class Rows(QuerySet[Row]):
-    """Rows of one tenant. Whatever runs the query does so on its behalf; what is not listed here finds no rows."""
+    """Rows of one tenant. The methods below run their query on the tenant's behalf; any other method finds no rows."""
 
     _tenant_id: int
 
@@ -36,9 +36,9 @@ class Rows(QuerySet[Row]):
             super()._fetch_all()
 
     def iterator(self, chunk_size: int | None = None) -> Iterator[Row]:
-        """Within `work` alone, since rows come while the caller goes on. Raises RuntimeError elsewhere."""
+        """Iterate over the rows while they arrive, within `work` only. Raises RuntimeError elsewhere."""
         if not is_acting(self._tenant_id):
-            raise RuntimeError("rows are iterated over within access.work of their tenant")
+            raise RuntimeError("Rows can be iterated over only within access.work of their tenant.")
         return super().iterator(chunk_size)
 
     def count(self) -> int:
@@ -63,8 +63,7 @@ class Rows(QuerySet[Row]):
 
 
 def rows(model: type[Row], principal: Principal) -> QuerySet[Row]:
-    """The rows of `model` that belong to the principal's tenant."""
-    attempt.forbid()
+    """Return the rows of `model` that belong to the principal's tenant."""
     found: Rows[Row] = Rows(model)
     found._tenant_id = principal.tenant_id
     return found.filter(tenant_id=principal.tenant_id)
@@ -72,7 +71,6 @@ def rows(model: type[Row], principal: Principal) -> QuerySet[Row]:
 
 def add(principal: Principal, row: Row) -> Row:
     """Insert one row for the principal's tenant."""
-    attempt.forbid()
     row.tenant_id = principal.tenant_id
     with acting(principal.tenant_id):
         row.save(force_insert=True)
@@ -89,7 +87,6 @@ def put(principal: Principal, row: Row) -> None:
 
 def add_missing(principal: Principal, row: Row) -> None:
     """Insert one row for the principal's tenant, unless there is one with its primary key."""
-    attempt.forbid()
     row.tenant_id = principal.tenant_id
     with acting(principal.tenant_id):
         type(row)._default_manager.bulk_create([row], ignore_conflicts=True)
@@ -97,21 +94,20 @@ def add_missing(principal: Principal, row: Row) -> None:
 
 @contextmanager
 def work(principal: Principal) -> Iterator[None]:
-    """One transaction on behalf of a principal. Every action opens exactly one."""
-    attempt.forbid()
+    """Run one transaction on behalf of a principal. Changes of a study open theirs with `studies.change.changing`."""
     with acting(principal.tenant_id), transaction.atomic():
         yield
+        send_now()
 
 
 def execute(principal: Principal, sql: str, parameters: Sequence[Any]) -> None:
-    """A statement that Django's query language cannot express. It must name the tenant itself."""
-    attempt.forbid()
+    """Execute a statement that Django's query language cannot express. It must name the tenant itself."""
     with acting(principal.tenant_id), connection.cursor() as cursor:
         cursor.execute(sql, parameters)
 
 
 def ask(principal: Principal, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """As `execute`, with the rows that it gives; allowed in an attempt."""
+    """Execute a statement as `execute` does, and return its rows."""
     with acting(principal.tenant_id), connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         found: list[tuple[Any, ...]] = cursor.fetchall()
@@ -119,12 +115,11 @@ def ask(principal: Principal, sql: str, parameters: Sequence[Any]) -> list[tuple
 
 
 def across(function: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """What a function of the schema `across` finds in all tenants: which rows there are, never what is in them.
+    """Return what a function of the schema `across` finds in all tenants: which rows there are, never their content.
 
-    For sweeps, workers and signing in alone. The functions are written in migrations and belong to the tables' owner;
-    whatever is then done to a row is done on behalf of its own tenant.
+    Only sweeps, workers and signing in use it. The functions are written in migrations and belong to the tables'
+    owner. Any work on a row that they find is done on behalf of the row's tenant.
     """
-    attempt.forbid()
     places = ", ".join(["%s"] * len(parameters))
     with connection.cursor() as cursor:
         cursor.execute(f'SELECT * FROM across."{function}"({places})', parameters)  # nosec B608
@@ -133,7 +128,7 @@ def across(function: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 
 def answers() -> None:
-    """Return if the database answers at all."""
+    """Return if the database answers; raise its error otherwise."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 

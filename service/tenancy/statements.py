@@ -1,35 +1,29 @@
-"""Statements that are written once: those of asks and tells.
+"""The statements of asks and tells, whose SQL is built once.
 
-Django builds a query anew each time, which takes several times as long as to send it and read the answer. All other
-queries go through `access.rows`. Every statement here names the tenant by itself.
+Django builds a query again each time, which takes several times as long as to send it and read the answer. All other
+queries go through `access.rows`. Every statement here names the tenant itself.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
 
-from service.tenancy import attempt
-from service.tenancy.cursor import acting
+from service.tenancy.cursor import acting, send_later
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
 Row = TypeVar("Row", bound=TenantOwned)
 
-# A cast to varchar(16) would cut a longer text where the column refuses it.
-_LENGTH = re.compile(r"\(\d+\)")
-
 
 class Select(Generic[Row]):
     """Rows of a tenant that meet a condition in SQL.
 
-    `ending` follows the condition (order, lock); `without` names columns that are fetched when they are asked for;
-    `extra` maps attributes that are no columns to expressions.
+    `ending` follows the condition (order, lock). `without` names columns that are fetched when they are first used.
+    `extra` maps attributes that are not columns to expressions.
     """
 
     def __init__(
@@ -52,7 +46,7 @@ class Select(Generic[Row]):
         )
 
     def __call__(self, principal: Principal, *parameters: str | int | UUID) -> list[Row]:
-        """The rows, for the condition's parameters in their order."""
+        """Return the rows, for the condition's parameters in their order."""
         width = len(self._names)
         with acting(principal.tenant_id), connection.cursor() as cursor:
             cursor.execute(self._sql, (principal.tenant_id, *parameters))
@@ -66,24 +60,18 @@ class Select(Generic[Row]):
 
 
 class Insert(Generic[Row]):
-    """New rows of one model. Each has a value for every column, but for a primary key that the database gives: that
-    one stays unknown here.
+    """New rows of one model. Each has a value for every column except a primary key that the database gives, which
+    stays unknown here.
+
+    Within a transaction the statement is sent together with the next one, so its errors are raised there.
     """
 
     def __init__(self, model: type[Row]) -> None:
         key_given = not model._meta.pk.db_returning
         self._fields = [field for field in model._meta.concrete_fields if key_given or not field.primary_key]
         columns = ", ".join(f'"{field.column}"' for field in self._fields)
-        self._sql = f'INSERT INTO "{model._meta.db_table}" ({columns})'
-
-    @cached_property
-    def _group(self) -> str:
-        """The values of a row. Their types are named: a SELECT does not take them from the columns as VALUES does."""
-        types = [
-            _LENGTH.sub("", str(field.rel_db_type(connection) if field.is_relation else field.db_type(connection)))
-            for field in self._fields
-        ]
-        return "(" + ", ".join(f"%s::{name}" for name in types) + ")"
+        self._sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES '
+        self._group = "(" + ", ".join(["%s"] * len(self._fields)) + ")"
 
     def __call__(self, principal: Principal, rows: Sequence[Row]) -> None:
         """Insert rows with one statement."""
@@ -91,35 +79,26 @@ class Insert(Generic[Row]):
         for row in rows:
             row.tenant_id = principal.tenant_id
             parameters += [field.get_db_prep_save(getattr(row, field.attname), connection) for field in self._fields]
-        values = "VALUES " + ", ".join([self._group] * len(rows))
-        kept_back = attempt.current()
-        if kept_back is not None:
-            kept_back.add(f"{self._sql} SELECT new.* FROM stamped, ({values}) AS new", parameters)  # nosec B608
-        else:
-            with acting(principal.tenant_id), connection.cursor() as cursor:
-                cursor.execute(f"{self._sql} {values}", parameters)
+        send_later(principal.tenant_id, self._sql + ", ".join([self._group] * len(rows)), parameters)
         for row in rows:
             row._state.adding = False
             row._state.db = DEFAULT_DB_ALIAS
 
 
 class Update(Generic[Row]):
-    """Some columns of rows that the caller holds locked, the same values for all of them."""
+    """Some columns of rows that the caller holds locked, the same values for all of them. Sent as an Insert is."""
 
     def __init__(self, model: type[Row], *columns: str) -> None:
         self._fields = [field for field in model._meta.concrete_fields if field.attname in columns]
         assert len(self._fields) == len(columns)
         assignments = ", ".join(f'"{field.column}" = %s' for field in self._fields)
-        self._set = f'UPDATE "{model._meta.db_table}" AS old SET {assignments}'  # nosec B608
-        self._condition = f'WHERE old.tenant_id = %s AND old."{model._meta.pk.column}" = ANY(%s)'
+        # Names of models and their columns alone; values are parameters.
+        self._sql = (
+            f'UPDATE "{model._meta.db_table}" SET {assignments}'  # nosec B608
+            f' WHERE tenant_id = %s AND "{model._meta.pk.column}" = ANY(%s)'
+        )
 
     def __call__(self, principal: Principal, *rows: Row) -> None:
         """Write the columns of the rows, with the first one's values."""
         values = [field.get_db_prep_save(getattr(rows[0], field.attname), connection) for field in self._fields]
-        parameters = (*values, principal.tenant_id, [row.pk for row in rows])
-        kept_back = attempt.current()
-        if kept_back is not None:
-            kept_back.add(f"{self._set} FROM stamped {self._condition}", parameters)
-        else:
-            with acting(principal.tenant_id), connection.cursor() as cursor:
-                cursor.execute(f"{self._set} {self._condition}", parameters)
+        send_later(principal.tenant_id, self._sql, (*values, principal.tenant_id, [row.pk for row in rows]))

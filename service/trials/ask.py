@@ -1,4 +1,4 @@
-"""An ask: trials of the caller's own come back, then come those that wait in the queue; the rest is suggested."""
+"""An ask: the caller's own trials come back first, then enqueued trials, then new suggestions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from service.core.errors import Conflict, InvalidInput, ResourceExhausted, Trimt
 from service.core.lifecycle import OperationState, StudyState, TrialState
 from service.core.space import Scalar
 from service.studies import actions, selectors
-from service.studies.change import change
-from service.studies.models import Operation, Study, Trial
+from service.studies.change import Work, changing
+from service.studies.models import Operation, Trial
 from service.studies.selectors import OperationDetail
-from service.studies.specs import check_identifier, spec_of
+from service.studies.specs import check_identifier
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
 from service.trials import budget, messages
@@ -39,11 +39,11 @@ def ask(
     fixed: Mapping[str, object] | None = None,
     request_id: str = "",
 ) -> OperationDetail:
-    """Ask a study for `count` trials that start at once.
+    """Ask a study for `count` trials that start at once, and return the operation that gives them.
 
-    ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again; then
-    those that were enqueued. Finished at once when no costly algorithm is needed, otherwise the operation is PENDING
-    and a worker goes on with it. Where the budget holds fewer trials than asked for, those are given. Raises
+    ACTIVE trials of this client that it does not list in `held_trials` come first: it crashed and asks again. Enqueued
+    trials come next. The operation is finished at once when no costly algorithm is needed; otherwise it is PENDING and
+    a worker computes it. Where the budget holds fewer trials than were asked for, the operation gives those. Raises
     InvalidInput, NotFound, Conflict (`study_not_active`, `budget_exhausted`, `study_runs_on_agents`), and
     ResourceExhausted (`rate_limited`, `quota_exceeded`).
     """
@@ -53,13 +53,10 @@ def ask(
     check_identifier("request_id", request_id, 100)
     try:
         meter.suggest(principal, count)
-        return change(
-            principal,
-            study,
-            lambda locked: _ask(principal, locked, count, client_id, held_trials, fixed or {}, request_id),
-        )
+        with changing(principal, study, "study.suggest") as work:
+            return _ask(work, count, client_id, held_trials, fixed or {}, request_id)
     except (IntegrityError, Conflict, ResourceExhausted):
-        # Sent twice: answered as the first time, even if the first took the last of the budget.
+        # A request that is sent twice gets the first answer, even if the first took the last of the budget.
         before = selectors.find_operation(principal, request_id) if request_id else None
         if before is None:
             raise
@@ -69,69 +66,64 @@ def ask(
 
 
 def _ask(
-    principal: Principal,
-    study: Study,
+    work: Work,
     count: int,
     client_id: str,
     held_trials: Sequence[int],
     fixed: Mapping[str, object],
     request_id: str,
 ) -> OperationDetail:
+    study, principal = work.study, work.principal
     if study.component:
         raise Conflict(
             "study_runs_on_agents", f"Study {study.name!r} runs on agents: the service itself hands out its trials."
         )
-    values = _check_fixed(study, fixed)
-    trials = _own(principal, study, client_id, held_trials, count)
-    trials += _enqueued(principal, study, client_id, count - len(trials), values)
+    values = _check_fixed(work, fixed)
+    trials = _own(work, client_id, held_trials, count)
+    trials += _enqueued(work, client_id, count - len(trials), values)
     operation = Operation(
         study_id=study.pk,
         request_id=request_id or None,
         count=count,
         client_id=client_id,
         fixed=values,
-        created_at=study.database_time,
-        enqueued_at=study.database_time,
+        created_at=work.time,
+        enqueued_at=work.time,
     )
-    missing = budget.allowed(study, count - len(trials))
+    missing = budget.allowed(work, count - len(trials))
     if missing == 0 and not trials:
-        refusal = budget.refusal(study)
+        refusal = budget.refusal(work)
         assert refusal is not None
         raise refusal
-    # What comes back or was enqueued is counted already, and is given even where there is no room for more.
+    # Trials that come back or were enqueued are counted already, and are given even where there is no room for more.
     if trials:
         missing = meter.room(principal, missing)
     else:
         meter.room_for_trials(principal, missing)
     operation.count = len(trials) + missing
-    _fill(principal, study, operation, trials, missing, values)
+    _fill(work, operation, trials, missing, values)
     operation.trial_numbers = [trial.number for trial in trials]
     if operation.state != OperationState.PENDING:
-        operation.finished_at = study.database_time
+        operation.finished_at = work.time
+    work.revise()
     _insert_operations(principal, [operation])
-    actions.conclude(principal, study, "study.suggest", detail={"client": client_id, "trials": operation.trial_numbers})
+    work.detail = {"client": client_id, "trials": operation.trial_numbers}
     if operation.state == OperationState.PENDING:
         messages.send_on_commit(operation.id)
     return OperationDetail(operation, study.name, trials)
 
 
-def _fill(
-    principal: Principal,
-    study: Study,
-    operation: Operation,
-    trials: list[Trial],
-    missing: int,
-    fixed: Mapping[str, Scalar],
-) -> None:
-    """Add new trials to `trials`; settle the operation's state."""
+def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, fixed: Mapping[str, Scalar]) -> None:
+    """Add new trials to `trials`, and settle the operation's state."""
+    study = work.study
     operation.state = OperationState.SUCCEEDED
     if missing == 0:
         return
     try:
-        new = supply(principal, study, missing, into=TrialState.ACTIVE, client_id=operation.client_id, fixed=fixed)
+        new = supply(work, missing, into=TrialState.ACTIVE, client_id=operation.client_id, fixed=fixed)
     except (TrimtabError, DatabaseError):
         raise
-    except Exception as error:  # an algorithm's fault, whatever it is, ends the operation with its reason
+    except Exception as error:  # any fault of the algorithm ends the operation with its reason
         log.exception("the algorithm of study %s failed", study.name)
         operation.state = OperationState.FAILED
         operation.error_code = "algorithm_failed"
@@ -140,41 +132,41 @@ def _fill(
     trials += new.trials
     operation.exhausted = new.exhausted
     if new.missing:
-        meter.worker_time(principal)
+        meter.worker_time(work.principal)
         operation.state = OperationState.PENDING
-    elif not trials and _awaits_results(study):
+    elif not trials and _awaits_results(work):
         raise budget.awaiting(study)
 
 
-def _awaits_results(study: Study) -> bool:
-    """Whether the final check of a locked study cannot begin, or go on, before open trials have a result."""
-    if study.state != StudyState.ACTIVE or spec_of(study).final_check is None:
+def _awaits_results(work: Work) -> bool:
+    """Return whether the final check cannot begin, or go on, before open trials have a result."""
+    study = work.study
+    if study.state != StudyState.ACTIVE or work.spec.final_check is None:
         return False
     return study.final_check is not None or study.open_count > 0
 
 
-def _own(principal: Principal, study: Study, client_id: str, held_trials: Sequence[int], count: int) -> list[Trial]:
+def _own(work: Work, client_id: str, held_trials: Sequence[int], count: int) -> list[Trial]:
+    """Return ACTIVE trials of the client that it does not hold: it crashed and asks again."""
     if not client_id:
         return []
     held = set(held_trials)
-    mine = actions.active_trials(principal, study, client_id)
-    return [trial for trial in mine if trial.number not in held][:count]
+    return [trial for trial in actions.active_trials(work, client_id) if trial.number not in held][:count]
 
 
-def _enqueued(
-    principal: Principal, study: Study, client_id: str, count: int, fixed: Mapping[str, Scalar]
-) -> list[Trial]:
-    """What users have put into the queue is given out first, unless this ask is for something of its own."""
+def _enqueued(work: Work, client_id: str, count: int, fixed: Mapping[str, Scalar]) -> list[Trial]:
+    """Give out trials that users have enqueued, unless this ask fixes values of its own."""
+    study = work.study
     if study.state != StudyState.ACTIVE or not study.requested_count or not count or fixed:
         return []
-    trials = actions.waiting_trials(principal, study, count)
-    actions.start_trials(principal, study, trials, client_id=client_id)
+    trials = actions.waiting_trials(work, count)
+    actions.start_trials(work, trials, client_id=client_id)
     return trials
 
 
-def _check_fixed(study: Study, fixed: Mapping[str, object]) -> dict[str, Scalar]:
+def _check_fixed(work: Work, fixed: Mapping[str, object]) -> dict[str, Scalar]:
     if not fixed:
         return {}
-    space = spec_of(study).space
+    space = work.spec.space
     space.restrict(fixed)
     return {name: space[name].cast(value, f"fixed.{name}") for name, value in fixed.items()}

@@ -1,4 +1,4 @@
-"""Where trials come from: the default first, then the study's tuner; in the end the final check."""
+"""Where trials come from: first the default, then the study's tuner, and in the end the final check."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from service.core.errors import Internal
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Scalar
 from service.studies import actions
-from service.studies.models import Study, Trial
-from service.studies.specs import spec_of
+from service.studies.change import Snapshot, Work
+from service.studies.models import Trial
 from service.tenancy import access
-from service.tenancy.principal import Principal
 from service.trials import ending, tuners
 from service.trials.method import bare_tuner, runs_in_request, uses_history
 from service.tuner.tuner import Suggestion, Suggestions
@@ -27,117 +26,105 @@ MOST_EARLIER = 5
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """`missing` trials have to be computed by a worker; `exhausted`: the space holds no more."""
+    """New trials. `missing`: how many more a worker has to compute. `exhausted`: the space holds no more."""
 
     trials: list[Trial]
     missing: int
     exhausted: bool
 
 
-def supply(
-    principal: Principal,
-    study: Study,
-    count: int,
-    *,
-    into: TrialState,
-    client_id: str = "",
-    fixed: Mapping[str, Scalar],
-) -> Supply:
-    """Make up to `count` new trials of a locked study, as far as that needs no costly algorithm.
+def supply(work: Work, count: int, *, into: TrialState, client_id: str = "", fixed: Mapping[str, Scalar]) -> Supply:
+    """Make up to `count` new trials, as far as that needs no costly algorithm.
 
-    In the final check there may be fewer, none at all while those being measured are enough.
+    In the final check there may be fewer, and none at all while the trials that are being measured are enough.
     """
+    study = work.study
     if study.state != StudyState.ACTIVE:
         # The search has just ended, and there was nothing to check.
         return Supply([], 0, study.exhausted)
     if study.final_check is not None:
         if ending.awaits_best(study):
             return Supply([], count, False)
-        checks = [Suggestion(one, "check") for one in ending.next_checks(principal, study, count)]
-        return Supply(add(principal, study, checks, into=into, client_id=client_id), 0, False)
-    default = None if study.default_done else default_first(spec_of(study).space, fixed)
+        checks = [Suggestion(one, "check") for one in ending.next_checks(work, count)]
+        return Supply(add(work, checks, into=into, client_id=client_id), 0, False)
+    default = None if study.default_done else default_first(work.spec.space, fixed)
     first = [] if default is None else [Suggestion(default, "default")]
     wanted = count - len(first)
     drawn: Sequence[Suggestion] = ()
     exhausted = False
     if runs_in_request(study):
-        drawn, exhausted = _draw(principal, study, wanted, first, fixed)
+        drawn, exhausted = _draw(work, wanted, first, fixed)
         wanted = 0
     study.default_done |= bool(first)
-    trials = add(principal, study, [*first, *drawn], into=into, client_id=client_id)
-    note_exhausted(study, exhausted, fixed)
-    if exhausted and not trials and ending.end_exhausted(principal, study, fixed):
-        return supply(principal, study, count, into=into, client_id=client_id, fixed=fixed)
+    trials = add(work, [*first, *drawn], into=into, client_id=client_id)
+    note_exhausted(work, exhausted, fixed)
+    if exhausted and not trials and ending.end_exhausted(work, fixed):
+        return supply(work, count, into=into, client_id=client_id, fixed=fixed)
     return Supply(trials, wanted, exhausted)
 
 
-def add(
-    principal: Principal, study: Study, suggested: Sequence[Suggestion], *, into: TrialState, client_id: str
-) -> list[Trial]:
-    """Make trials of a locked study out of suggestions, in their order."""
+def add(work: Work, suggested: Sequence[Suggestion], *, into: TrialState, client_id: str) -> list[Trial]:
+    """Make trials out of suggestions, in their order."""
     trials: list[Trial] = []
     for origin, items in groupby(suggested, attrgetter("origin")):
         configurations = [item.configuration for item in items]
-        trials += actions.add_trials(principal, study, configurations, state=into, origin=origin, client_id=client_id)
+        trials += actions.add_trials(work, configurations, state=into, origin=origin, client_id=client_id)
     return trials
 
 
-def note_exhausted(study: Study, exhausted: bool, fixed: Mapping[str, Scalar]) -> None:
-    """Keep on a locked study whether its space holds no more. A part of the space that was fixed says nothing of it."""
-    if not fixed and exhausted != study.exhausted:
-        study.exhausted = exhausted
-        actions.stamp(study)
+def note_exhausted(work: Work, exhausted: bool, fixed: Mapping[str, Scalar]) -> None:
+    """Keep whether the study's space holds no more. With fixed values a suggestion says nothing of the whole space."""
+    if not fixed:
+        work.study.exhausted = exhausted
 
 
 def _draw(
-    principal: Principal,
-    study: Study,
-    count: int,
-    first: Sequence[Suggestion],
-    fixed: Mapping[str, Scalar],
+    work: Work, count: int, first: Sequence[Suggestion], fixed: Mapping[str, Scalar]
 ) -> tuple[Sequence[Suggestion], bool]:
-    """Call the cheap tuner of a locked study; `first` are given out beside what it suggests.
+    """Call the cheap tuner, whose suggestions follow `first`.
 
-    The study changes only after the tuner's last answer: one that fails leaves it as it was.
+    The study changes only after the tuner's last answer: a tuner that fails leaves the study unchanged.
     """
     if count == 0:
         return [], False
+    study = work.study
     if uses_history(study):
-        learner, pending = tuners.borrow(principal, study)
-        pending += tuners.as_pending([one.configuration for one in first], study.next_number)
-        answer = learner.tuner.suggest(count, cursor=study.cursor, pending=pending, fixed=fixed)
-        tuners.give_back(study, learner)
-        _expect_some(study, answer)
+        with tuners.borrowed(work) as (learner, pending):
+            pending += tuners.as_pending([one.configuration for one in first], study.next_number)
+            answer = learner.tuner.suggest(count, cursor=study.cursor, pending=pending, fixed=fixed)
+        _expect_some(work, answer)
         study.cursor = answer.cursor
         return answer.items, answer.exhausted
-    spec = spec_of(study)
+    spec = work.spec
     # The study's lock keeps two threads from sharing it.
     tuner = bare_tuner(spec)
-    # It knows its own sequence alone: what was measured first would come a second time.
-    skip = _measured_first(principal, study, first) if not spec.problem.noisy else set()
+    # It knows only its own sequence: without this a configuration that was measured first would come a second time.
+    skip = _measured_first(work, first) if not spec.problem.noisy else set()
     found: list[Suggestion] = []
     cursor, exhausted = study.cursor, False
     while len(found) < count and not exhausted:
         answer = tuner.suggest(count - len(found), cursor=cursor, fixed=fixed)
-        _expect_some(study, answer)
+        _expect_some(work, answer)
         found += [one for one in answer.items if spec.space.key(one.configuration) not in skip]
         cursor, exhausted = answer.cursor, answer.exhausted
     study.cursor = cursor
     return found, exhausted
 
 
-def _measured_first(principal: Principal, study: Study, first: Sequence[Suggestion]) -> set[str]:
-    """The keys of what comes before an algorithm's own sequence: the default, and what earlier studies gave."""
-    spec = spec_of(study)
-    keys = {spec.space.key(spec.space.default())} if study.default_done or first else set()
+def _measured_first(work: Work, first: Sequence[Suggestion]) -> set[str]:
+    """Return the keys of what comes before an algorithm's own sequence: the default, and what earlier studies gave."""
+    spec = work.spec
+    keys = {spec.space.key(spec.space.default())} if work.study.default_done or first else set()
     if any(one.taken for one in spec.started_from):
-        # They are the study's first trials, but for the default.
-        rows = access.rows(Trial, principal).filter(study_id=study.pk, number__lte=1 + MOST_EARLIER, origin="earlier")
+        # They are the study's first trials, except for the default.
+        rows = access.rows(Trial, work.principal).filter(
+            study_id=work.study.pk, number__lte=1 + MOST_EARLIER, origin="earlier"
+        )
         inside = [spec.space.inside(params) for params in rows.values_list("params", flat=True)]
         keys |= {spec.space.key(one) for one in inside if one is not None}
     return keys
 
 
-def _expect_some(study: Study, answer: Suggestions) -> None:
+def _expect_some(found: Snapshot, answer: Suggestions) -> None:
     if not answer.items and not answer.exhausted:
-        raise Internal("algorithm_failed", f"The algorithm {spec_of(study).algorithm!r} suggested nothing.")
+        raise Internal("algorithm_failed", f"The algorithm {found.spec.algorithm!r} suggested nothing.")

@@ -1,4 +1,4 @@
-"""What is said about trials: measurements, results, failures."""
+"""Reports about trials: measurements, results, failures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from django.db import IntegrityError
 from service.core.errors import Conflict, InvalidInput, ResourceExhausted
 from service.core.lifecycle import StudyState, TrialState
 from service.studies import actions, selectors
-from service.studies.change import change
+from service.studies.change import Work, changing
 from service.studies.models import Measurement, Study, Trial
-from service.studies.specs import check_identifier, spec_of
+from service.studies.specs import check_identifier
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import ending, tuners
@@ -51,32 +51,33 @@ def add_trial(
     check_identifier("request_id", request_id, 100)
     try:
         meter.room_for_trials(principal, 1, active=False)
-        with access.work(principal):
-            locked = actions.lock(principal, study)
-            if locked.state not in (StudyState.ACTIVE, StudyState.PAUSED):
-                raise Conflict("study_not_active", f"Study {study!r} is {locked.state}: it takes no more trials.")
-            space = spec_of(locked).space
-            configuration = space.validate(params)
-            measured = check_metrics(locked, metrics)
-            (trial,) = actions.add_trials(
-                principal,
-                locked,
-                [configuration],
-                state=TrialState.COMPLETED,
-                origin="added",
-                metrics=measured,
-                request_id=request_id or None,
-            )
-            locked.added_count += 1
-            locked.default_done |= space.has_explicit_default and configuration == space.default()
-            actions.conclude(principal, locked, "trial.add", f"trial/{trial.number}")
-            return Reported(locked, trial)
+        with changing(principal, study, "trial.add") as work:
+            return Reported(work.study, _add(work, params, metrics, request_id))
     except (IntegrityError, Conflict, ResourceExhausted):
-        # Sent twice: answered as the first time, even if the first took the last of the room.
+        # A request that is sent twice gets the first answer, even if the first took the last of the room.
         before = selectors.find_trial(principal, study, request_id)
         if before is None:
             raise
         return Reported(before.study, before)
+
+
+def _add(work: Work, params: Mapping[str, object], metrics: Mapping[str, object], request_id: str) -> Trial:
+    study, space = work.study, work.spec.space
+    if study.state not in (StudyState.ACTIVE, StudyState.PAUSED):
+        raise Conflict("study_not_active", f"Study {study.name!r} is {study.state}: it takes no more trials.")
+    configuration = space.validate(params)
+    (trial,) = actions.add_trials(
+        work,
+        [configuration],
+        state=TrialState.COMPLETED,
+        origin="added",
+        metrics=check_metrics(work, metrics),
+        request_id=request_id or None,
+    )
+    study.added_count += 1
+    study.default_done |= space.has_explicit_default and configuration == space.default()
+    work.target = f"trial/{trial.number}"
+    return trial
 
 
 def report_measurement(
@@ -91,36 +92,30 @@ def report_measurement(
     """Report metric values at one step of an ACTIVE trial; they need not be all metrics of the study.
 
     The trial that comes back is PRUNED where a pruning policy has stopped it. `elapsed_seconds`: its own running time;
-    left out, the time since it was given out. Raises InvalidInput, NotFound, Conflict (`trial_already_finished`,
+    by default the time since it was given out. Raises InvalidInput, NotFound, Conflict (`trial_already_finished`,
     `trial_not_active`, `step_already_reported`).
     """
-    with access.work(principal):
-        locked = actions.lock(principal, study)
-        trial = actions.get_trial(principal, locked, number)
-        if measure(principal, locked, trial, step, metrics, elapsed_seconds):
-            prune(principal, locked, trial, elapsed_seconds)
-            actions.conclude(principal, locked, "trial.report", f"trial/{number}", {"step": step})
-        return Reported(locked, trial)
+    with changing(principal, study, "trial.report", f"trial/{number}", {"step": step}) as work:
+        trial = actions.get_trial(work, number)
+        if measure(work, trial, step, metrics, elapsed_seconds):
+            prune(work, trial, elapsed_seconds)
+        return Reported(work.study, trial)
 
 
 def complete_trial(principal: Principal, study: str, number: int, *, metrics: Mapping[str, object]) -> Reported:
-    """Give an ACTIVE trial its final metrics. The same again changes nothing.
+    """Give an ACTIVE trial its final metrics. The same report again changes nothing.
 
     Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
     """
-
-    def complete(locked: Study) -> Reported:
-        trial = actions.get_trial(principal, locked, number)
-        measured = check_metrics(locked, metrics)
-        if trial.state == TrialState.COMPLETED and trial.metrics == measured:
-            return Reported(locked, trial)
-        _expect_active(locked, trial)
-        _expect_client(locked, trial)
-        finish(principal, locked, trial, TrialState.COMPLETED, metrics=measured)
-        actions.conclude(principal, locked, "trial.complete", f"trial/{number}", {"metrics": measured})
-        return Reported(locked, trial)
-
-    return change(principal, study, complete)
+    with changing(principal, study, "trial.complete", f"trial/{number}") as work:
+        trial = actions.get_trial(work, number)
+        measured = check_metrics(work, metrics)
+        if trial.state != TrialState.COMPLETED or trial.metrics != measured:
+            _expect_active(work.study, trial)
+            _expect_client(work.study, trial)
+            work.detail = {"metrics": measured}
+            finish(work, trial, TrialState.COMPLETED, metrics=measured)
+        return Reported(work.study, trial)
 
 
 def fail_trial(principal: Principal, study: str, number: int, *, infeasible: bool, reason: str = "") -> Reported:
@@ -129,58 +124,53 @@ def fail_trial(principal: Principal, study: str, number: int, *, infeasible: boo
     Raises NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
     """
     state = TrialState.INFEASIBLE if infeasible else TrialState.FAILED
-    with access.work(principal):
-        locked = actions.lock(principal, study)
-        trial = actions.get_trial(principal, locked, number)
-        if trial.state == state and trial.reason == reason:
-            return Reported(locked, trial)
-        _expect_active(locked, trial)
-        _expect_client(locked, trial)
-        finish(principal, locked, trial, state, reason=reason)
-        actions.conclude(principal, locked, "trial.fail", f"trial/{number}", {"state": state, "reason": reason})
-        return Reported(locked, trial)
+    detail = {"state": state, "reason": reason}
+    with changing(principal, study, "trial.fail", f"trial/{number}", detail) as work:
+        trial = actions.get_trial(work, number)
+        if trial.state != state or trial.reason != reason:
+            _expect_active(work.study, trial)
+            _expect_client(work.study, trial)
+            finish(work, trial, state, reason=reason)
+        return Reported(work.study, trial)
 
 
 def stop_trial(principal: Principal, study: str, number: int, *, reason: str = "") -> Reported:
-    """End a trial early as PRUNED; its last measurement is kept as a bound. An agent that runs it is told to cancel.
+    """End a trial early as PRUNED; its last measurement is kept as a bound. An agent that runs it is to cancel it.
 
     Raises NotFound, Conflict (`trial_already_finished`).
     """
-    with access.work(principal):
-        locked = actions.lock(principal, study)
-        trial = actions.get_trial(principal, locked, number)
-        if trial.state == TrialState.PRUNED:
-            return Reported(locked, trial)
-        _expect_unfinished(locked, trial)
-        locked.stopping = bool(locked.component) and trial.state == TrialState.ACTIVE
-        last = access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("-step").first()
-        finish(principal, locked, trial, TrialState.PRUNED, metrics=last.metrics if last else None, reason=reason)
-        actions.conclude(principal, locked, "trial.stop", f"trial/{number}", {"reason": reason})
-        return Reported(locked, trial)
+    with changing(principal, study, "trial.stop", f"trial/{number}", {"reason": reason}) as work:
+        trial = actions.get_trial(work, number)
+        if trial.state != TrialState.PRUNED:
+            _expect_unfinished(work.study, trial)
+            work.stops_trials = trial.state == TrialState.ACTIVE
+            last = access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("-step").first()
+            finish(work, trial, TrialState.PRUNED, metrics=last.metrics if last else None, reason=reason)
+        return Reported(work.study, trial)
 
 
 def finish(
-    principal: Principal,
-    study: Study,
+    work: Work,
     trial: Trial,
     state: TrialState,
     *,
     metrics: Mapping[str, float] | None = None,
     reason: str = "",
 ) -> None:
-    """End a trial of a locked study, and go on: was it the last of the search, do agents need more trials?"""
-    actions.step_trial(principal, study, trial, state, metrics=metrics, reason=reason)
-    ending.after_result(principal, study)
-    if study.component and state in (TrialState.FAILED, TrialState.INFEASIBLE):
-        _pause_where_nothing_works(principal, study, trial)
-    top_up(principal, study)
+    """End a trial, end the search if this was its last trial, and give agents the trials that they need."""
+    actions.step_trial(work, trial, state, metrics=metrics, reason=reason)
+    ending.after_result(work)
+    if work.study.component and state in (TrialState.FAILED, TrialState.INFEASIBLE):
+        _pause_where_nothing_works(work, trial)
+    top_up(work)
 
 
-def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial) -> None:
-    """Pause a locked study whose latest trials all ended as this one did: more would only use up its budget.
+def _pause_where_nothing_works(work: Work, trial: Trial) -> None:
+    """Pause a study whose latest trials all ended as this one did, because more would only use up its budget.
 
-    One that its user has resumed is given as many again.
+    A study that its user has resumed may have as many such trials again.
     """
+    study, principal = work.study, work.principal
     if study.state != StudyState.ACTIVE:
         return
     finished = access.rows(Trial, principal).filter(study_id=study.pk, finished_at__isnull=False).order_by("-revision")
@@ -191,7 +181,7 @@ def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial)
         count += 1
     if count and count % MOST_SAME_FAILURES == 0:
         actions.step_study(
-            study,
+            work,
             StudyState.PAUSED,
             f"{count} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
             " Mend that, or leave such configurations out, and resume the study.",
@@ -199,58 +189,51 @@ def _pause_where_nothing_works(principal: Principal, study: Study, trial: Trial)
 
 
 def _kind(reason: str) -> str:
-    """What failures of the same kind have in common: the first line, without output that follows, and without what is
-    each lease's own in the paths of files."""
+    """Return what failures of the same kind have in common: the first line of the reason, without the output that
+    follows, and without the part of files' paths that differs between leases."""
     return _UUID.sub("…", reason.partition("\n")[0])
 
 
-def prune(principal: Principal, study: Study, trial: Trial, seconds: float | None) -> bool:
-    """Stop an ACTIVE trial of a locked study if one of its pruning policies says so; whether one did.
+def prune(work: Work, trial: Trial, seconds: float | None) -> bool:
+    """Stop an ACTIVE trial if one of the study's pruning policies says so, and return whether one did.
 
     `seconds`: its own running time; None: the time since it began.
     """
-    if not spec_of(study).pruning or trial.origin == "check":
+    if not work.spec.pruning or trial.origin == "check":
         return False
     if seconds is None:
         if trial.started_at is None:
             return False
-        seconds = (study.database_time - trial.started_at).total_seconds()
-    learner, _ = tuners.borrow(principal, study)
-    running = tuners.as_running(principal, study, trial, seconds)
-    reason = learner.tuner.prune(running)
-    tuners.give_back(study, learner)
+        seconds = (work.time - trial.started_at).total_seconds()
+    with tuners.borrowed(work) as (learner, _):
+        running = tuners.as_running(work, trial, seconds)
+        reason = learner.tuner.prune(running)
+        bound = None if reason is None else learner.tuner.bound(running)
     if reason is None:
         return False
     trial.seconds = seconds
-    study.stopping = bool(study.component)
-    finish(principal, study, trial, TrialState.PRUNED, metrics=learner.tuner.bound(running), reason=reason)
+    work.stops_trials = True
+    finish(work, trial, TrialState.PRUNED, metrics=bound, reason=reason)
     return True
 
 
-def try_again(principal: Principal, study: Study, trial: Trial, reason: str, *, counted: bool = True) -> None:
-    """Put an ACTIVE trial of a locked study back for another agent; FAILED once its attempts are used up.
+def try_again(work: Work, trial: Trial, reason: str, *, counted: bool = True) -> None:
+    """Put an ACTIVE trial back for another agent, or end it as FAILED once its attempts are used up.
 
     `counted` is False where nothing went wrong: an agent gave the trial back without having run it.
     """
-    if study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or (counted and trial.attempt >= MOST_ATTEMPTS):
-        finish(principal, study, trial, TrialState.FAILED, reason=reason)
+    if work.study.state not in (StudyState.ACTIVE, StudyState.PAUSED) or (counted and trial.attempt >= MOST_ATTEMPTS):
+        finish(work, trial, TrialState.FAILED, reason=reason)
         return
-    # The next run reports its steps anew.
-    access.rows(Measurement, principal).filter(trial_id=trial.pk).delete()
+    # The next run reports its steps again.
+    access.rows(Measurement, work.principal).filter(trial_id=trial.pk).delete()
     trial.agent, trial.node, trial.seconds = "", "", None
     trial.attempt += int(counted)
-    actions.step_trial(principal, study, trial, TrialState.REQUESTED, reason=reason)
+    actions.step_trial(work, trial, TrialState.REQUESTED, reason=reason)
 
 
-def measure(
-    principal: Principal,
-    study: Study,
-    trial: Trial,
-    step: int,
-    metrics: Mapping[str, object],
-    elapsed_seconds: float | None,
-) -> bool:
-    """Keep a measurement of an ACTIVE trial of a locked study; False when the same one is there already."""
+def measure(work: Work, trial: Trial, step: int, metrics: Mapping[str, object], elapsed_seconds: float | None) -> bool:
+    """Keep a measurement of an ACTIVE trial. Return False when the same one is there already."""
     if step < 0 or step >= 2**63:
         raise InvalidInput("step", step, "0 or more")
     if elapsed_seconds is not None and not (math.isfinite(elapsed_seconds) and elapsed_seconds >= 0):
@@ -258,7 +241,7 @@ def measure(
     if not metrics:
         raise InvalidInput("metrics", dict(metrics), "at least one metric")
     measured = {name: _finite(name, value) for name, value in metrics.items()}
-    before = access.rows(Measurement, principal).filter(trial_id=trial.pk, step=step).first()
+    before = access.rows(Measurement, work.principal).filter(trial_id=trial.pk, step=step).first()
     if before is not None:
         if before.metrics == measured:
             return False
@@ -268,24 +251,24 @@ def measure(
             step=step,
             reported=before.metrics,
         )
-    _expect_active(study, trial)
+    _expect_active(work.study, trial)
     access.add(
-        principal,
+        work.principal,
         Measurement(
             trial=trial,
             step=step,
             metrics=measured,
             elapsed_seconds=elapsed_seconds,
-            created_at=study.database_time,
+            created_at=work.time,
         ),
     )
-    actions.touch_trial(principal, study, trial)
+    actions.touch_trial(work, trial)
     return True
 
 
-def check_metrics(study: Study, metrics: Mapping[str, object]) -> dict[str, float]:
-    """Final metrics: finite numbers, all that the study needs among them, others welcome. Raises InvalidInput."""
-    problem = spec_of(study).problem
+def check_metrics(work: Work, metrics: Mapping[str, object]) -> dict[str, float]:
+    """Return final metrics: finite numbers, which include all that the study needs. Raises InvalidInput."""
+    problem = work.spec.problem
     for name in problem.needed_metrics:
         if name not in metrics:
             role = "an objective" if name in problem.metrics else "named by an outcome constraint"

@@ -1,4 +1,4 @@
-"""Studies on agents: one trial more than may run is always waiting, so that no agent waits."""
+"""The trials of studies on agents: one more than may run is always waiting, so that no agent waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.db import Error as DatabaseError
 from service.core.errors import TrimtabError
 from service.core.lifecycle import StudyState, TrialState
 from service.studies import actions
+from service.studies.change import Snapshot, Work
 from service.studies.models import Operation, Study
 from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
@@ -22,23 +23,24 @@ NO_ROOM = "Fewer trials run at once than could: the tenant's limits leave no roo
 log = logging.getLogger(__name__)
 
 
-def top_up(principal: Principal, study: Study) -> None:
-    """Bring a locked study to `parallelism` + 1 open trials, or start the operation that will.
+def top_up(work: Work) -> None:
+    """Bring the study to `parallelism` + 1 open trials, or start the operation that will.
 
-    Where its tenant has room for fewer it gets those, and says so if it could run more; the sweep looks again. Ends
+    Where its tenant has room for fewer it gets those, and says so if it could run more; the sweep tries again. Ends
     the search when its space holds no more and every trial is done. Does nothing for ask/tell studies.
     """
-    wanted = deficit(study)
+    study, principal = work.study, work.principal
+    wanted = deficit(work)
     count = meter.room(principal, wanted) if wanted > 0 else 0
-    _tell_of_room(study, count < wanted and study.open_count + count < (study.parallelism or 0))
+    _note_room(study, count < wanted and study.open_count + count < (study.parallelism or 0))
     if count > 0:
         try:
-            new = supply(principal, study, count, into=TrialState.REQUESTED, fixed={})
+            new = supply(work, count, into=TrialState.REQUESTED, fixed={})
         except DatabaseError:
             raise
-        except Exception as error:  # whatever ails the algorithm, the report that led here must count
+        except Exception as error:  # a fault of the algorithm must not undo the report that led here
             log.exception("the algorithm of study %s failed", study.name)
-            pause_for(study, error)
+            pause_for(work, error)
             return
         # The final check begins when the worker that determines the best configuration tops the study up.
         costly = new.missing and study.final_check is None and not _is_computing(principal, study)
@@ -46,38 +48,38 @@ def top_up(principal: Principal, study: Study) -> None:
             operation = access.add(principal, Operation(study=study, count=new.missing, for_agents=True))
             messages.send_on_commit(operation.id)
     if _is_exhausted(study):
-        ending.end_search(principal, study, ending.EXHAUSTED)
+        ending.end_search(work, ending.EXHAUSTED)
         # The final check's trials, if there is one.
-        top_up(principal, study)
+        top_up(work)
 
 
-def pause_for(study: Study, error: Exception | str) -> None:
-    """Pause a locked study on agents whose algorithm failed: by itself it would fail again and again."""
+def pause_for(work: Work, error: Exception | str) -> None:
+    """Pause a study on agents whose algorithm failed, because it would fail again and again."""
     message = error if isinstance(error, str) else describe(error)
-    actions.step_study(study, StudyState.PAUSED, f"No suggestion could be computed: {message}")
+    actions.step_study(work, StudyState.PAUSED, f"No suggestion could be computed: {message}")
 
 
 def describe(error: Exception) -> str:
-    """An error in a sentence for users."""
+    """Return an error as a sentence for users."""
     return error.message if isinstance(error, TrimtabError) else f"{type(error).__name__}: {error}"
 
 
-def deficit(study: Study) -> int:
-    """How many open trials a locked study lacks and may have."""
+def deficit(found: Snapshot) -> int:
+    """Return how many open trials a study lacks and may have."""
+    study = found.study
     if study.parallelism is None or (study.exhausted and study.final_check is None):
         return 0
-    return budget.allowed(study, max(0, study.parallelism + 1 - study.open_count))
+    return budget.allowed(found, max(0, study.parallelism + 1 - study.open_count))
 
 
-def _tell_of_room(study: Study, lacking: bool) -> None:
-    """Say on a locked study that its tenant's limits hold it up, or no longer."""
+def _note_room(study: Study, lacking: bool) -> None:
+    """Say on the study that its tenant's limits hold it up, or remove that again."""
     if study.state == StudyState.ACTIVE and lacking != (study.state_reason == NO_ROOM):
-        actions.stamp(study)
         study.state_reason = NO_ROOM if lacking else ""
 
 
 def _is_exhausted(study: Study) -> bool:
-    """Whether a locked study on agents has measured all there is."""
+    """Return whether a study on agents has measured its whole space."""
     searching = study.state == StudyState.ACTIVE and study.final_check is None
     return bool(study.component) and searching and study.exhausted and study.open_count == 0
 

@@ -23,10 +23,10 @@ from django.db.models.functions import Now
 
 from service.algorithms import registry
 from service.core import logcontext
-from service.core.errors import Internal, JsonValue, NotFound, TrimtabError
+from service.core.errors import Internal, JsonValue, TrimtabError
 from service.core.lifecycle import OperationState, StudyState, TrialState, check_step
-from service.studies import actions
-from service.studies.models import Operation, Study, Trial
+from service.studies.change import Deleted, Snapshot, Work, changing, read
+from service.studies.models import Operation, Trial
 from service.studies.models.operation import COMPUTING, UNFINISHED
 from service.tenancy import access, tenants
 from service.tenancy.principal import Principal
@@ -142,156 +142,163 @@ def _claim(operation_id: UUID) -> Claim | None:
         return None
     ((tenant_id, study_id),) = found
     principal = Principal.system(tenant_id)
-    try:
-        with access.work(principal):
-            study = actions.lock_by_id(principal, study_id)
-            due = next_due(principal, study.pk)
-            if due is None or due.id != operation_id:
-                # Its turn comes when the one before is done, which enqueues it again.
-                return None
-            refusal = None if due.count == 0 else budget.refusal(study)
-            if refusal is not None:
-                _end(principal, study, due, refusal.code, refusal.message)
-                return None
-            check_step("operation", OperationState(due.state), OperationState.RUNNING)
-            due.state = OperationState.RUNNING
-            due.attempt += 1
-            due.worker = presence.name()
-            due.heartbeat_at = study.database_time
-            access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
-            tenants.serve(principal.tenant_id)
-            return Claim(principal, operation_id, study.pk, due.attempt)
-    except NotFound:
-        return None
+    with suppress(Deleted), changing(principal, study_id, "operation.claim") as work:
+        due = next_due(principal, study_id)
+        if due is None or due.id != operation_id:
+            # Its turn comes when the one before is done, which enqueues it again.
+            return None
+        refusal = None if due.count == 0 else budget.refusal(work)
+        if refusal is not None:
+            _end(work, due, refusal.code, refusal.message)
+            return None
+        check_step("operation", OperationState(due.state), OperationState.RUNNING)
+        due.state = OperationState.RUNNING
+        due.attempt += 1
+        due.worker = presence.name()
+        due.heartbeat_at = work.time
+        access.save(principal, due, "state", "attempt", "worker", "heartbeat_at")
+        tenants.serve(principal.tenant_id)
+        return Claim(principal, operation_id, study_id, due.attempt)
+    return None
 
 
 def _suggest(claim: Claim) -> Computed:
-    study = actions.read_by_id(claim.principal, claim.study_id)
-    version = study.space_version
+    found = read(claim.principal, claim.study_id)
+    study, version = found.study, found.study.space_version
     operation = access.rows(Operation, claim.principal).get(id=claim.operation_id)
     closing = ending.awaits_best(study)
     searching = operation.count > 0 and study.final_check is None
-    wanted = _wanted(claim.principal, study, operation) if searching else 0
+    wanted = _wanted(found, operation) if searching else 0
     if operation.count > 0 and not closing and wanted <= 0:
         # Others filled the gap meanwhile, with a trial that an agent gave back for instance; or the search is over.
         return Computed((), study.cursor, study.exhausted, None, space_version=version)
-    learner, pending = tuners.borrow(claim.principal, study)
-    tuner = learner.tuner
-    answer = Suggestions((), study.cursor, study.exhausted)
-    if wanted > 0:
-        answer = tuner.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
-        if not answer.items and not answer.exhausted:
-            raise Internal(
-                "algorithm_failed", "The algorithm suggested nothing, yet says that the space is not exhausted."
-            )
-    recommended = tuner.recommend()
-    stop = learner.stop(study) if searching else None
-    computed = Computed(
-        answer.items, answer.cursor, answer.exhausted, tuner.dump(), recommended, stop, closing, learner.seen, version
-    )
-    tuners.give_back(study, learner)
-    return computed
+    with tuners.borrowed(found) as (learner, pending):
+        tuner = learner.tuner
+        answer = Suggestions((), study.cursor, study.exhausted)
+        if wanted > 0:
+            answer = tuner.suggest(wanted, cursor=study.cursor, pending=pending, fixed=operation.fixed)
+            if not answer.items and not answer.exhausted:
+                raise Internal(
+                    "algorithm_failed", "The algorithm suggested nothing, yet says that the space is not exhausted."
+                )
+        recommended = tuner.recommend()
+        stop = learner.stop(found) if searching else None
+        return Computed(
+            answer.items,
+            answer.cursor,
+            answer.exhausted,
+            tuner.dump(),
+            recommended,
+            stop,
+            closing,
+            learner.seen,
+            version,
+        )
 
 
-def _wanted(principal: Principal, study: Study, operation: Operation) -> int:
-    """How many trials an operation is still to give."""
+def _wanted(found: Snapshot, operation: Operation) -> int:
+    """Return how many trials an operation is still to give."""
     if not operation.for_agents:
         return operation.count - len(operation.trial_numbers)
     # Trials may have finished since it was made, and the room may have been taken by others.
-    lacking = topup.deficit(study)
-    return meter.room(principal, lacking) if lacking > 0 else 0
+    lacking = topup.deficit(found)
+    return meter.room(found.principal, lacking) if lacking > 0 else 0
 
 
 def _write(claim: Claim, computed: Computed) -> None:
-    principal = claim.principal
-    with access.work(principal):
-        locked = _lock_claimed(claim)
-        if locked is None:
+    with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.succeed") as work:
+        operation = _lock_claimed(work, claim)
+        if operation is None:
             log.info("operation %s was given to another worker: its result is dropped", claim.operation_id)
             return
-        study, operation = locked
+        study = work.study
         if computed.space_version != study.space_version:
-            log.info("the space of study %s was changed: operation %s is computed anew", study.name, operation.id)
-            requeue(principal, study, operation)
+            log.info("the space of study %s was changed: operation %s is computed again", study.name, operation.id)
+            requeue(work, operation)
             return
-        _keep(principal, study, computed)
+        _keep(work, computed)
         if computed.stop is not None and study.final_check is None and study.state in ending.OPEN_ENDED:
-            ending.end_search(principal, study, computed.stop, computed.recommended)
+            ending.end_search(work, computed.stop, computed.recommended)
         elif computed.exhausted and not computed.suggested and not operation.for_agents:
-            ending.end_exhausted(principal, study, operation.fixed, computed.recommended)
+            ending.end_exhausted(work, operation.fixed, computed.recommended)
         elif computed.closing and ending.awaits_best(study):
-            ending.take_best(principal, study, computed.recommended)
+            ending.take_best(work, computed.recommended)
         if operation.count == 0:
-            _end(principal, study, operation)
+            _end(work, operation)
             return
         into = TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE
-        refusal = budget.refusal(study)
+        refusal = budget.refusal(work)
         trials: list[Trial] = []
         if study.final_check is None and (refusal is None or not computed.suggested):
             refusal = None
-            allowed = budget.allowed(study, len(computed.suggested))
-            trials = add(principal, study, computed.suggested[:allowed], into=into, client_id=operation.client_id)
+            allowed = budget.allowed(work, len(computed.suggested))
+            trials = add(work, computed.suggested[:allowed], into=into, client_id=operation.client_id)
             study.cursor = computed.cursor
-            note_exhausted(study, computed.exhausted, operation.fixed)
+            note_exhausted(work, computed.exhausted, operation.fixed)
             operation.exhausted = computed.exhausted
         elif refusal is None:
-            wanted = _wanted(principal, study, operation)
-            trials = supply(principal, study, wanted, into=into, client_id=operation.client_id, fixed={}).trials
+            wanted = _wanted(work, operation)
+            trials = supply(work, wanted, into=into, client_id=operation.client_id, fixed={}).trials
             refusal = None if trials or operation.for_agents else budget.awaiting(study)
         if refusal is not None:
-            _end(principal, study, operation, refusal.code, refusal.message)
+            _end(work, operation, refusal.code, refusal.message)
             return
         operation.trial_numbers = [*operation.trial_numbers, *(trial.number for trial in trials)]
-        _end(principal, study, operation)
+        _end(work, operation)
 
 
-def _keep(principal: Principal, study: Study, computed: Computed) -> None:
-    """Store what the tuner would find costly to find again."""
+def _keep(work: Work, computed: Computed) -> None:
+    """Store what the tuner would find costly to compute again."""
     if computed.dump is None:
         return
     found = computed.recommended
     recommendation = None if found is None else {**asdict(found), "revision": computed.revision}
     access.put(
-        principal,
-        DesignerState(study=study, state=computed.dump, recommendation=recommendation, updated_at=study.database_time),
+        work.principal,
+        DesignerState(study=work.study, state=computed.dump, recommendation=recommendation, updated_at=work.time),
     )
 
 
-def requeue(principal: Principal, study: Study, operation: Operation) -> None:
-    """Have an operation of a locked study computed once more, by whichever worker is next."""
+def requeue(work: Work, operation: Operation) -> None:
+    """Have whichever worker is next compute an operation once more."""
     check_step("operation", OperationState(operation.state), OperationState.PENDING)
+    work.revise()
+    work.action, work.target, work.detail = "operation.requeue", f"operation/{operation.id}", {}
     operation.state = OperationState.PENDING
-    operation.enqueued_at = study.database_time
-    access.save(principal, operation, "state", "enqueued_at")
-    actions.conclude(principal, study, "operation.requeue", f"operation/{operation.id}")
+    operation.enqueued_at = work.time
+    access.save(work.principal, operation, "state", "enqueued_at")
     messages.send_on_commit(operation.id)
 
 
 def _fail(claim: Claim, code: str, message: str) -> None:
-    with access.work(claim.principal):
-        locked = _lock_claimed(claim)
-        if locked is not None:
-            fail_locked(claim.principal, *locked, code, message)
+    with suppress(Deleted), changing(claim.principal, claim.study_id, "operation.fail") as work:
+        operation = _lock_claimed(work, claim)
+        if operation is not None:
+            fail_locked(work, operation, code, message)
 
 
-def fail_locked(principal: Principal, study: Study, operation: Operation, code: str, message: str) -> None:
-    """Fail an operation of a locked study; a study on agents pauses. A final check goes on without the algorithm."""
-    if operation.count == 0 and ending.awaits_best(study):
-        ending.take_best(principal, study, ending.estimate(principal, study))
-    if operation.for_agents and study.state == StudyState.ACTIVE:
-        topup.pause_for(study, message)
-    _end(principal, study, operation, code, message)
+def fail_locked(work: Work, operation: Operation, code: str, message: str) -> None:
+    """Fail an operation; a study on agents pauses. A final check goes on without the algorithm."""
+    if operation.count == 0 and ending.awaits_best(work.study):
+        ending.take_best(work, ending.estimate(work))
+    if operation.for_agents and work.study.state == StudyState.ACTIVE:
+        topup.pause_for(work, message)
+    _end(work, operation, code, message)
 
 
-def _end(principal: Principal, study: Study, operation: Operation, code: str = "", message: str = "") -> None:
-    """Finish an operation of a locked study and go on with what waits behind it. Concludes the transaction."""
+def _end(work: Work, operation: Operation, code: str = "", message: str = "") -> None:
+    """Finish an operation, and go on with the one that waits behind it."""
     ended = OperationState.FAILED if code else OperationState.SUCCEEDED
     check_step("operation", OperationState(operation.state), ended)
+    work.revise()
+    work.action, work.target = "operation.fail" if code else "operation.succeed", f"operation/{operation.id}"
+    work.detail = {"trials": operation.trial_numbers, "error": code}
+    work.ended_operation = operation.id
     operation.state = ended
     operation.error_code, operation.error_message = code, message
-    operation.finished_at = study.database_time
+    operation.finished_at = work.time
     access.save(
-        principal,
+        work.principal,
         operation,
         "state",
         "error_code",
@@ -300,38 +307,24 @@ def _end(principal: Principal, study: Study, operation: Operation, code: str = "
         "trial_numbers",
         "exhausted",
     )
-    topup.top_up(principal, study)
-    waiting = next_due(principal, study.pk)
+    topup.top_up(work)
+    waiting = next_due(work.principal, work.study.pk)
     if waiting is not None:
         messages.send_on_commit(waiting.id)
-    actions.conclude(
-        principal,
-        study,
-        "operation.fail" if code else "operation.succeed",
-        f"operation/{operation.id}",
-        {"trials": operation.trial_numbers, "error": code},
-        operation=operation.id,
-    )
 
 
-def _lock_claimed(claim: Claim) -> tuple[Study, Operation] | None:
-    """The study and the operation, locked in this order; None when the claim is lost."""
-    try:
-        study = actions.lock_by_id(claim.principal, claim.study_id)
-    except NotFound:
-        return None
+def _lock_claimed(work: Work, claim: Claim) -> Operation | None:
+    """Return the operation, locked; None when the claim is lost."""
     operation = (
         access.rows(Operation, claim.principal)
         .select_for_update()
         .filter(id=claim.operation_id, attempt=claim.attempt, state__in=UNFINISHED)
         .first()
     )
-    if operation is None:
-        return None
-    if operation.state == OperationState.PENDING:
-        # Given up for lost, but nobody took it yet: this worker was only slow, and its result is as good as any.
+    if operation is not None and operation.state == OperationState.PENDING:
+        # The worker was given up for lost, but nobody took the operation yet: its result is as good as any.
         operation.state = OperationState.RUNNING
-    return study, operation
+    return operation
 
 
 class _Clocked:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Greatest, Least, Now
 
-from service.core.errors import NotFound
 from service.core.lifecycle import OperationState, check_step
 from service.results import summaries
-from service.studies import actions
+from service.studies.change import Deleted, changing
 from service.studies.isolated import isolated
 from service.studies.models import Operation
 from service.tenancy import access
@@ -59,11 +59,7 @@ def requeue_lost() -> None:
     lost = Q(state=OperationState.STALE, heartbeat_at__lt=Now() - silence)
     for tenant_id, study_id, operation_id in access.across("lost_operations", silence):
         principal = Principal.system(tenant_id)
-        with isolated(tenant_id, study_id), access.work(principal):
-            try:
-                study = actions.lock_by_id(principal, study_id)
-            except NotFound:
-                continue
+        with isolated(tenant_id, study_id), suppress(Deleted), changing(principal, study_id, "operation.fail") as work:
             operation = access.rows(Operation, principal).select_for_update().filter(lost, id=operation_id).first()
             if operation is None:
                 continue
@@ -71,9 +67,9 @@ def requeue_lost() -> None:
                 message = (
                     f"{operation.attempt} workers were lost while they computed it, the last was {operation.worker}."
                 )
-                fail_locked(principal, study, operation, "worker_lost", message)
+                fail_locked(work, operation, "worker_lost", message)
                 continue
-            requeue(principal, study, operation)
+            requeue(work, operation)
 
 
 def enqueue_forgotten() -> None:
@@ -89,31 +85,25 @@ def enqueue_forgotten() -> None:
 
 
 def end_late_studies() -> None:
-    """End the search of studies whose time budget is over: nothing new starts, what runs may still finish."""
+    """End the search of studies whose time budget is over: nothing new starts, and what runs may still finish."""
     for tenant_id, study_id in access.across("late_studies"):
         principal = Principal.system(tenant_id)
-        with isolated(tenant_id, study_id), access.work(principal):
-            try:
-                study = actions.lock_by_id(principal, study_id)
-            except NotFound:
-                continue
-            reason = budget.over(study)
-            if reason is not None and study.state in ending.OPEN_ENDED:
-                ending.end_search(principal, study, reason)
-                topup.top_up(principal, study)
-                actions.conclude(principal, study, "study.end_search", detail={"reason": reason})
+        with (
+            isolated(tenant_id, study_id),
+            suppress(Deleted),
+            changing(principal, study_id, "study.end_search") as work,
+        ):
+            reason = budget.over(work)
+            if reason is not None and work.study.state in ending.OPEN_ENDED:
+                work.detail = {"reason": reason}
+                ending.end_search(work, reason)
+                topup.top_up(work)
 
 
 def top_up_hungry_studies() -> None:
     """Start suggestions for studies on agents that have too few open trials and no operation under way."""
     for tenant_id, study_id in access.across("hungry_studies"):
         principal = Principal.system(tenant_id)
-        with isolated(tenant_id, study_id), access.work(principal):
-            try:
-                study = actions.lock_by_id(principal, study_id)
-            except NotFound:
-                continue
-            if topup.deficit(study) > 0:
-                topup.top_up(principal, study)
-                if study.changed:
-                    actions.conclude(principal, study, "study.top_up")
+        with isolated(tenant_id, study_id), suppress(Deleted), changing(principal, study_id, "study.top_up") as work:
+            if topup.deficit(work) > 0:
+                topup.top_up(work)

@@ -38,12 +38,12 @@ async def changes(request: HttpRequest) -> HttpResponseBase:
 
 async def _stream(request: HttpRequest, tenant_id: int) -> AsyncIterator[str]:
     yield RETRY
-    async with listener().watch(tenant=tenant_id) as bell:
+    async with listener().subscribe(tenant=tenant_id) as subscription:
         yield "event: ready\ndata: {}\n\n"
         spoken = time.monotonic()
         while True:
-            due = await heartbeat_due(bell, spoken)
-            kinds = bell.take()
+            due = await heartbeat_due(subscription, spoken)
+            kinds = subscription.take()
             if not kinds and not due:
                 continue
             if not await in_thread(may_go_on, request, None):

@@ -64,7 +64,7 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
         yield _event(Changes(study, trials, seen, more=False, sampled=True))
         more = False
     spoken = time.monotonic()
-    async with listener().watch(study=study.pk) as bell:
+    async with listener().subscribe(study=study.pk) as subscription:
         while True:
             try:
                 changes = await in_thread(selectors.changes, principal, study.name, seen)
@@ -81,7 +81,7 @@ async def _stream(request: HttpRequest, principal: Principal, study: Study, seen
                 if more:
                     continue
                 await asyncio.sleep(PAUSE_SECONDS)
-            if await heartbeat_due(bell, spoken):
+            if await heartbeat_due(subscription, spoken):
                 if not await in_thread(may_go_on, request, study.name):
                     return
                 yield ": heartbeat\n\n"

@@ -38,7 +38,7 @@ async def log_events(request: HttpRequest, name: str, number: int) -> HttpRespon
 async def _stream(request: HttpRequest, principal: Principal, name: str, number: int, key: int) -> AsyncIterator[str]:
     yield RETRY
     source, size, spoken = "", 0, time.monotonic()
-    async with listener().watch(log=key) as bell:
+    async with listener().subscribe(log=key) as subscription:
         while True:
             try:
                 part = await in_thread(selectors.log_since, principal, name, number, source, size)
@@ -52,7 +52,7 @@ async def _stream(request: HttpRequest, principal: Principal, name: str, number:
             if part.ended:
                 yield "event: end\ndata: {}\n\n"
                 return
-            if await heartbeat_due(bell, spoken):
+            if await heartbeat_due(subscription, spoken):
                 if not await in_thread(may_go_on, request, name):
                     return
                 yield ": heartbeat\n\n"

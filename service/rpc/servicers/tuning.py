@@ -168,7 +168,7 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         study = await self._threads.run(selectors.get_study, principal, request.study)
         seen = request.from_revision
         first = True
-        async with listener().watch(study=study.pk) as bell:
+        async with listener().subscribe(study=study.pk) as subscription:
             while not self._waits.stopping:
                 try:
                     changes = await self._threads.run(selectors.changes, principal, request.study, seen)
@@ -181,7 +181,7 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
                     first, seen = False, changes.revision
                     await asyncio.sleep(WATCH_PAUSE_SECONDS)
                 if not changes.more:
-                    await self._waits.ring(bell, WATCH_REREAD_SECONDS)
+                    await self._waits.notification(subscription, WATCH_REREAD_SECONDS)
         raise Unavailable("shutting_down", "The service is stopping. Watch again.", retryable=True)
 
     async def _wait_for(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from types import MappingProxyType
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
@@ -63,17 +59,9 @@ class Study(TenantOwned):
     # Null until the search is over and a final check begins:
     # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many}
     final_check = ExactJSONField(null=True)
-    # Null until the final check is over: {"text", "gain", "low", "high", "n"}
+    # Null until the final check is over: {"text", "gain", "low", "high", "trials"}
     verdict = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
-
-    # Not columns. The database's clock when the row was locked, and whether this transaction took a new revision.
-    database_time: datetime
-    changed: bool = False
-    # Whether this change stops trials that agents run.
-    stopping: bool = False
-    # For the audit trail: what this transaction changed, before and after.
-    noted: Mapping[str, tuple[Mapping[str, object] | None, Mapping[str, object] | None]] = MappingProxyType({})
 
     class Meta:
         constraints = [

@@ -9,7 +9,7 @@ import pytest
 from service.core.errors import InvalidInput
 from service.fleet import runs
 from service.planning.create import create_study
-from service.studies import actions
+from service.studies.change import changing
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -86,10 +86,7 @@ def test_a_pruned_trial_shows_the_node_where_it_ended(principal: Principal, agen
     stop_trial(principal, name, 1)
 
     def learned() -> tuple[list[tuple[int, str]], float]:
-        with access.work(principal):
-            locked = actions.lock(principal, name)
-            learner, _ = tuners.borrow(principal, locked)
-            tuners.give_back(locked, learner)
+        with changing(principal, name, "test") as work, tuners.borrowed(work) as (learner, _):
             return [(one.number, one.state) for one in learner.tuner.finished], learner.hours
 
     before = learned()

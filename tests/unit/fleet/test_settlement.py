@@ -12,7 +12,8 @@ from service.fleet import heartbeats, leases, runs
 from service.fleet.models import Lease
 from service.planning.create import update_state
 from service.studies import selectors as study_selectors
-from service.studies.models import Study, Trial
+from service.studies.change import Work
+from service.studies.models import Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import ending
@@ -47,10 +48,10 @@ def test_one_study_whose_end_raises_holds_up_no_other_tenants_lease(
     access.rows(Trial, principal).filter(state="ACTIVE").update(attempt=MOST_ATTEMPTS)
     broken, after_result = principal.tenant_id, ending.after_result
 
-    def end(caller: Principal, study: Study) -> None:
-        if study.tenant_id == broken:
+    def end(work: Work) -> None:
+        if work.study.tenant_id == broken:
             raise RuntimeError("the stored state cannot be loaded")
-        after_result(caller, study)
+        after_result(work)
 
     monkeypatch.setattr(ending, "after_result", end)
     for seconds, one in enumerate((other, principal), start=1):

@@ -20,6 +20,7 @@ from service.planning.space_changes import Outside
 from service.results import insight
 from service.results.analysis import analyse
 from service.studies import selectors
+from service.studies.change import read
 from service.studies.models import Operation, Study, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
@@ -100,8 +101,9 @@ def test_nothing_outside_is_recommended_or_learned_from(principal: Principal) ->
     after = analyse(principal, get(principal, name))
     assert float(after.best[0].params["x"]) > 0.2
     assert (after.default, after.configurations) == (before.default, 9)
-    learner, _ = tuners.borrow(principal, get(principal, name))
-    assert [trial.number for trial in learner.tuner.finished] == [default.number, *(one.number for one in inside)]
+    with tuners.borrowed(read(principal, get(principal, name).pk)) as (learner, _):
+        fed = [trial.number for trial in learner.tuner.finished]
+    assert fed == [default.number, *(one.number for one in inside)]
     study = get(principal, name)
     insight.read(principal, study)
     insight.compute(study.tenant_id, study.pk)

@@ -12,6 +12,7 @@ from django.db import OperationalError
 from service.planning.create import create_study, update_state
 from service.results import analysis, summaries
 from service.studies import actions, selectors
+from service.studies.change import changing
 from service.studies.models import StudySummary, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -79,10 +80,8 @@ def test_a_database_that_is_gone_for_a_moment_leaves_the_summary_to_the_next_swe
 def test_a_trial_of_which_more_is_learned_counts_once(principal: Principal, name: str) -> None:
     measure(principal, name, 5.0)
     assert best(principal, name) == (5.0, False)
-    with access.work(principal):
-        study = actions.lock(principal, name)
-        actions.touch_trial(principal, study, access.rows(Trial, principal).get(study_id=study.pk))
-        actions.conclude(principal, study, "trial.start")
+    with changing(principal, name, "trial.start") as work:
+        actions.touch_trial(work, access.rows(Trial, principal).get(study_id=work.study.pk))
     found = analysis.analyse(principal, selectors.get_study(principal, name))
     assert found.best[0].numbers == [1]
     assert found.objectives[0].noise is None

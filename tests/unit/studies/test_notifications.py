@@ -1,4 +1,4 @@
-"""The door-bell: rings on commit, survives its connection, never keeps anyone waiting for long."""
+"""Notifications: they come on commit, survive a lost connection, and no wait is long without one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from django.db import connection
 
 from service.planning.create import create_study, delete_study, update_state
 from service.studies import actions, notifications, selectors
-from service.studies.notifications import Bell, listener
-from service.tenancy import access
+from service.studies.change import changing
+from service.studies.notifications import Subscription, listener
 from service.tenancy.principal import Principal
 from service.trials.ask import ask as ask_trials
 from service.trials.tell import stop_trial
@@ -29,73 +29,71 @@ async def in_thread(call: Callable[[], object]) -> object:
     return await asyncio.to_thread(work)
 
 
-async def rings(bell: Bell) -> bool:
-    """Whether it rings, however slow the machine is."""
+async def notified(subscription: Subscription) -> bool:
+    """Return whether a notification comes, however slow the machine is."""
     for _ in range(24):
-        if await bell.wait(5):
+        if await subscription.wait(5):
             return True
     return False
 
 
-async def settled(bell: Bell) -> None:
-    """The bell rings once when its connection stands; wait for that."""
-    assert await rings(bell)
+async def settled(subscription: Subscription) -> None:
+    """Wait for the notification that every subscription gets when its connection is made."""
+    assert await notified(subscription)
 
 
-async def test_it_rings_for_the_study_that_changed(principal: Principal) -> None:
+async def test_the_study_that_changed_is_notified(principal: Principal) -> None:
     mine, other = [await asyncio.to_thread(create_study, principal, study_name(), make_spec()) for _ in range(2)]
-    async with listener().watch(study=mine.pk) as bell:
-        await settled(bell)
+    async with listener().subscribe(study=mine.pk) as subscription:
+        await settled(subscription)
         await in_thread(lambda: ask_trials(principal, other.name))
-        assert not await bell.wait(0.3)
+        assert not await subscription.wait(0.3)
         await in_thread(lambda: ask_trials(principal, mine.name))
-        assert await rings(bell)
-        assert not await bell.wait(0.05)
+        assert await notified(subscription)
+        assert not await subscription.wait(0.05)
     await listener().close()
 
 
-async def test_it_rings_for_agents_when_there_is_work(principal: Principal) -> None:
-    async with listener().watch(work=True) as bell:
-        await settled(bell)
+async def test_agents_are_notified_of_work(principal: Principal) -> None:
+    async with listener().subscribe(work=True) as subscription:
+        await settled(subscription)
         await in_thread(lambda: create_study(principal, study_name(), make_spec()))
-        assert not await bell.wait(0.3)
+        assert not await subscription.wait(0.3)
         spec = make_spec(execution=make_execution())
         await in_thread(lambda: create_study(principal, study_name(), spec))
-        assert await rings(bell)
+        assert await notified(subscription)
     await listener().close()
 
 
-async def test_it_rings_for_agents_when_they_are_to_stop_a_trial(principal: Principal) -> None:
+async def test_agents_are_notified_of_trials_to_stop(principal: Principal) -> None:
     """And not for each of their results."""
     name, told = study_name(), study_name()
     await in_thread(lambda: create_study(principal, told, make_spec()))
-    async with listener().watch(stop=principal.tenant_id) as bell:
-        await settled(bell)
+    async with listener().subscribe(stop=principal.tenant_id) as subscription:
+        await settled(subscription)
         await in_thread(lambda: ask_trials(principal, told))
         await in_thread(lambda: stop_trial(principal, told, 1))
         await in_thread(lambda: create_study(principal, name, make_spec(execution=make_execution())))
         await in_thread(lambda: stop_trial(principal, name, 1))
-        assert not await bell.wait(0.3), "what no agent runs is no agent's business"
-        async with listener().watch(stop=principal.tenant_id + 1) as others:
+        assert not await subscription.wait(0.3), "what no agent runs is no agent's business"
+        async with listener().subscribe(stop=principal.tenant_id + 1) as others:
             await in_thread(lambda: lease_and_stop(principal, name))
-            assert await rings(bell)
+            assert await notified(subscription)
             assert not await others.wait(0.1)
         await in_thread(lambda: update_state(principal, name, "ABORTED"))
-        assert await rings(bell)
+        assert await notified(subscription)
         await in_thread(lambda: delete_study(principal, name))
-        assert await rings(bell)
+        assert await notified(subscription)
     await listener().close()
 
 
 def lease_and_stop(principal: Principal, name: str) -> None:
-    with access.work(principal):
-        study = actions.lock(principal, name)
-        actions.start_trials(principal, study, actions.waiting_trials(principal, study, 1), agent="agent")
-        actions.conclude(principal, study, "lease.grant")
+    with changing(principal, name, "lease.grant") as work:
+        actions.start_trials(work, actions.waiting_trials(work, 1), agent="agent")
     stop_trial(principal, name, 2)
 
 
-async def test_it_rings_again_after_its_connection_was_cut(
+async def test_notifications_come_again_after_the_connection_was_cut(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifications, "_RECONNECT_SECONDS", 0.05)
@@ -110,34 +108,34 @@ async def test_it_rings_again_after_its_connection_was_cut(
             # That of a test before this one may be on its way out.
             assert (True,) in cursor.fetchall()
 
-    async with listener().watch(study=study.pk) as bell:
-        await settled(bell)
+    async with listener().subscribe(study=study.pk) as subscription:
+        await settled(subscription)
         await in_thread(cut)
-        # Something may have been missed: it rings when it is connected again.
-        await settled(bell)
+        # Something may have been missed, so a notification comes when it is connected again.
+        await settled(subscription)
         await in_thread(lambda: ask_trials(principal, study.name))
-        assert await rings(bell)
+        assert await notified(subscription)
     await listener().close()
 
 
 async def test_a_wait_is_bounded_and_nothing_is_kept(principal: Principal) -> None:
-    bells = notifications.Listener()
-    async with bells.watch(operation=uuid4()) as bell:
-        await settled(bell)
-        assert not await bell.wait(0.05)
-        assert not await bell.wait(-1)
-    assert bells._bells == {}
-    await bells.close()
+    listening = notifications.Listener()
+    async with listening.subscribe(operation=uuid4()) as subscription:
+        await settled(subscription)
+        assert not await subscription.wait(0.05)
+        assert not await subscription.wait(-1)
+    assert listening._subscriptions == {}
+    await listening.close()
 
 
-async def test_the_revision_is_visible_when_it_rings(principal: Principal) -> None:
+async def test_the_revision_is_visible_when_the_notification_comes(principal: Principal) -> None:
     study = await asyncio.to_thread(create_study, principal, study_name(), make_spec())
-    async with listener().watch(study=study.pk) as bell:
-        await settled(bell)
+    async with listener().subscribe(study=study.pk) as subscription:
+        await settled(subscription)
         seen = study.revision
         for _ in range(5):
             await in_thread(lambda: ask_trials(principal, study.name))
-            assert await rings(bell)
+            assert await notified(subscription)
             changes = await asyncio.to_thread(selectors.changes, principal, study.name, seen)
             assert len(changes.trials) == 1
             seen = changes.revision

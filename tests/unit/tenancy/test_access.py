@@ -19,7 +19,9 @@ from tests.factories.domain import make_principal
 
 ROOT = Path(service.__file__).parent
 # The door, and the statements that are part of it.
-DOOR = {ROOT / "tenancy" / f"{name}.py" for name in ("access", "statements", "models", "tenants", "protection")}
+DOOR = {
+    ROOT / "tenancy" / f"{name}.py" for name in ("access", "cursor", "statements", "models", "tenants", "protection")
+}
 SHORTCUTS = {"objects", "_default_manager", "_base_manager", "raw", "cursor", "refresh_from_db"}
 
 

@@ -13,8 +13,10 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from service.algorithms import registry
+from service.core.remembered import Remembered
 from service.planning.create import create_study, delete_study, update_state
 from service.studies import selectors
+from service.studies.change import Snapshot, Work
 from service.studies.models import Operation
 from service.studies.selectors import OperationDetail
 from service.tenancy import access
@@ -37,7 +39,7 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "create",
         lambda name, problem, *, seed, options: ScriptedAlgorithm(problem, seed=seed, options=options),
     )
-    monkeypatch.setattr(tuners, "_learners", type(tuners._learners)())
+    monkeypatch.setattr(tuners, "_learners", Remembered(10))
     sent: list[str] = []
     monkeypatch.setattr(messages, "send", lambda operation_id: sent.append(str(operation_id)))
     return sent
@@ -163,16 +165,16 @@ def test_a_database_that_is_away_for_a_moment_is_no_failure(
 ) -> None:
     monkeypatch.setattr(compute, "_PAUSES", (0.0, 0.0))
     asked = ask_trials(principal, study)
-    borrow, calls = tuners.borrow, []
+    borrowed, calls = tuners.borrowed, []
 
     def borrow_after_an_outage(*arguments: Any) -> Any:
         calls.append(arguments)
         with connection.cursor() as cursor:
             if len(calls) == 1:
                 cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-        return borrow(*arguments)
+        return borrowed(*arguments)
 
-    monkeypatch.setattr(tuners, "borrow", borrow_after_an_outage)
+    monkeypatch.setattr(tuners, "borrowed", borrow_after_an_outage)
     compute.compute(asked.operation.id)
     assert len(calls) == 2
     assert (row(asked).state, row(asked).attempt) == ("SUCCEEDED", 1)
@@ -352,15 +354,15 @@ def test_one_study_that_cannot_be_swept_holds_up_no_other(
     access.rows(Study, principal).filter(pk__in=(broken_hungry.pk, hungry.pk)).update(parallelism=2)
     end_search, deficit = ending.end_search, topup.deficit
 
-    def end(caller: Principal, study: Study, *reason: Any) -> None:
-        if study.pk == broken.pk:
+    def end(work: Work, *reason: Any) -> None:
+        if work.study.pk == broken.pk:
             raise RuntimeError("the rule divides by zero")
-        end_search(caller, study, *reason)
+        end_search(work, *reason)
 
-    def lacks(study: Study) -> int:
-        if study.pk == broken_hungry.pk:
+    def lacks(found: Snapshot) -> int:
+        if found.study.pk == broken_hungry.pk:
             raise RuntimeError("the spec cannot be read")
-        return deficit(study)
+        return deficit(found)
 
     monkeypatch.setattr(ending, "end_search", end)
     monkeypatch.setattr(topup, "deficit", lacks)

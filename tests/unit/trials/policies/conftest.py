@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.algorithms import registry
+from service.core.remembered import Remembered
 from service.trials import messages, tuners
 from tests.unit.trials.policies.calls import Predicting
 
@@ -12,7 +13,7 @@ from tests.unit.trials.policies.calls import Predicting
 @pytest.fixture(autouse=True)
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What would be enqueued is written down, for no broker is needed."""
-    monkeypatch.setattr(tuners, "_learners", type(tuners._learners)())
+    monkeypatch.setattr(tuners, "_learners", Remembered(10))
     sent: list[str] = []
     monkeypatch.setattr(messages, "send", lambda operation_id: sent.append(str(operation_id)))
     return sent

@@ -12,6 +12,7 @@ from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
 from service.studies import selectors
+from service.studies.change import changing
 from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
@@ -160,19 +161,16 @@ def test_a_study_on_agents_is_given_its_checks(principal: Principal) -> None:
 
     def run_all() -> list[str]:
         origins = []
-        with access.work(principal):
-            study = actions.lock(principal, name)
-            for trial in actions.waiting_trials(principal, study, 10):
-                actions.start_trials(principal, study, [trial], agent="agent")
+        with changing(principal, name, "test") as work:
+            for trial in actions.waiting_trials(work, 10):
+                actions.start_trials(work, [trial], agent="agent")
                 origins.append(trial.origin)
                 finish(
-                    principal,
-                    study,
+                    work,
                     trial,
                     TrialState.COMPLETED,
                     metrics={"seconds": 9.0 if trial.origin == "suggested" else 10.0},
                 )
-            actions.conclude(principal, study, "test")
         return origins
 
     assert sorted(run_all()) == ["default", "suggested"]

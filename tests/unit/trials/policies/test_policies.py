@@ -23,7 +23,7 @@ from tests.unit.trials.policies.calls import ask, create, get, tell, with_defaul
 def test_a_cheap_algorithm_without_policies_reads_no_history(
     principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(tuners, "borrow")
+    monkeypatch.delattr(tuners, "borrowed")
     name = create(principal, make_spec())
     for trial in ask(principal, name, 3):
         tell(principal, name, trial, 1.0)
