@@ -1,1 +1,1 @@
-"""What happens to the trials of a study: ask, tell, enqueue, supply, the end of the search, budgets and quotas."""
+"""Trials of a study: ask, tell, enqueue, supply, the end of the search, budgets, quotas, messages to workers."""

@@ -1,4 +1,4 @@
-"""What a study may still spend."""
+"""The budget of a study: how many trials and how much time it may still spend."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def enqueue_trials(
         with changing(principal, study, "trial.enqueue") as work:
             return work.study, _enqueue(work, params, count, request_id)
     except (IntegrityError, Conflict, ResourceExhausted):
-        # A request that is sent twice gets the first answer, even if the first took the last of the room.
+        # A request that is sent twice gets the first answer, even if the first used up the quota.
         before = selectors.find_trial(principal, study, request_id)
         if before is None:
             raise

@@ -1,4 +1,4 @@
-"""Messages to the workers. A message may be lost or sent in vain: the truth is the operation's row."""
+"""Messages to the workers. A message may be lost or come twice: only the operation's row decides what is due."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ log = logging.getLogger(__name__)
 
 
 def send_on_commit(operation_id: UUID) -> None:
-    """Tell the workers of an operation once the current transaction is committed."""
+    """Send the workers a message about an operation once the current transaction is committed."""
     transaction.on_commit(lambda: send(operation_id))
 
 
 def send(operation_id: UUID) -> None:
-    """Tell the workers of an operation. A broker that is away is no error: the sweep rings again."""
-    _send(COMPUTE, [str(operation_id)], "the sweep will try again")
+    """Send the workers a message about an operation. If the broker is away, the sweep sends it later."""
+    _send(COMPUTE, [str(operation_id)], "the sweep will send it again")
 
 
 def send_insight(tenant_id: int, study_id: int) -> None:
-    """Tell the workers that a study's insight is wanted. A broker that is away is no error: who waits asks again."""
-    _send(INSIGHT, [tenant_id, study_id], "whoever waits will ask again")
+    """Send the workers a request for a study's insight. If the broker is away, the caller that waits asks again."""
+    _send(INSIGHT, [tenant_id, study_id], "the caller that waits will ask again")
 
 
 def _send(task: str, arguments: list[str] | list[int], otherwise: str) -> None:
     try:
         current_app.send_task(task, args=arguments, ignore_result=True, retry=False)
     except Exception:  # each transport has its own errors, and none of them may fail the caller's request
-        log.warning("%s of %s could not be enqueued; %s", task, arguments, otherwise, exc_info=True)
+        log.warning("the message %s of %s could not be sent; %s", task, arguments, otherwise, exc_info=True)

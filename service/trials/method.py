@@ -1,4 +1,4 @@
-"""The method of a study: its spec, as the tuner wants it, and the checks that need to know algorithms and policies."""
+"""The method of a study: its spec in the form that tuners take, and checks that need algorithms and policies."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _REMEMBERED = 512
 
 
 def completed(spec: StudySpec) -> StudySpec:
-    """The spec with all options of algorithm and policies, and the algorithm that is to be used.
+    """Return the spec with all options of algorithm and policies, and with the algorithm that `auto` chooses.
 
-    Raises InvalidInput naming the field at fault: an unknown name or option, a value out of range, a policy that the
+    Raises InvalidInput with the field at fault: an unknown name or option, a value out of range, a policy that the
     study cannot have.
     """
     check = spec.final_check
@@ -48,12 +48,12 @@ def completed(spec: StudySpec) -> StudySpec:
 
 @lru_cache(_REMEMBERED)
 def method_of(spec: StudySpec) -> Method:
-    """What a tuner is to do for a study. Raises InvalidInput (`stopping...`, `final_check...`)."""
+    """Return what a tuner is to do for a study. Raises InvalidInput (`stopping...`, `final_check...`)."""
     return Method(
         algorithm=spec.algorithm if spec.choice is None else spec.choice.name,
         algorithm_options=spec.options if spec.choice is None else spec.choice.options,
-        # Each version of the space has a sequence of its own: in those of its dimensions that stay, the same numbers
-        # would repeat what was measured.
+        # Each version of the space has a sequence of its own. The same numbers would repeat what was measured, in the
+        # dimensions that have not changed.
         seed=(spec.seed + spec.space_version - 1) % 2**63,
         resampling=None if spec.resampling is None else spec.resampling.name,
         resampling_options={} if spec.resampling is None else spec.resampling.options,
@@ -69,22 +69,22 @@ def method_of(spec: StudySpec) -> Method:
 
 @lru_cache(_REMEMBERED)
 def bare_tuner(study_spec: StudySpec) -> Tuner:
-    """A tuner that is never given any history: what it costs, and what of it needs none."""
+    """Return a tuner that is never given any history: it says what its algorithm costs, and suggests without one."""
     return Tuner(study_spec.problem, method_of(study_spec))
 
 
 def runs_in_request(study: Study) -> bool:
-    """Whether the study's algorithm is cheap enough to be called while the study is locked."""
+    """Return whether the study's algorithm is cheap enough to be called while the study is locked."""
     return bare_tuner(spec_of(study)).cost == Cost.CHEAP
 
 
 def uses_history(study: Study) -> bool:
-    """Whether suggestions depend on finished trials, so that a tuner is borrowed and given back."""
+    """Return whether suggestions depend on finished trials, so that a tuner has to be borrowed."""
     return bare_tuner(spec_of(study)).uses_history
 
 
 def watches_results(study: Study) -> bool:
-    """Whether each result may end the search, by a rule that looks at the history or a budget of node-hours."""
+    """Return whether a result may end the search, by a rule that looks at the history or a budget of node-hours."""
     return method_of(spec_of(study)).stopping is not None or budget_of(study).max_node_hours is not None
 
 

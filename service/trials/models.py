@@ -11,7 +11,7 @@ from service.tenancy.models import TenantOwned
 
 
 class DesignerState(TenantOwned):
-    """An algorithm's dump, beside the study so that asks and tells never read it."""
+    """An algorithm's dump. It has a table of its own so that asks and tells never read it."""
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
     state = ExactJSONField()

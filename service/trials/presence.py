@@ -1,4 +1,4 @@
-"""Which workers there are, and what waits for them: for the operators of the installation."""
+"""The workers that are alive, and the operations that wait for them: for the operators of the installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.db import close_old_connections, connection
 
 from service.tenancy import access, tenants
 
-# Seconds between two signs of life; after how many without one a worker counts as gone.
+# Seconds between two beats of a worker, and seconds without one after which it counts as gone.
 BEAT_SECONDS = 3.0
 SILENCE_SECONDS = 12.0
 
@@ -34,8 +34,8 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What one tenant has in the queue: operations that wait and that are computed, since when the oldest waits
-    (seconds), and trials that wait for an agent."""
+    """The queue of one tenant: operations that wait and that are computed, for how many seconds the oldest has waited,
+    and trials that wait for an agent."""
 
     tenant: str
     waiting: int
@@ -46,36 +46,36 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The workers, and what waits for them by tenant, the longest wait first."""
+    """The workers, and the queues of tenants, the longest wait first."""
 
     workers: Sequence[Worker]
     tenants: Sequence[Depth]
 
 
 def name() -> str:
-    """What this process is called where it computes."""
+    """Return the name of this process as a worker."""
     return f"{socket.gethostname()}/{os.getpid()}"
 
 
 def overview() -> Overview:
-    """How things stand now. It looks at all tenants: for `Action.TENANT_MANAGE` alone."""
+    """Return the workers and all tenants' queues now. Only callers with `Action.TENANT_MANAGE` may see them."""
     workers = [Worker(*row) for row in access.across("workers", timedelta(seconds=SILENCE_SECONDS))]
     depths = [Depth(tenants.slug_of(tenant_id), *row) for tenant_id, *row in access.across("queue_depth")]
     return Overview(workers, sorted(depths, key=lambda one: -(one.oldest_seconds or 0.0)))
 
 
 def announce() -> None:
-    """From now on, and as long as this process lives, say every few seconds that it does."""
-    threading.Thread(target=_tell, name="worker-presence", daemon=True).start()
+    """Write to the database every few seconds, as long as this process lives, that it is alive."""
+    threading.Thread(target=_beat, name="worker-presence", daemon=True).start()
 
 
-def _tell() -> None:
+def _beat() -> None:
     while True:
         try:
             close_old_connections()
             access.across("note_worker", name(), timedelta(seconds=SILENCE_SECONDS))
         except DatabaseError:
-            # It is seen again at the next beat.
-            log.warning("no sign of life: the database is away", exc_info=True)
+            # The next beat tries again.
+            log.warning("no beat of this worker was written: the database is away", exc_info=True)
             connection.close()
         time.sleep(BEAT_SECONDS)

@@ -1,11 +1,11 @@
-"""What a tenant has used, against its limits (tenancy/limits.py), without a count for each ask.
+"""The use of each tenant against its limits (tenancy/limits.py), without a count for each ask.
 
 A process remembers what its tenants had used when it looked last, and adds what it gives them itself. It looks again
-when an eighth of what was left is used, or after a while; and always before it refuses, so that what was freed
-meanwhile counts. Several processes may so give a little more than the limit, never much.
+when an eighth of what was left is used, or after 30 seconds. It always looks before it refuses, so that what was freed
+meanwhile counts. Several processes together may therefore give a little more than the limit.
 
-A row with the tenant's count, changed by each ask and tell in the statement that it sends anyway, would be exact. But
-all of a tenant's changes would then come one after the other: measured with a study for each client, half as many
+A row with the tenant's count, which each ask and tell changes in the statement that it sends anyway, would be exact.
+But then all of a tenant's changes would wait for each other: measured with a study for each client, half as many
 changes a second with 4 clients, and a fifth with 16.
 """
 
@@ -33,8 +33,7 @@ SHARE = 8
 WINDOW, MINUTE = "minute", 60
 DAY = 24 * 3600
 
-# The sums are over a tenant's studies, which carry counters, and over what its processes wrote down of this minute and
-# day.
+# The sums are over the counters of a tenant's studies, and over what its processes have written of this minute and day.
 _LOOK = f"""
 SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM statement_timestamp())::float8,
     (SELECT coalesce(sum(amount), 0) FROM tenancy_usage WHERE tenant_id = tenant.id AND kind = '{SUGGESTIONS}'
@@ -45,12 +44,12 @@ SELECT {", ".join(f"tenant.{name}" for name in NAMES)}, extract(epoch FROM state
     (SELECT coalesce(sum(next_number - 1), 0) FROM studies_study WHERE tenant_id = tenant.id)
 FROM tenancy_tenant AS tenant WHERE tenant.id = %s
 """  # nosec B608
-# What trials have printed and the files that they have left.
+# The output of trials and the files that they have left.
 _LOGS = """
 SELECT (SELECT coalesce(sum(octet_length(tail)), 0) FROM studies_triallog WHERE tenant_id = %s)
     + (SELECT coalesce(sum(size), 0) FROM studies_artifact WHERE tenant_id = %s AND content IS NOT NULL)
 """
-# Minutes are of no use once they are over; days are kept for the tenant to look at.
+# Minutes are not needed once they are over; days are kept for the tenant to look at.
 _WRITE = f"""
 WITH old AS (
     DELETE FROM tenancy_usage WHERE tenant_id = %s AND period < statement_timestamp()
@@ -64,14 +63,14 @@ ON CONFLICT (tenant_id, kind, period, source) DO UPDATE SET amount = tenancy_usa
 
 @dataclass(slots=True)
 class _Known:
-    """What this process knows of one tenant; nothing before the first look."""
+    """A process's knowledge of one tenant; nothing before the first look."""
 
     limits: Limits = field(default_factory=lambda: of({}))
     # When it looked, by this process's clock, and the database's clock less this one.
     at: float = -LONGEST_SECONDS
     offset: float = 0.0
     minute: int = -1
-    # Suggestions of this minute: other processes', its own, and how many of these it has not written down.
+    # Suggestions of this minute: other processes', its own, and how many of its own it has not written.
     others: float = 0.0
     own: int = 0
     unwritten: int = 0
@@ -96,7 +95,7 @@ class Meter:
     def suggest(self, principal: Principal, count: int) -> None:
         """Count suggestions that are asked for. Raises ResourceExhausted (`rate_limited`).
 
-        Which of them are new trials the ask itself finds out, and then asks for room.
+        The ask then finds out how many of them are new trials, and asks for room for those.
         """
         known = self._fresh(principal, count)
         if self._over_rate(known, count):
@@ -128,7 +127,7 @@ class Meter:
         self._give(known, count, active)
 
     def room(self, principal: Principal, count: int) -> int:
-        """How many of `count` further trials there is room for; these are counted."""
+        """Return how many of `count` further trials there is room for, and count these."""
         known = self._fresh(principal, count)
         if self._too_many(known, count, True):
             known = self._look(principal)
@@ -138,22 +137,22 @@ class Meter:
         return count
 
     def room_for_study(self, principal: Principal) -> None:
-        """Within the transaction that creates one. Raises ResourceExhausted (`quota_exceeded`)."""
-        # Two that create a study at the same moment come one after the other.
+        """Check that a study may be created in this transaction. Raises ResourceExhausted (`quota_exceeded`)."""
+        # Two transactions that create a study at the same moment take turns.
         access.ask(principal, "SELECT pg_advisory_xact_lock(%s, 0)", (principal.tenant_id % 2**31,))
         limit, count = self._look(principal).limits.studies, access.rows(Study, principal).count()
         if count >= limit:
             raise _exceeded("studies", limit, count)
 
     def has_worker_time(self, principal: Principal) -> bool:
-        """Whether a worker may compute for the tenant today."""
+        """Return whether a worker may compute for the tenant today."""
         known = self._fresh(principal, 0)
         if known.worker_seconds >= known.limits.worker_seconds_per_day:
             known = self._look(principal)
         return known.worker_seconds < known.limits.worker_seconds_per_day
 
     def worker_time(self, principal: Principal) -> None:
-        """Raises ResourceExhausted (`quota_exceeded`) unless `has_worker_time`."""
+        """Raise ResourceExhausted (`quota_exceeded`) unless `has_worker_time`."""
         if not self.has_worker_time(principal):
             known = self._fresh(principal, 0)
             limit = known.limits.worker_seconds_per_day
@@ -162,14 +161,14 @@ class Meter:
             raise error
 
     def add_worker_seconds(self, principal: Principal, seconds: float) -> None:
-        """Write down what a worker has used."""
+        """Write how many seconds a worker has used."""
         self._write(principal, WORKER_SECONDS, "day", seconds)
         known = self._known.get(principal.tenant_id)
         if known is not None:
             known.worker_seconds += seconds
 
     def room_for_log(self, principal: Principal, count: int) -> bool:
-        """Whether so many bytes more of logs may be kept."""
+        """Return whether so many more bytes of logs may be kept, and count them."""
         known = self._fresh(principal, 0)
         now = time.monotonic()
         over = known.logs is None or known.logs + count > known.limits.log_bytes
@@ -182,7 +181,7 @@ class Meter:
         return True
 
     def usage(self, principal: Principal) -> tuple[Limits, dict[str, float]]:
-        """The tenant's limits and what it uses now."""
+        """Return the tenant's limits and its present use."""
         known = self._look(principal)
         ((logs,),) = access.ask(principal, _LOGS, (principal.tenant_id, principal.tenant_id))
         return known.limits, {
@@ -195,7 +194,7 @@ class Meter:
         }
 
     def forget(self) -> None:
-        """Look anew at every tenant."""
+        """Forget all tenants, so that the next call looks again."""
         self._known.clear()
 
     def _fresh(self, principal: Principal, count: int) -> _Known:
@@ -205,9 +204,9 @@ class Meter:
         return known if int(self._clock(known) // MINUTE) == known.minute else self._look(principal)
 
     def _look(self, principal: Principal) -> _Known:
-        """Write down what was counted, and see what all processes have."""
+        """Write what was counted here, and read the counts of all processes."""
         known = self._known.setdefault(principal.tenant_id, _Known())
-        # Inside of a transaction the row that is written would hold others up.
+        # In a transaction the row would stay locked until its end, and other processes would wait for it.
         if known.unwritten and not connection.in_atomic_block:
             with self._guard:
                 unwritten, known.unwritten = known.unwritten, 0

@@ -21,9 +21,9 @@ from service.trials import ending, tuners
 from service.trials.quotas import meter
 from service.trials.topup import top_up
 
-# How often a trial may fall to a machine's fault before it is FAILED for good.
+# A trial that a machine's fault has ended so many times is FAILED.
 MOST_ATTEMPTS = 3
-# After so many trials in a row with the same failure a study on agents waits for its user.
+# A study on agents is paused after so many trials in a row with the same failure.
 MOST_SAME_FAILURES = 10
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
@@ -54,7 +54,7 @@ def add_trial(
         with changing(principal, study, "trial.add") as work:
             return Reported(work.study, _add(work, params, metrics, request_id))
     except (IntegrityError, Conflict, ResourceExhausted):
-        # A request that is sent twice gets the first answer, even if the first took the last of the room.
+        # A request that is sent twice gets the first answer, even if the first used up the quota.
         before = selectors.find_trial(principal, study, request_id)
         if before is None:
             raise
@@ -184,7 +184,7 @@ def _pause_where_nothing_works(work: Work, trial: Trial) -> None:
             work,
             StudyState.PAUSED,
             f"{count} trials in a row are {trial.state} for the same reason: {_kind(trial.reason)}"
-            " Mend that, or leave such configurations out, and resume the study.",
+            " Remove that cause, or exclude such configurations, and resume the study.",
         )
 
 
