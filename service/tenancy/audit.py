@@ -29,7 +29,7 @@ def record(
     """Write that `principal` did `action` (noun.verb) to `target`, inside the caller's transaction.
 
     `before` and `after`: what changed, as it was and as it is now.
-    Changes of studies write theirs with `studies.actions.conclude`, which spares them a statement.
+    Changes of studies write theirs with `studies.change.Work`, which saves a statement.
     """
     access.add(
         principal,
