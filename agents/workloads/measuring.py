@@ -25,8 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import trimtab
-from trimtab.cli import study_file
-from trimtab.cli.submission import create
+from trimtab.cli.submission import create, load
 from trimtab.errors import InvalidInput
 from trimtab.study import Study
 
@@ -112,7 +111,7 @@ class Bench:
             if done.returncode:
                 raise BenchError(f"the grid of {pattern} was not measured: measure-grid ended with {done.returncode}")
             part.rename(grid)
-        study = create(self.client, study_file.load(file), name=pattern, load_if_exists=True)
+        study = create(self.client, load(self.client, file, pattern), name=pattern, load_if_exists=True)
         study.wait()
         if study.recommendation is None:
             raise BenchError(f"study {study.name} has found nothing: {study.status.reason}")

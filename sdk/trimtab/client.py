@@ -170,9 +170,6 @@ class Client:
             AlreadyExists: the name is taken.
             Conflict: load_if_exists, but the study there has another space or other objectives.
         """
-        from trimtab import converters
-        from trimtab._gen import tuning_pb2 as pb
-
         execution = None
         if component is not None:
             execution = Execution(
@@ -204,10 +201,39 @@ class Client:
             final_check=(FinalCheck() if final_check else None) if isinstance(final_check, bool) else final_check,
             start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
         )
+        return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)
+
+    def create_from_spec(
+        self, name: str, spec: StudySpec, *, load_if_exists: bool = False, client_id: str | None = None
+    ) -> "Study":
+        """Creates a study from its whole specification, such as that of a study file. Raises as `create_study`."""
+        from trimtab import converters
+        from trimtab._gen import tuning_pb2 as pb
+
         request = pb.CreateStudyRequest(
             name=name, spec=converters.to_spec(spec), load_if_exists=load_if_exists, request_id=uuid.uuid4().hex
         )
         return self._study(self._transport.call(self._transport.stub.CreateStudy, request), client_id)
+
+    def parse_study_file(self, text: str, *, name: str = "") -> tuple[str | None, StudySpec]:
+        """Returns the name that a study file gives, if any, and the specification. Nothing is created.
+
+        The service reads the file and checks it as it would check the study.
+
+        Args:
+            text: YAML or JSON, at most 256 KiB.
+            name: the study that the file is for. A token that is good for one study needs it.
+
+        Raises:
+            InvalidInput: the text is not a study file; `data` has the field and, where it is known, the line.
+            NotFound: no agent offers the component.
+        """
+        from trimtab import converters
+        from trimtab._gen import tuning_pb2 as pb
+
+        request = pb.ParseStudyFileRequest(text=text, name=name)
+        answer = self._transport.call(self._transport.stub.ParseStudyFile, request)
+        return answer.name or None, converters.from_spec(answer.spec)
 
     def get_study(self, name: str, *, client_id: str | None = None) -> "Study":
         """The study of this name. Raises NotFound."""

@@ -1,5 +1,6 @@
 """A study: ask for trials, tell their results, read what was found."""
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.asking import Desk
-from trimtab.errors import Conflict, InvalidInput, NotFound
+from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound
 from trimtab.method import Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Params
@@ -295,6 +296,16 @@ class Study:
             fixed=fixed,
             catch=catch,
         ).run()
+
+    def as_file(self) -> str:
+        """Returns the study file (YAML) that describes the study again, with its space and budget as they are now."""
+        return self._transport.call(self._stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name)).text
+
+    def file_content(self) -> dict[str, JsonValue]:
+        """Returns the content of the study file with all defaults, for programs."""
+        answer = self._transport.call(self._stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name))
+        content: dict[str, JsonValue] = json.loads(answer.json)
+        return content
 
     # --- what was found
 

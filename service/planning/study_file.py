@@ -120,12 +120,9 @@ class StudyFile:
             before = str(error.data["field"])
             after = self._place(before)
             message = error.message
-            raise _fault(
-                error,
-                after,
-                self.lines,
-                after + message.removeprefix(before) if message.startswith(f"{before} ") else message,
-            ) from None
+            if message.startswith(f"{before}:"):
+                message = after + message.removeprefix(before)
+            raise _fault(error, after, self.lines, message) from None
 
     def _place(self, at: str) -> str:
         """Return the field of the file for a field of the spec."""
@@ -213,9 +210,9 @@ def _parameters(
         if "name" in change:
             raise _unknown(f"parameters.{name}", "name", ("type", "min", "max", "values", "default", "condition"))
         if names and name not in names:
-            error = _unknown("parameters", name, names)
-            error.data["allowed"] = f"the component's own: {', '.join(names)}"
-            raise error
+            field, allowed = f"parameters.{name}", ", ".join(names)
+            message = f"{field}: the component has no such parameter. Use {allowed}."
+            raise InvalidInput(field, name, allowed, message=message)
         if change.get("type") == "boolean":
             change["type"] = "bool"
         before = described.get(name, {})
@@ -332,8 +329,7 @@ def _time(path: str, value: object) -> float:
     seconds = float(match[1]) * UNITS[match[2]]
     if not 0 < seconds <= LONGEST_SECONDS:
         # In the unit that the file uses.
-        longest = f"{LONGEST_SECONDS / UNITS[match[2]]:,.0f}{match[2]}"
-        allowed = f"more than 0{match[2]}, at most {longest}"
+        allowed = f"more than 0{match[2]}, at most {LONGEST_SECONDS / UNITS[match[2]]:,.0f}{match[2]}"
         raise InvalidInput(path, value, allowed, message=f"{path}: {text} is not allowed. Use {allowed}.")
     return seconds
 
@@ -443,9 +439,8 @@ def _known(path: str, given: Mapping[str, Any], keys: Sequence[str]) -> None:
 
 
 def _unknown(path: str, key: str, keys: Sequence[str]) -> InvalidInput:
-    error = InvalidInput(f"a key of {path or 'the file'}", key, ", ".join(keys))
-    error.data["field"] = f"{path}.{key}" if path else key
-    return error
+    field, allowed = f"{path}.{key}" if path else key, ", ".join(keys)
+    return InvalidInput(field, key, allowed, message=f"{field}: the key is not known. Use {allowed}.")
 
 
 def _fault(error: InvalidInput, place: str, lines: Mapping[str, int], message: str) -> InvalidInput:
@@ -469,12 +464,11 @@ def _content(text: str, lines: dict[str, int]) -> Json:
     top = reader.parse(text)
     if top is None:
         problem = reader.problems[0]
-        if problem.field == "file":
-            raise InvalidInput("file", shorten(text.strip(), 60), f"a mapping with {', '.join(_TOP)}")
-        error = InvalidInput("file", f"line {problem.line}", "YAML", code="unreadable_file", line=problem.line)
-        error.message = f"The file cannot be read: line {problem.line}, column {problem.column}: {problem.message}."
-        error.args = (error.message,)
-        raise error
+        if problem.field == "file" and not text.strip():
+            raise InvalidInput("file", "", "a mapping", message="The file is empty. It needs at least objectives.")
+        message = f"The file cannot be read: line {problem.line}, column {problem.column}: {problem.message}."
+        code = "invalid_argument" if problem.field == "file" else "unreadable_file"
+        raise InvalidInput("file", shorten(text.strip(), 60), "YAML", message=message, code=code, line=problem.line)
     return dict(_plain(top.node, "", lines))
 
 
@@ -487,12 +481,12 @@ def _plain(node: yaml.Node, path: str, lines: dict[str, int]) -> Any:
     found: Json = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise InvalidInput(
-                path or "file", "a key that is not a text", "texts as keys", line=key.start_mark.line + 1
-            )
+            message = f"{path or 'The file'}: a key is not a text. Write each key as a word."
+            raise InvalidInput(path or "file", "", "texts as keys", message=message, line=key.start_mark.line + 1)
         inner = f"{path}.{key.value}" if path else key.value
         if key.value in found:
-            raise InvalidInput(inner, "there twice", "each key once", line=key.start_mark.line + 1)
+            message = f"{inner}: the key appears twice. Remove one of them."
+            raise InvalidInput(inner, key.value, "each key once", message=message, line=key.start_mark.line + 1)
         found[key.value] = _plain(value, inner, lines)
     return found
 

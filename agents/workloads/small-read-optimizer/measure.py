@@ -25,8 +25,7 @@ from pathlib import Path
 import yaml
 
 import trimtab
-from trimtab.cli import study_file
-from trimtab.cli.submission import create
+from trimtab.cli.submission import load
 from trimtab.errors import InvalidInput
 from trimtab.study import Study
 
@@ -209,16 +208,19 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
     spaces = [float(text) for text in options.runs.split(",")]
     run_seconds = statistics.median(bench.run(NOISY, default()) for _ in range(options.rounds))
     screen.print(f"{NOISY} with the defaults, without noise: {run_seconds:.2f} s")
-    described = study_file.load(WORKLOAD / "study.yml")
-    described = replace(described, algorithm="gp", max_trials=options.trials, final_check=None, application=NOISY)
+    described = load(bench.client, WORKLOAD / "study.yml")
+    assert described.spec.execution is not None
+    execution = replace(described.spec.execution, application=NOISY)
+    own = {"algorithm": "gp", "max_trials": options.trials, "final_check": None, "execution": execution}
+    spec = replace(described.spec, **own)
     studies: dict[tuple[float, str], list[Study]] = defaultdict(list)
     for repetition in range(options.repetitions):
         for space in spaces:
             with disturbed(bench, space * run_seconds):
                 for policy, resampling in POLICIES.items():
-                    wanted = replace(described, resampling=resampling, seed=repetition)
+                    wanted = replace(spec, resampling=resampling, seed=repetition)
                     name = f"noise-{space:g}-{policy}-{repetition}"
-                    study = create(bench.client, wanted, name=name, load_if_exists=True)
+                    study = bench.client.create_from_spec(name, wanted, load_if_exists=True)
                     study.wait()
                     studies[space, policy].append(study)
     found = {study.name: study.recommendation for group in studies.values() for study in group}

@@ -9,9 +9,9 @@ from rich.text import Text
 
 import trimtab
 from trimtab import login as logins
-from trimtab.cli import study_file
 from trimtab.cli.output import out, print_json, say, table
 from trimtab.fleet import Agent, Component
+from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, condition
 
 app = typer.Typer(no_args_is_help=True, help="The machines that run trials, and the components that they offer.")
 
@@ -73,7 +73,26 @@ def _agent_json(agent: Agent) -> dict[str, object]:
 
 def _component_json(component: Component) -> dict[str, object]:
     data = {field.name: getattr(component, field.name) for field in fields(component) if field.name != "space"}
-    return {**data, "parameters": {item.name: study_file.describe(item) for item in component.space}}
+    return {**data, "parameters": {item.name: _parameter_json(item) for item in component.space}}
+
+
+def _parameter_json(parameter: Parameter) -> dict[str, object]:
+    """Return a parameter as a study file describes it."""
+    data: dict[str, object]
+    match parameter:
+        case Float() | Int():
+            data = {"type": "float" if isinstance(parameter, Float) else "int"}
+            data |= {"min": parameter.min, "max": parameter.max, "log": parameter.log or None}
+            data |= {"step": parameter.step, "factor": parameter.factor}
+        case Ordinal() | Categorical():
+            kind = "ordinal" if isinstance(parameter, Ordinal) else "categorical"
+            data = {"type": kind, "values": list(parameter.values)}
+        case Bool():
+            data = {"type": "boolean"}
+    requirement = condition(parameter)
+    data["default"] = parameter.default
+    data["condition"] = requirement and {"parent": requirement[0], "values": list(requirement[1])}
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def _ago(time: datetime | None) -> str:

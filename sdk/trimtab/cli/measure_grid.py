@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trimtab
-from trimtab.cli import output, study_file
-from trimtab.cli.submission import create
+from trimtab.cli import output
+from trimtab.cli.submission import load
 from trimtab.errors import Conflict, InvalidInput, JsonValue
 from trimtab.objective import Maximize
 from trimtab.space import Categorical, Parameter, condition
@@ -53,28 +53,28 @@ def measure_grid(
     Each pass takes the configurations in another random order, so that replicates are far apart in time. Ctrl-C writes
     what there is and stops the waiting, not the measuring; the same command goes on with it.
     """
-    described = study_file.load(file)
-    if described.component is None:
-        raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
     options: dict[str, JsonValue] = {"replicates": replicates, "levels": levels}
     if sample is not None:
         options["sample"] = sample
-    wanted = replace(
-        described,
-        algorithm=ALGORITHM,
-        algorithm_options=options,
-        noisy=True,
-        max_trials=None,
-        max_node_hours=None,
-        resampling=None,
-        pruning=[],
-        stopping=None,
-        final_check=None,
-        start_from=(),
-    )
-    called = name or f"{described.name or '-'.join(filter(None, (described.component, described.application)))}-grid"
     with trimtab.Client() as client:
-        study = create(client, wanted, name=called, load_if_exists=True)
+        described = load(client, file, name)
+        if described.spec.execution is None:
+            raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
+        wanted = replace(
+            described.spec,
+            algorithm=ALGORITHM,
+            algorithm_options=options,
+            noisy=True,
+            max_trials=None,
+            max_node_hours=None,
+            resampling=None,
+            pruning=(),
+            stopping=None,
+            final_check=None,
+            start_from=(),
+        )
+        called = name or f"{described.name or described.subject()}-grid"
+        study = client.create_from_spec(called, wanted, load_if_exists=True)
         _check_same(study, options)
         _check_columns(study.spec)
         if not any(agent.online for agent in client.list_agents()):

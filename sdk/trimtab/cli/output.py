@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from trimtab.cli import study_file
 from trimtab.errors import TrimtabError
 from trimtab.objective import Maximize
 from trimtab.trial import Trial
@@ -114,7 +113,7 @@ def full_json(study: "Study", trials: Sequence[Trial]) -> dict[str, object]:
     """A study with its specification, in the form of a study file, and its trials."""
     return {
         **study_json(study),
-        "spec": study_file.dump(study.name, study.spec),
+        "spec": study.file_content(),
         "trials": [trial_json(trial) for trial in trials],
     }
 

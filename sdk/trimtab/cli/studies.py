@@ -10,10 +10,10 @@ import typer
 from rich.text import Text
 
 import trimtab
-from trimtab.cli import configuration, output, study_file
+from trimtab.cli import configuration, output
 from trimtab.cli.following import follow
 from trimtab.cli.output import out, print_best, print_json, say, table
-from trimtab.cli.submission import create
+from trimtab.cli.submission import create, load
 from trimtab.errors import InvalidInput
 from trimtab.table import columns, row
 
@@ -54,7 +54,7 @@ def create_study(
 ) -> None:
     """Create a study from a file, for a program that asks and tells, or for agents."""
     with _connect() as client:
-        study = create(client, study_file.load(file), name=name, load_if_exists=load_if_exists)
+        study = create(client, load(client, file, name), name=name, load_if_exists=load_if_exists)
     output.say_start(study)
     if as_json:
         print_json(output.study_json(study))
@@ -103,7 +103,7 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
         study = client.get_study(name)
         if as_json:
             best = [output.trial_json(trial) for trial in study.best_trials]
-            print_json({**output.study_json(study), "spec": study_file.dump(name, study.spec), "best": best})
+            print_json({**output.study_json(study), "spec": study.file_content(), "best": best})
             return
         spec, status = study.spec, study.status
         rows = {
@@ -285,8 +285,9 @@ def export_study(
     with _connect() as client:
         study = client.get_study(name)
         trials = study.trials()
-    if form is Format.JSON:
-        text = output.to_json(output.full_json(study, trials)) + "\n"
+        whole = output.full_json(study, trials) if form is Format.JSON else None
+    if whole is not None:
+        text = output.to_json(whole) + "\n"
     else:
         buffer = io.StringIO()
         writer = csv.DictWriter(buffer, columns(study.spec, trials), lineterminator="\n")

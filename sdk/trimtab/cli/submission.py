@@ -1,53 +1,63 @@
-"""Creates the study that a file describes."""
+"""Reads a study file with the service's help, and creates the study that it describes."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trimtab
-from trimtab.cli.study_file import StudyFile
+from trimtab.errors import InvalidInput, NotFound
+from trimtab.spec import StudySpec
 
 if TYPE_CHECKING:
     from trimtab.study import Study
 
 
+@dataclass(frozen=True)
+class StudyFile:
+    """A study file as the service has read it. `name` is None where the file gives none."""
+
+    name: str | None
+    spec: StudySpec
+
+    def made_up_name(self) -> str:
+        """Return a name from the component, the application and the time."""
+        time = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+        # A study's name has at most 63 characters.
+        return self.subject()[: 63 - len(time) - 1] + "-" + time
+
+    def subject(self) -> str:
+        """Return the component and the application, joined by a hyphen."""
+        run = self.spec.execution
+        return "-".join(filter(None, (run.component, run.application))) if run is not None else "study"
+
+
+def load(client: trimtab.Client, path: Path, name: str | None = None) -> StudyFile:
+    """Return what a study file says. `name` is the study's where it is not the file's.
+
+    Raises:
+        InvalidInput: the file cannot be read, or the service refuses it; the message has the file and the line.
+        NotFound: no agent offers the component.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise InvalidInput("unreadable_file", f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput("unreadable_file", f"{path} is not a text in UTF-8.") from error
+    try:
+        own, spec = client.parse_study_file(text, name=name or "")
+    except (InvalidInput, NotFound) as error:
+        line = error.data.get("line")
+        place = f"{path}:{line:.0f}" if isinstance(line, int | float) else f"{path}"
+        raise type(error)(error.code, f"{place}: {error.message}", data=error.data) from error
+    return StudyFile(own, spec)
+
+
 def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if_exists: bool) -> "Study":
-    """The study of `file`, under `name` where it is given, else under the file's name or one made up.
+    """Return the study of `file`: under `name` where it is given, else under the file's name or a made-up one.
 
     Raises:
         TrimtabError: as in `Client.create_study`.
     """
-    own = client.component(file.component, file.digest).space if file.component is not None else ()
-    return client.create_study(
-        name or file.name or _made_up(file),
-        space=file.space(own),
-        objectives=file.objectives,
-        constraints=file.constraints,
-        algorithm=file.algorithm,
-        algorithm_options=file.algorithm_options,
-        seed=file.seed,
-        noisy=file.noisy,
-        max_trials=file.max_trials,
-        max_time=file.max_time,
-        component=file.component,
-        application=file.application,
-        digest=file.digest,
-        parallelism=file.parallelism,
-        trial_timeout=file.trial_timeout,
-        placement=file.placement,
-        max_node_hours=file.max_node_hours,
-        outcome_constraints=file.outcome_constraints,
-        resampling=file.resampling,
-        estimator=file.estimator,
-        pruning=file.pruning,
-        stopping=file.stopping,
-        final_check=file.final_check or False,
-        start_from=file.start_from,
-        load_if_exists=load_if_exists,
-    )
-
-
-def _made_up(file: StudyFile) -> str:
-    time = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    parts = [part for part in (file.component, file.application) if part] or ["study"]
-    # A study's name has at most 63 characters.
-    return "-".join(parts)[: 63 - len(time) - 1] + "-" + time
+    return client.create_from_spec(name or file.name or file.made_up_name(), file.spec, load_if_exists=load_if_exists)

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import output, study_file
+from trimtab.cli import output
 from trimtab.cli.following import follow
-from trimtab.cli.submission import create
+from trimtab.cli.submission import create, load
 from trimtab.errors import InvalidInput
 
 EXAMPLES = """Example of a file:
@@ -46,10 +46,10 @@ def tune(
 
     Shows a progress bar with the best so far, then the result. Ctrl-C stops the waiting, not the study.
     """
-    described = study_file.load(file)
-    if described.component is None:
-        raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
     with trimtab.Client() as client:
+        described = load(client, file, name)
+        if described.spec.execution is None:
+            raise InvalidInput.of("component", None, "a component that an agent offers: see `trimtab agent list`")
         study = create(client, described, name=name, load_if_exists=load_if_exists)
         output.say_start(study)
         if not any(agent.online for agent in client.list_agents()):

@@ -27,9 +27,13 @@ def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Clie
 def test_bad_files_are_named_by_field(shell: Shell, study_file: str) -> None:
     text = Path(study_file).read_text()
     Path(study_file).write_text(text.replace("minimize", "minimise"))
-    assert f"error: {study_file}: a key of objectives[0]: 'minimise'" in shell.fail("study", "create", study_file)
+    assert f"error: {study_file}:7: objectives[0].minimise: the key is not known." in shell.fail(
+        "study", "create", study_file
+    )
     Path(study_file).write_text(text.replace("min: 1e-3", "min: 11"))
-    assert "space[0].min: 11.0 is above max, which is" in shell.fail("study", "create", study_file)
+    assert f"error: {study_file}:4: parameters.x.min: 11.0 is above max, which is" in shell.fail(
+        "study", "create", study_file
+    )
     assert "does not exist" in shell.fail("study", "create", "nowhere.yaml", code=2)
 
 

@@ -1,0 +1,101 @@
+"""Study files, good and bad, that each interface has to read alike."""
+
+PARAMETERS = "parameters: {x: {type: float, min: 0, max: 1, default: 0.5}}\n"
+OBJECTIVES = "objectives: [{minimize: seconds}]\n"
+BASE = PARAMETERS + OBJECTIVES
+
+WHOLE = """
+name: flags-1
+parameters:
+  x: {type: float, min: 1e-3, max: 10, log: true, default: 1}
+  n: {type: int, min: 1, max: 16, factor: 2, default: 4}
+  block: {type: ordinal, values: [4, 16, on], default: 16}
+  alg: {type: categorical, values: [a, b], default: a}
+  arenas: {type: int, min: 1, max: 8, default: 1, condition: {parent: alg, values: [a]}}
+  huge: {type: boolean, default: false}
+constraints: ["n <= 8"]
+objectives: [{minimize: seconds, unit: s}]
+algorithm: {name: gp, options: {initial: 5}}
+seed: 3
+noisy: false
+budget: {max_trials: 30, max_time: 2m, max_node_hours: 5}
+outcome_constraints: ["mb <= 4096"]
+resampling: none
+estimator: {name: quantile, options: {q: 0.9}}
+pruning: [default, {name: limit, options: {seconds: 60}}]
+stopping: {rule: best_improvement, threshold: 0.01, trials: 20}
+final_check: {width: 0.1}
+"""
+
+GOOD = {
+    "least": BASE,
+    "json": '{"parameters": {"x": {"type": "bool"}}, "objectives": [{"maximize": "rate"}]}',
+    "whole": WHOLE,
+    "several objectives": PARAMETERS + "objectives: [{minimize: seconds, unit: s}, {maximize: rate}]\n",
+    "final check": BASE + "final_check: true\n",
+    "no final check": BASE + "final_check: false\n",
+    "nothing given": BASE + "resampling:\nstopping: null\nbudget:\n",
+    "anchors": "parameters:\n  x: &x {type: float, min: 0, max: 1}\n  y: *x\n" + OBJECTIVES,
+    "execution without a component": BASE + "parallelism: 3\ntrial_timeout: 60\n",
+    "times": BASE + "budget: {max_time: 1.5h}\n",
+}
+
+# What is wrong, the text, the field, words of the message, the line.
+BAD: dict[str, tuple[str, str, str, int | None]] = {
+    "no objective": (PARAMETERS + "objectives: []\n", "objectives", "at least one", 2),
+    "unknown key of a part": (
+        PARAMETERS + "objectives: [{minimise: s}]\n",
+        "objectives[0].minimise",
+        "the key is not known. Use minimize, maximize, unit.",
+        2,
+    ),
+    "two goals": (PARAMETERS + "objectives: [{minimize: s, maximize: t}]\n", "objectives[0]", "{minimize: METRIC}", 2),
+    "unknown key": (BASE + "budgets: {}\n", "budgets", "the key is not known. Use name, component", 3),
+    "a word as time": (BASE + "budget:\n  max_time: soon\n", "budget.max_time", "a time such as 90", 4),
+    "no time": (BASE + "budget: {max_time: 0m}\n", "budget.max_time", "0m is not allowed. Use more than 0m", 3),
+    "a part of a trial": (BASE + "budget: {max_trials: 1.5}\n", "budget.max_trials", "Use a whole number", 3),
+    "too few trials": (BASE + "budget: {max_trials: 0}\n", "budget.max_trials", "budget.max_trials: 0", 3),
+    "seed": (BASE + "seed: true\n", "seed", "True is not allowed. Use a whole number", 3),
+    "no boolean": (BASE + "noisy: yes\n", "noisy", "'yes' is not allowed. Use true or false", 3),
+    "a list of parameters": ("parameters: [x]\n" + OBJECTIVES, "parameters", "Use a mapping", 1),
+    "no parameters": (OBJECTIVES, "parameters", "at least one", None),
+    "no type": ("parameters: {x: {type: real}}\n" + OBJECTIVES, "parameters.x.type", "parameters.x.type: 'real'", 1),
+    "no maximum": (
+        "parameters:\n  y: {type: bool}\n  x: {type: float, min: 1}\n" + OBJECTIVES,
+        "parameters.x.max",
+        "parameters.x.max: a value is missing",
+        3,
+    ),
+    "upside down": (
+        "parameters: {x: {type: int, min: 3, max: 2}}\n" + OBJECTIVES,
+        "parameters.x.min",
+        "parameters.x.min: 3 is above max",
+        1,
+    ),
+    "a key of a number": ("parameters: {x: {type: bool, min: 1}}\n" + OBJECTIVES, "parameters.x.min", "x.min", 1),
+    "a text as list": (BASE + "constraints: x < 1\n", "constraints", "Use a list", 3),
+    "a constraint": (BASE + "constraints:\n- x < 1\n- y < 1\n", "constraints[1]", "constraints[1]", 5),
+    "no list of policies": (BASE + "pruning: default\n", "pruning", "Use a list", 3),
+    "unknown policy": (BASE + "pruning: [magic]\n", "pruning[0].name", "'magic'", 3),
+    "unknown option": (BASE + "algorithm: {name: gp, options: {magic: 1}}\n", "algorithm.options.magic", "magic", 3),
+    "a policy without a name": (BASE + "resampling: {options: {n: 2}}\n", "resampling.name", "a value is missing", 3),
+    "final check": (BASE + "final_check: {speed: 1}\n", "final_check.speed", "final_check.speed", 3),
+    "stopping": (BASE + "stopping: soon\n", "stopping", "Use a mapping", 3),
+    "only": (BASE + "only: [y]\n", "only[0]", "Use x", 3),
+    "earlier study": (BASE + "start_from: [never-was]\n", "start_from[0]", "'never-was'", 3),
+    "a key twice": (BASE + "seed: 1\nseed: 2\n", "seed", "the key appears twice", 4),
+    "no YAML": ("a: [1\n", "file", "The file cannot be read: line 2", 2),
+    "a list": ("- a\n", "file", "must be a mapping", 1),
+    "nothing": ("", "file", "The file is empty", None),
+    "deep": ("a: " + "[" * 100 + "]" * 100, "file", "within one another", 1),
+    "aliases": (
+        "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+        + "".join(
+            f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdef", "bcdefg", strict=True)
+        ),
+        "file",
+        "values",
+        1,
+    ),
+    "long": ("# " + "x" * 300_000, "file", "262144 bytes", None),
+}

@@ -1,0 +1,89 @@
+"""Study files of studies on agents: changes to a component's parameters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from service.core.errors import InvalidInput, NotFound
+from service.planning import study_file
+from service.tenancy.principal import Principal
+from tests.factories.study_files import BASE
+
+HEAD = "component: gcc\nobjectives: [{minimize: seconds}]\n"
+INLINE = {"name": "inline", "type": "int", "min": 10, "max": 1000, "log": True, "default": 100}
+UNROLL = {"name": "unroll", "type": "bool", "default": False}
+
+
+def read(text: str, own: Sequence[Mapping[str, Any]] | None = (INLINE, UNROLL)) -> study_file.StudyFile:
+    def offered(principal: Principal, component: str, digest: str) -> Sequence[Mapping[str, Any]] | None:
+        assert component == "gcc"
+        return own
+
+    return study_file.read(Principal.system(1), text, offered_space=offered)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("", [INLINE, UNROLL]),
+        ("parameters: {inline: {max: 400}}\nonly: [inline]", [{**INLINE, "max": 400}]),
+        # A parameter of another type keeps nothing of its own.
+        (
+            "parameters: {inline: {type: ordinal, values: [10, 100]}}",
+            [{"name": "inline", "type": "ordinal", "values": [10, 100]}, UNROLL],
+        ),
+        ("parameters: {unroll: {type: boolean, default: true}}", [INLINE, {**UNROLL, "default": True}]),
+    ],
+)
+def test_a_component_s_parameters_are_changed_and_chosen(text: str, parameters: list[dict[str, Any]]) -> None:
+    assert read(HEAD + text).spec["space"]["parameters"] == parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words", "line"),
+    [
+        ("parameters: {inlin: {max: 400}}", "parameters.inlin", "no such parameter. Use inline, unroll.", 3),
+        ("only: [x]", "only[0]", "'x' is not allowed. Use inline, unroll.", 3),
+        ("only: []", "parameters", "at least one", None),
+        ("parameters: {inline: {name: x}}", "parameters.inline.name", "the key is not known", 3),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_the_component_does_not_have_is_refused(
+    text: str, field: str, words: str, line: int | None
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read(HEAD + text)
+    assert (caught.value.data["field"], caught.value.data.get("line")) == (field, line)
+    assert words in caught.value.message
+
+
+def test_a_component_that_no_agent_offers_needs_all_of_its_parameters() -> None:
+    whole = "parameters: {inline: {type: int, min: 1, max: 9}}"
+    assert len(read(HEAD + whole, None).spec["space"]["parameters"]) == 1
+    for text in ("", "parameters: {inline: {max: 9}}"):
+        with pytest.raises(NotFound, match="No agent offers component 'gcc'"):
+            read(HEAD + text, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5h", 5400), ("2 m", 120), ("1d", 86400), ("'45'", 45)]
+)
+def test_times(text: str, seconds: float) -> None:
+    assert read(f"{BASE}budget: {{max_time: {text}}}").spec["budget"] == {"max_seconds": seconds}
+
+
+def test_fields_of_the_spec_are_named_as_in_the_file() -> None:
+    found = read(HEAD + "trial_timeout: 5m\nplacement: {spread: false}")
+    for at, place, line in (
+        ("space[1].default", "parameters.unroll.default", None),
+        ("execution.trial_timeout_seconds", "trial_timeout", 3),
+        ("execution.placement.spread", "placement.spread", 4),
+        ("execution", "component", 1),
+        ("objectives[0].metric", "objectives[0]", 2),
+        ("budget.max_seconds", "budget.max_time", None),
+    ):
+        with pytest.raises(InvalidInput) as caught, found.places():
+            raise InvalidInput(at, 1, "another value")
+        assert (caught.value.data["field"], caught.value.data.get("line")) == (place, line)
+        assert caught.value.message.startswith(f"{place}: ")
