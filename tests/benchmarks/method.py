@@ -1,4 +1,4 @@
-"""How well the method tunes: replays on the thesis' grids, on measured tables and on standard functions.
+"""How well the method tunes: replays on the grids of [robert-2021], on measured tables and on standard functions.
 
 Four questions, each a part of the result: without noise, with noise, with several objectives, and how many trials are
 needed. Every contestant has the same subjects, seeds and number of trials; distances are to the true optimum, per cent.
@@ -56,7 +56,7 @@ NOISY_OTHERS = (
     ("levy", "shared-cluster"),
     ("sbb-1", "lognormal"),
 )
-# Section 5.5: the search ends when the best improves by less than 5 % in 15 trials.
+# [robert-2021, section 5.5]: the search ends when the best improves by less than 5 % in 15 trials.
 STOP: JsonValue = {"rule": "best_improvement", "threshold": 0.05, "trials": 15}
 
 

@@ -1,7 +1,7 @@
 """Measures what tuning the small read optimizer is worth, on this machine, with a service and an agent of its own.
 
 patterns: for each I/O pattern the exhaustive grid, a study with its final check, and then default, best found and best
-of the grid in turns. noise: chapter 5 of the thesis; studies with each resampling policy while other programs read and
+of the grid in turns. noise: [robert-2021, chapter 5]; studies with each resampling policy while other programs read and
 write the same file at three rates of arrival; what they recommend is measured again without noise.
 """
 
@@ -50,7 +50,7 @@ COMPONENT = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
 PARAMETERS = tuple(COMPONENT["parameters"])
 PATTERNS = ("columns", "sro-1", "sro-2", "sro-3", "hotspots")
 NOISE = ("noise-write", "noise-write", "noise-read")
-# The application of the noisy experiment: a variation of the thesis' own (5.5.1).
+# The application of the noisy experiment: a variation of [robert-2021, section 5.5.1].
 NOISY = "hotspots"
 POLICIES: Mapping[str, trimtab.Policy] = {
     "none": trimtab.Policy("none"),
@@ -178,7 +178,7 @@ def size(number: int) -> str:
 
 
 def patterns(bench: Bench, options: argparse.Namespace) -> None:
-    """The table of section 2.2.3, measured."""
+    """Measure the table of [robert-2021, section 2.2.3]."""
     described = yaml.safe_load((WORKLOAD / "study.yml").read_text())
     rows = []
     for pattern in options.patterns.split(","):

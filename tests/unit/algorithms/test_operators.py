@@ -171,7 +171,7 @@ def test_a_gene_that_is_inactive_in_one_parent_comes_from_the_other() -> None:
 
 
 def test_neighbours_go_in_every_direction_alike() -> None:
-    # Thesis, figure 3.7: each of two parameters goes up, goes down, or stays; and both do not stay.
+    # [robert-2021, figure 3.7]: each of two parameters goes up, goes down, or stays; and both do not stay.
     space = Space.build([IntParameter("a", 0, 10), IntParameter("b", 0, 10)])
     random = generator(1)
     drawn = [Genetics(space, {}).neighbour({"a": 5, "b": 5}, random) for _ in range(8000)]

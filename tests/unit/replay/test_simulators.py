@@ -1,4 +1,4 @@
-"""The simulators have the properties that the thesis reports."""
+"""The simulators have the properties that [robert-2021] reports."""
 
 import numpy as np
 import pytest
@@ -171,7 +171,7 @@ def test_bursts_come_and_go() -> None:
     assert (seldom > 36.1).mean() < 0.3
     assert seldom.max() > 1.35 * 36
     assert often.mean() > sometimes.mean() > seldom.mean() > 36
-    # table 5.5 reports 5.65 seconds
+    # Table 5.5 there reports 5.65 seconds.
     assert sometimes.mean() - 36 == pytest.approx(5.65, rel=0.2)
     assert min(often.min(), sometimes.min(), seldom.min()) >= 36 - 1e-9
 

@@ -1,4 +1,4 @@
-/* burst: a burst buffer in front of a slow directory (thesis, section 2.3), for the length of one job.
+/* burst: a burst buffer in front of a slow directory [robert-2021, section 2.3], for the length of one job.
  *
  * A guardian process starts the daemon, and the command where there is one. When the command, or the job, ends it has
  * the daemon bring everything to the directory. When the daemon is killed it does that itself with what is in the file

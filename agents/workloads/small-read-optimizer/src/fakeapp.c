@@ -1,4 +1,4 @@
-/* Generates patterns of small accesses to one file (thesis, definition 2 and table 2.2).
+/* Generates patterns of small accesses to one file [robert-2021, definition 2 and table 2.2].
  *
  *     fakeapp --create SIZE FILE          make the file, unless it is there
  *     fakeapp [OPTIONS] FILE              read it (or write it, -x), print seconds and counts as JSON

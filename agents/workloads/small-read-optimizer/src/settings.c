@@ -15,7 +15,7 @@
 
 static const char warned[] = "SRO_WARNED";
 
-/* The defaults are those of the thesis, table 2.1. */
+/* The defaults are those of [robert-2021, table 2.1]. */
 struct settings sro_settings = {
     .sequence_length = 100,
     .binsize = 10485756,

@@ -1,4 +1,4 @@
-/* Watches the reads of each file, and prefetches zones that are read often (thesis, section 2.2).
+/* Watches the reads of each file, and prefetches zones that are read often [robert-2021, section 2.2].
  *
  * A file is divided into bins. Its last `sequence_length` accesses are kept as a FIFO, with their number in each bin.
  * When a bin has `cluster_threshold` of them, `prefetch_size` bytes around the last one are asked for, and the bin's
