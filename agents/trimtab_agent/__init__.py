@@ -1,4 +1,4 @@
 """The agent that runs Trimtab's trials on a cluster.
 
-Nothing is imported here: the supervisor of a trial imports this package at every trial's start.
+Keep this module empty: the supervisor of a trial imports the package at the start of every trial.
 """

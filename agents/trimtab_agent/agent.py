@@ -1,4 +1,4 @@
-"""The daemon: puts the parts together, starts the loops, and takes them down."""
+"""The daemon: it connects the parts, starts the loops and stops them."""
 
 import asyncio
 import logging
@@ -12,33 +12,33 @@ from trimtab_agent.credentials import Credentials, Enrolled
 from trimtab_agent.dry_runs import DryRuns
 from trimtab_agent.errors import CallError
 from trimtab_agent.installed import Installed
-from trimtab_agent.journal import Journal, place
+from trimtab_agent.journal import Journal, host_id
 from trimtab_agent.lease import Settlement
 from trimtab_agent.runners.base import Outcome, Runner
 from trimtab_agent.trial_runner import TrialRunner
 
 logger = logging.getLogger(__name__)
 
-# seconds that a stopping agent takes to tell the service what it gives back; ending the trials comes before and takes
-# one or two
+# Seconds that a stopping agent takes to report which leases it gives back. Ending the trials before that takes another
+# one or two seconds.
 FAREWELL = 2.0
 
 
 async def serve(
     config: Config, installed: Installed, journal: Journal, runner: Runner, credentials: Credentials
 ) -> None:
-    """Runs until SIGTERM or SIGINT, then ends every trial, gives their leases back and returns.
+    """Run until SIGTERM or SIGINT, then end every trial and give the leases back.
 
     Raises:
-        CredentialsError: the token or the enrolment is not accepted at the start.
-        CallRefusedError: the service does not accept the registration.
-        ConfigError: the policy leaves nothing to offer.
+        CredentialsError: the service refuses the token or the enrolment at the start.
+        CallRefusedError: the service refuses the registration.
+        ConfigError: the policy allows none of the components.
     """
     offered = list(config.policy.offered(installed.components).values())
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    session = f"{place()}:{uuid.uuid4().hex}"
+    session = f"{host_id()}:{uuid.uuid4().hex}"
     async with ControlPlane(config, journal.agent_id(), session, offered, credentials) as control:
         trials = TrialRunner(config, installed, journal, runner, control)
         for entry in journal.entries():
@@ -49,9 +49,9 @@ async def serve(
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             stopping.cancel()
-            # what runs goes on under its supervisors, for the next start
+            # The supervisors continue to run the trials for the next start.
             await work
-        logger.info("stopping: running trials are ended and given back")
+        logger.info("stopping: ending the running trials and giving their leases back")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         await _return_unseen(control, trials)
@@ -87,7 +87,7 @@ async def _work(
 
 
 async def _confirm(control: ControlPlane, trials: TrialRunner) -> None:
-    """Learns which of the leases of an earlier process are still this agent's."""
+    """Ask the service which leases of an earlier process this agent still holds."""
     tries = 0
     while trials.held():
         try:
@@ -106,10 +106,10 @@ async def _confirm(control: ControlPlane, trials: TrialRunner) -> None:
 
 
 async def _return_unseen(control: ControlPlane, trials: TrialRunner) -> None:
-    """Gives back what the service granted in an answer that this process, stopping, no longer read."""
+    """Give back leases that the service granted in an answer that this stopping process did not read."""
     try:
         async with asyncio.timeout(1.0):
             for lease in await control.acquire(0, 0, trials.held()):
                 await control.settle(lease.id, Settlement(Outcome.RELEASED, "the agent was stopped"))
     except (CallError, TimeoutError) as error:
-        logger.info("leases that were on their way expire by themselves: %s", error or "no answer")
+        logger.info("leases granted during the stop expire by themselves: %s", error or "no answer")

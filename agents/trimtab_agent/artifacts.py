@@ -1,4 +1,4 @@
-"""The files that a trial has left and that its component names, as they are sent to the service at its end."""
+"""Artifacts: the files of a trial that its component names, sent to the service after the trial."""
 
 import hashlib
 import logging
@@ -11,18 +11,18 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-# characters of a name, as far as the service takes them
+# Maximum length of a name that the service accepts.
 NAME_LENGTH = 255
-# files that are told of without their content, where there are more than are sent
-TOLD = 20
-# entries of a work folder that are looked at
+# Maximum number of further files that are reported without their content.
+REPORTED = 20
+# Maximum number of entries of a work folder to look at.
 LOOKED_AT = 10_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file in a work folder; `name` is its path there. `left_out`: why its content is not sent."""
+    """A file in a work folder; `name` is its path there. `left_out` says why its content is not sent."""
 
     name: str
     size: int
@@ -32,20 +32,20 @@ class Artifact:
 
 
 def collect(work: Path, patterns: Sequence[str], *, most: int, largest: int) -> Iterator[Artifact]:
-    """The files of a work folder that match, in the order of the patterns and then of their names.
+    """Yield the files of a work folder that match, in the order of the patterns and then of their names.
 
-    No link is followed: a trial names its own files, not those of the machine.
+    Symbolic links are not followed, so that a trial can only name its own files.
 
     Args:
         work: the folder.
-        patterns: those of `Path.glob`, relative to it.
-        most: files whose content is given; 0: none is even told of.
-        largest: bytes of a file whose content is given.
+        patterns: patterns of `Path.glob`, relative to the folder.
+        most: maximum number of files with content; 0: no files are reported.
+        largest: maximum size of a file with content, in bytes.
     """
     if not most:
         return
     for number, (name, path) in enumerate(_matching(work, patterns)):
-        if number >= most + TOLD:
+        if number >= most + REPORTED:
             return
         artifact = _read(name, path, largest if number < most else -1)
         if artifact is not None:
@@ -76,10 +76,10 @@ def _has_links(work: Path, path: Path) -> bool:
 
 
 def _read(name: str, path: Path, largest: int) -> Artifact | None:
-    """One file; None where it is none, or its name fits into no message. `largest` -1: there were enough before it."""
+    """Return one file; None if it is not a regular file or has an unsuitable name. `largest` -1 omits its content."""
     try:
         name.encode()
-        # what waits for a writer is opened without waiting, and then is no file
+        # O_NONBLOCK: opening a FIFO does not wait for a writer. The check for a regular file follows.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, UnicodeEncodeError):
         return None
@@ -89,9 +89,9 @@ def _read(name: str, path: Path, largest: int) -> Artifact | None:
             return None
         size = status.st_size
         if largest < 0:
-            return Artifact(name, size, left_out="more files than an agent here sends of a trial")
+            return Artifact(name, size, left_out="the agent sends no more files of a trial")
         if size > largest:
-            return Artifact(name, size, left_out=f"larger than the {_bytes(largest)} that an agent here sends")
+            return Artifact(name, size, left_out=f"the file is larger than {_bytes(largest)}, the agent's limit")
         with os.fdopen(handle, "rb", closefd=False) as file:
             data = file.read(largest)
     except OSError as error:

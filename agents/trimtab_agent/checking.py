@@ -1,4 +1,4 @@
-"""`trimtab-agent check`: what the component files in a folder say, and whether this machine is fit for timings."""
+"""`trimtab-agent check`: describe the components in a folder, and whether this machine is suitable for timings."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from trimtab_agent.supervisor import quiet
 
 
 def describe(component: Component) -> str:
-    """A component for people: its space, applications and metrics, and what is not on this machine."""
+    """Describe a component: its space, applications and metrics, and the programs missing here."""
     lines = [f"{component.name}  {component.digest[:12]}  {component.file}"]
     if component.description:
         lines.append("  " + " ".join(component.description.split()))
@@ -24,13 +24,15 @@ def describe(component: Component) -> str:
     lines.append(f"  applications: {', '.join(component.applications)}")
     lines.append(f"  metrics: {', '.join(f'{metric.name} ({metric.kind})' for metric in component.metrics.values())}")
     if component.stream:
-        lines.append(f"  told while it runs: by lines of {', '.join(stream.source for stream in component.stream)}")
+        lines.append(
+            f"  measurements during the run: from lines of {', '.join(stream.source for stream in component.stream)}"
+        )
     lines += [f"  warning: {program!r} is not in PATH on this machine" for program in sorted(_missing(component))]
     return "\n".join(lines)
 
 
 class Machine:
-    """This machine, looked at from here on."""
+    """Observes this machine from the creation of the object."""
 
     def __init__(self) -> None:
         self._cpus = os.sched_getaffinity(0)
@@ -38,15 +40,14 @@ class Machine:
         self._began = time.monotonic()
 
     def remarks(self) -> Sequence[str]:
-        """What makes timings on it doubtful: its settings, and what went on since the first look, if that was long
-        enough."""
+        """Return reasons to doubt timings: settings of the machine and, after enough time, load since the start."""
         return [*quiet.setting(self._cpus).values(), *self._watch.doubts().values()]
 
     def describe(self) -> str:
-        """The same for people, after a look of at least a quarter of a second."""
+        """Return these reasons as text, after observing for at least 0.25 s."""
         time.sleep(max(0.0, 1.25 * quiet.LEAST_TIME - (time.monotonic() - self._began)))
         remarks = self.remarks()
-        return "\n".join(f"warning: timing: {remark}" for remark in remarks) or "timing: this machine is quiet enough"
+        return "\n".join(f"warning: timing: {remark}" for remark in remarks) or "timing: this machine is quiet"
 
 
 def _type(parameter: Parameter) -> str:

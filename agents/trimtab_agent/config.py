@@ -1,4 +1,4 @@
-"""The agent's settings, checked."""
+"""The agent's settings."""
 
 import ipaddress
 import logging
@@ -14,13 +14,13 @@ from trimtab_agent.runners.base import Runner
 
 logger = logging.getLogger(__name__)
 
-# where trials run
+# The names of the runners.
 RUNNERS = ("local", "slurm", "ray")
 
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files. `ca`: certificates to trust, those that gRPC brings where there is none; `certificate` and `key`: the
+    """PEM files. `ca` has the certificates to trust; without it gRPC's own list counts. `certificate` and `key` are the
     agent's own."""
 
     ca: Path | None = None
@@ -30,9 +30,9 @@ class Tls:
 
 @dataclass(frozen=True)
 class Config:
-    """How one agent process works. `cache_limit` is in bytes; `tls`: None: the connection is not encrypted.
+    """The settings of one agent process. `cache_limit` is in bytes. `tls` None means an unencrypted connection.
 
-    `token_file`: None for an agent with a credential of its own; `enrol` is the token with which it gets one.
+    `token_file` is None for an agent with its own credential. `enrol` is a token for the enrolment.
     """
 
     server: str
@@ -45,7 +45,7 @@ class Config:
     cache_limit: int = 2 << 30
     tls: "Tls | None" = None
     policy: Policy = field(default_factory=Policy)
-    # the administrator's own, for every job of the runner's scheduler
+    # The administrator's options for every job of the runner's scheduler.
     scheduler_options: tuple[str, ...] = ()
 
 
@@ -58,28 +58,28 @@ def make_runner(
     cores: int | None = None,
     memory: int = 0,
 ) -> Runner:
-    """The runner of this name, one of `RUNNERS`. The local one keeps this process off its trials' CPUs.
+    """Return a runner. The local runner keeps this process off the CPUs of its trials.
 
     Args:
-        name: which one.
-        scheduler_options: the administrator's own for every job, by runner.
-        ray_address: of the dashboard; None: as Ray's own command line finds it.
-        slots: trials that may run at a time.
-        cores: for each of them (runners.cpus.share_out).
-        memory: bytes for each of them; 0: no limit.
+        name: one of `RUNNERS`.
+        scheduler_options: the administrator's options for every job, by runner.
+        ray_address: address of the Ray dashboard; None: found as Ray's own command line finds it.
+        slots: number of trials at the same time.
+        cores: cores of each trial (see runners.cpus.share_out).
+        memory: memory limit of each trial in bytes; 0: no limit.
 
     Raises:
-        ConfigError: this machine or an option does not allow it.
+        ConfigError: an option does not fit the runner, or this machine does not allow the runner.
     """
     for scheduler, options in scheduler_options.items():
         if options and name != scheduler:
-            raise ConfigError(f"--{scheduler}-option {options[0]!r} has a meaning only with --runner {scheduler}")
+            raise ConfigError(f"--{scheduler}-option {options[0]!r} is only valid with --runner {scheduler}")
     if ray_address is not None and name != "ray":
-        raise ConfigError(f"--ray-address {ray_address!r} has a meaning only with --runner ray")
+        raise ConfigError(f"--ray-address {ray_address!r} is only valid with --runner ray")
     if name != "local":
         for option, given in (("--trial-cores", cores is not None), ("--trial-memory-mib", memory > 0)):
             if given:
-                raise ConfigError(f"{option} has a meaning only with --runner local; {name}'s: --{name}-option")
+                raise ConfigError(f"{option} is only valid with --runner local; with {name}, use --{name}-option")
     own = scheduler_options.get(name, ())
     if name == "slurm":
         from trimtab_agent.runners import slurm, slurm_client
@@ -106,20 +106,20 @@ def make_runner(
 def choose_tls(
     server: str, wanted: bool, plaintext: bool, ca: Path | None, certificate: Path | None, key: Path | None
 ) -> Tls | None:
-    """How the connection to the server is encrypted: always, unless the server is on this machine or `plaintext`.
+    """Return how the connection is encrypted. It is, unless the server is on this machine or `plaintext` is set.
 
     Raises:
-        ConfigError: the options contradict each other, or a file is none.
+        ConfigError: the options contradict each other, or a file does not exist.
     """
     if (certificate is None) != (key is None):
-        raise ConfigError("--tls-cert and --tls-key belong together")
+        raise ConfigError("--tls-cert and --tls-key must be given together")
     files = {"--tls-ca": ca, "--tls-cert": certificate, "--tls-key": key}
     for option, path in files.items():
         if path is not None and not path.is_file():
             raise ConfigError(f"{option} {path} is not a file")
     wanted = wanted or any(files.values())
     if plaintext and wanted:
-        raise ConfigError("--plaintext contradicts --tls and the options of its files")
+        raise ConfigError("--plaintext contradicts --tls, --tls-ca, --tls-cert and --tls-key")
     if plaintext or (not wanted and _is_loopback(server)):
         return None
     return Tls(ca, certificate, key)
@@ -134,18 +134,18 @@ def _is_loopback(server: str) -> bool:
 
 
 def default_state() -> Path:
-    """Where the agent keeps its state unless it is told otherwise."""
+    """Return the default state directory."""
     base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     return Path(base) / "trimtab-agent"
 
 
 def default_name() -> str:
-    """The machine's name."""
+    """Return the default name: this machine's host name."""
     return socket.gethostname()
 
 
 def parse_labels(items: Sequence[str]) -> dict[str, str]:
-    """Labels from their form KEY=VALUE.
+    """Parse labels of the form KEY=VALUE.
 
     Raises:
         ConfigError: an item has another form.
@@ -160,10 +160,10 @@ def parse_labels(items: Sequence[str]) -> dict[str, str]:
 
 
 def parse_server(text: str) -> str:
-    """HOST:PORT, as gRPC takes it.
+    """Return the address HOST:PORT if it is valid.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: it has another form.
     """
     host, _, port = text.rpartition(":")
     if not host or "/" in text or not port.isdecimal() or not 0 < int(port) < 65536:

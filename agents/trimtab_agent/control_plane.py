@@ -1,4 +1,4 @@
-"""The only caller of the service. Turns gRPC's errors into the agent's, and repeats what may be repeated."""
+"""The only module that calls the service. It translates gRPC's errors and repeats calls."""
 
 import asyncio
 import logging
@@ -46,48 +46,48 @@ NOTHING_WAITS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Retry:
-    """How a call is made. `deadline`: seconds that one try may take; `tries`: None is without end."""
+    """How a call is made. `deadline` is in seconds for one attempt; `tries` None means without limit."""
 
     deadline: float
     tries: int | None
 
 
-# What is repeated while the service is away. Every call may be: the service answers the same to the same.
+# How calls are repeated while the service is away. Every call is idempotent.
 CALLS: Mapping[str, Retry] = {
-    # the same: without it the agent has nothing to prove itself with
+    # without it the agent has no credential
     "Enrol": Retry(deadline=10, tries=None),
-    # its loop makes it again by itself
+    # its loop repeats it
     "RenewCredential": Retry(deadline=10, tries=1),
-    # without it the agent is nobody: until it works, however long the service is away
+    # nothing works without it, so it is repeated until the service answers
     "Register": Retry(deadline=10, tries=None),
-    # its loop makes it again by itself, with what it then has free; the deadline comes on top of the wait it asks for
+    # its loop repeats it with the slots that are free then; the deadline is added to the wait in the request
     "AcquireLeases": Retry(deadline=10, tries=1),
-    # its loop makes it again by itself, at the next beat; the deadline comes on top of the wait it asks for
+    # its loop repeats it at the next heartbeat; the deadline is added to the wait in the request
     "RenewLeases": Retry(deadline=5, tries=1),
-    # for people's eyes: the settlement tells the same later
+    # only for display: the settlement reports the same later
     "ReportStarted": Retry(deadline=5, tries=3),
-    # a result that has been measured is never given up
+    # a measured result is never dropped
     "SettleLease": Retry(deadline=10, tries=None),
-    # a pruning policy may act on it; the next one will do as well
+    # for a pruning policy, which can also act on the next measurement
     "ReportMeasurement": Retry(deadline=5, tries=2),
-    # it is asked again while somebody waits for it
+    # the service asks again while somebody waits
     "AnswerDryRun": Retry(deadline=5, tries=1),
-    # output is worth some tries, not the delay of a result
+    # output must not delay a result
     "AppendLog": Retry(deadline=5, tries=2),
-    # the trial's folder goes after it; nothing waits for that
+    # the trial's folder is removed afterwards; nothing waits for that
     "PutArtifact": Retry(deadline=30, tries=4),
-    # somebody waits for it
+    # a person waits for it
     "GetComponentFile": Retry(deadline=10, tries=3),
 }
-# seconds before the second try; doubled for each further one, up to the longest; each drawn from half to all of that,
-# so that the agents of a cluster do not all come back at the same moment
+# Seconds before the second attempt. The pause doubles for each further one up to the longest, and is drawn from its
+# upper half, so that the agents of a cluster do not all return at the same moment.
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
 
-# seconds between two heartbeats where the service does not say
+# Seconds between two heartbeats if the service does not specify them.
 HEARTBEAT = 5.0
 
-# The meaning of gRPC's statuses; any other is the service's final answer.
+# Statuses that can pass. Any other status is the service's final answer.
 PASSING = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -99,17 +99,17 @@ PASSING = {
 }
 CREDENTIALS = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
 UNKNOWN_AGENT = "unknown_agent"
-# another process with this agent's identity is at work; unless that was one before this machine was started again, or
-# before the agent moved here, in which case the service forgets it within the time of a lease
+# Another process with this agent's identity is active. It may be from before a reboot of this machine or before the
+# agent moved here; then the service forgets it within the duration of a lease.
 ELSEWHERE = "agent_online_elsewhere"
 ELSEWHERE_TIME = 60.0
 ELSEWHERE_PAUSE = 5.0
 
-# What gRPC says where the two sides cannot agree on an encrypted connection, and what to do about it.
+# Parts of gRPC's message if the two sides do not agree on encryption, with our advice.
 HANDSHAKES = {
-    "WRONG_VERSION_NUMBER": "what answers there does not encrypt: check --server, or say --plaintext",
-    "CERTIFICATE_VERIFY_FAILED": "its certificate cannot be believed: --tls-ca names an authority of your own",
-    "Hostname Verification Check failed": "its certificate is for another name: use that one as --server",
+    "WRONG_VERSION_NUMBER": "the server does not use TLS: check --server, or use --plaintext",
+    "CERTIFICATE_VERIFY_FAILED": "the server's certificate is not trusted: for your own authority, use --tls-ca FILE",
+    "Hostname Verification Check failed": "the server's certificate is for another name: use that name in --server",
 }
 
 OUTCOMES = {
@@ -123,8 +123,8 @@ OUTCOMES = {
 
 @dataclass(frozen=True)
 class Renewal:
-    """The heartbeat's answer: leases to cancel, with the reason, leases that are no longer this agent's, and questions
-    of what would be run."""
+    """The answer to a heartbeat: leases to cancel with the reasons, leases that this agent has lost, and dry runs to
+    answer."""
 
     cancel: Mapping[str, str]
     lost: frozenset[str]
@@ -133,7 +133,7 @@ class Renewal:
 
 @dataclass(frozen=True)
 class WrittenComponent:
-    """A component's file that somebody has written in the service: nothing to be trusted. `digest`: SHA-256 of it."""
+    """A component's file that somebody has written in the service. It is not trusted. `digest` is its SHA-256."""
 
     name: str
     number: int
@@ -143,10 +143,10 @@ class WrittenComponent:
 
 
 class ControlPlane:
-    """The service, as the agent sees it.
+    """The connection to the service.
 
-    Every method raises `ServiceAwayError`, `CredentialsError`, `UnknownAgentError` or `CallRefusedError`, after the
-    tries that `CALLS` allows.
+    Every method raises `ServiceAwayError`, `CredentialsError`, `UnknownAgentError` or `CallRefusedError` after the
+    attempts that `CALLS` allows.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class ControlPlane:
 
     async def __aenter__(self) -> Self:
         options = [
-            # after a restart of the service the agent is back within seconds, not gRPC's two minutes
+            # After a restart of the service the agent reconnects within seconds instead of gRPC's two minutes.
             ("grpc.initial_reconnect_backoff_ms", 200),
             ("grpc.max_reconnect_backoff_ms", 2000),
             ("grpc.enable_retries", 0),
@@ -188,21 +188,21 @@ class ControlPlane:
         await self._channel.close(None)
 
     async def enrol(self, token: str, enrolled: Enrolled) -> None:
-        """Exchanges a token that is good once for a credential of the agent's own."""
+        """Exchange a single-use token for the agent's own credential."""
         request = agent_pb2.EnrolRequest(token=token, agent_id=self._agent_id, credential_digest=enrolled.draw(token))
         answer = await self._call("Enrol", request)
         enrolled.confirm(_seconds(answer.renew_after))
         self._token = enrolled.token()
 
     async def renew_credential(self, enrolled: Enrolled) -> None:
-        """Exchanges the credential for its successor."""
+        """Exchange the credential for its successor."""
         request = agent_pb2.RenewCredentialRequest(agent_id=self._agent_id, credential_digest=enrolled.draw())
         answer = await self._call("RenewCredential", request)
         enrolled.confirm(_seconds(answer.renew_after))
         self._token = enrolled.token()
 
     async def register(self) -> float:
-        """Says who this agent is and what it has; the seconds between two heartbeats that the service asks for."""
+        """Register this agent and its components; return the seconds between heartbeats."""
         request = agent_pb2.RegisterRequest(
             agent_id=self._agent_id,
             name=self._config.name,
@@ -218,18 +218,18 @@ class ControlPlane:
         return _seconds(answer.heartbeat_interval) or _seconds(answer.lease_time) / 3 or HEARTBEAT
 
     async def offer(self, components: Sequence[Component]) -> None:
-        """Says anew what this agent has."""
+        """Register again with these components."""
         self._components = components
         await self.register()
 
     async def component_file(self, name: str, digest: str) -> WrittenComponent:
-        """A component that was written in the service: the newest version, or that with this digest."""
+        """Return a component written in the service: the newest version, or the one with this digest."""
         request = agent_pb2.GetComponentFileRequest(name=name, digest=digest)
         answer = await self._call("GetComponentFile", request)
         return WrittenComponent(answer.name, answer.number, answer.text, answer.digest, answer.author)
 
     async def _register(self, request: agent_pb2.RegisterRequest) -> Any:
-        """Where the service says that this agent works on another machine, that may be long gone: some patience."""
+        """Register. If the service believes that the agent runs elsewhere, that may be outdated: retry."""
         give_up = time.monotonic() + ELSEWHERE_TIME
         while True:
             try:
@@ -241,7 +241,7 @@ class ControlPlane:
                 await asyncio.sleep(ELSEWHERE_PAUSE)
 
     async def acquire(self, count: int, wait: float, held: Sequence[str]) -> list[Lease]:
-        """Up to `count` leases, as soon as there is work, or none after `wait` seconds."""
+        """Return up to `count` leases as soon as there is work, or none after `wait` seconds."""
         request = agent_pb2.AcquireLeasesRequest(
             agent_id=self._agent_id, count=count, wait=_duration(wait), held_leases=held
         )
@@ -255,10 +255,10 @@ class ControlPlane:
         waiting: Mapping[str, str] = NOTHING_WAITS,
         wait: float = 0.0,
     ) -> Renewal:
-        """The heartbeat; its answer comes when there is something to cancel, at the latest after `wait` seconds.
+        """Send a heartbeat. The answer comes when there is something to cancel, after `wait` seconds at the latest.
 
-        `elapsed`: how many seconds the applications of running trials have been running, by lease. `waiting`: why
-        others do not start, for people.
+        `elapsed` maps leases of running trials to the running time of their applications, in seconds. `waiting` maps
+        leases of other trials to the reason, for people, why they do not start.
         """
         request = agent_pb2.RenewLeasesRequest(
             agent_id=self._agent_id,
@@ -275,7 +275,7 @@ class ControlPlane:
         )
 
     async def answer_dry_run(self, dry_run: str, trials: Sequence[Rendered]) -> None:
-        """What would be run for each of a dry run's trials, or why it would not."""
+        """Report what would run for each trial of a dry run, or why it would not run."""
         rendered = agent_pb2.AnswerDryRunRequest.Rendered
         request = agent_pb2.AnswerDryRunRequest(
             agent_id=self._agent_id,
@@ -288,7 +288,7 @@ class ControlPlane:
         await self._call("AnswerDryRun", request)
 
     async def report_started(self, lease: str, node: str, run: int, shown: Invocation | None) -> None:
-        """The trial runs, on this node; its `run` within the lease, 0 where that is not known. `shown`: what it runs,
+        """Report that a trial runs on a node. `run` is its run within the lease, 0 if unknown. `shown` is what it runs,
         for people."""
         request = agent_pb2.ReportStartedRequest(agent_id=self._agent_id, lease=lease, node=node, run=run)
         if shown is not None:
@@ -298,7 +298,7 @@ class ControlPlane:
     async def report_measurement(
         self, lease: str, run: int, step: int, metrics: Mapping[str, float], elapsed: float | None
     ) -> bool:
-        """What a run of the trial has told at a step; whether it is to be stopped."""
+        """Report a measurement of a run; return whether the service wants the trial to stop."""
         measurement = tuning_pb2.Measurement(step=step, metrics=metrics)
         if elapsed is not None:
             measurement.elapsed.CopyFrom(_duration(elapsed))
@@ -309,7 +309,7 @@ class ControlPlane:
         return bool(answer.cancel)
 
     async def settle(self, lease: str, settlement: Settlement) -> None:
-        """The lease's end. Repeated until the service has answered."""
+        """Report the end of a lease. Repeated until the service answers."""
         request = agent_pb2.SettleLeaseRequest(
             agent_id=self._agent_id,
             lease=lease,
@@ -322,13 +322,13 @@ class ControlPlane:
         await self._call("SettleLease", request)
 
     async def append_log(self, lease: str, offset: int, data: bytes) -> int:
-        """Bytes of the trial's output; the offset that the service wants next."""
+        """Send bytes of the trial's output; return the offset that the service expects next."""
         request = agent_pb2.AppendLogRequest(agent_id=self._agent_id, lease=lease, offset=offset, data=data)
         answer = await self._call("AppendLog", request)
         return int(answer.next_offset)
 
     async def put_artifact(self, lease: str, artifact: Artifact) -> str:
-        """A file that the trial has left; why the service does not keep its content, empty where it does."""
+        """Send an artifact; return why the service does not store its content, or ""."""
         request = agent_pb2.PutArtifactRequest(
             agent_id=self._agent_id,
             lease=lease,
@@ -349,7 +349,7 @@ class ControlPlane:
                 return await self._try(name, request, retry.deadline + extra)
             except UnknownAgentError:
                 tries += 1
-                # one try more than others have: the registration is expected to mend it
+                # One attempt more than usual, because the registration should solve it.
                 if name == "Register" or (retry.tries is not None and tries > retry.tries):
                     raise
                 logger.info("the service does not know this agent: registering again")
@@ -361,7 +361,7 @@ class ControlPlane:
                 if retry.tries is not None and tries >= retry.tries:
                     raise
                 if isinstance(error, CredentialsError) and not self._registered:
-                    raise  # at its start there is somebody to tell
+                    raise  # at the start a person can read the error
                 if tries in (1, 5) or tries % 30 == 0:
                     logger.warning("%s; trying again", error)
                 await asyncio.sleep(pause(tries))
@@ -375,14 +375,14 @@ class ControlPlane:
             failure = _failure(name, error)
         if isinstance(failure, CredentialsError) and isinstance(self._credentials, TokenFile):
             try:
-                self._token = self._credentials.token()  # it may have been replaced
+                self._token = self._credentials.token()  # the administrator may have replaced it
             except ConfigError as unreadable:
                 logger.warning("%s", unreadable)
         raise failure
 
 
 def pause(tries: int) -> float:
-    """Seconds before the next try, after this many."""
+    """Return the seconds to wait after this many attempts."""
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries - 1, 16))
     return longest * random.uniform(0.5, 1.0)
 
@@ -433,7 +433,7 @@ def _lease(message: agent_pb2.Lease) -> Lease:
 
 
 def of_invocation(shown: Invocation) -> agent_pb2.Invocation:
-    """What is run, as a message."""
+    """Return an invocation as a message."""
     return agent_pb2.Invocation(
         commands=[
             agent_pb2.Invocation.Command(step=one.step, argv=one.argv, environment=one.environment)

@@ -1,10 +1,10 @@
-"""What the agent proves itself with: a token in a file, or a credential of its own that it got by enrolling.
+"""Credentials of the agent: a token in a file, or its own credential from the enrolment.
 
-    STATE/credential         the one in use, and when to renew it; readable by the agent's user alone
-    STATE/credential.next    drawn and perhaps sent, but not yet confirmed
+    STATE/credential         the current one, and when to renew it; readable only by the agent's user
+    STATE/credential.next    generated and perhaps sent, but not yet confirmed
 
-The agent draws a credential itself and writes it down before it sends the hash. So whatever is lost, an answer or the
-agent's process, it asks again with the same one and gets the same answer.
+The agent generates a credential itself and stores it before it sends the hash. If the answer or the agent's process is
+lost, it asks again with the same credential and gets the same answer.
 """
 
 import hashlib
@@ -20,18 +20,18 @@ from trimtab_agent.errors import ConfigError, JournalError
 from trimtab_agent.supervisor.files import write_atomically
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-# A day's sleep of the machine is no reason to miss a renewal by more than this.
+# The agent checks at least this often, in seconds, because a sleeping machine's clock may not run on.
 LONGEST_SLEEP = 60.0
 
 
 class TokenFile:
-    """A token that somebody else looks after."""
+    """A token in a file that the administrator maintains."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def token(self) -> str:
-        """The token as the file has it now: an administrator may replace it while the agent runs.
+        """Return the token in the file. An administrator may replace it while the agent runs.
 
         Raises:
             ConfigError: the file cannot be read or is empty.
@@ -41,13 +41,15 @@ class TokenFile:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--token-file {self._path} cannot be read: {error}") from None
         if not token or any(ord(character) <= 32 or ord(character) > 126 for character in token):
-            raise ConfigError(f"--token-file {self._path} must hold one token, printable and without spaces")
+            raise ConfigError(
+                f"--token-file {self._path} must contain one token of printable characters without spaces"
+            )
         return token
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A credential. Times by this machine's clock; `enrolment` is the hash of the token that it came with."""
+    """A credential. Times are in seconds by this machine's clock. `enrolment` is the hash of its token."""
 
     secret: str
     enrolment: str
@@ -56,7 +58,7 @@ class _Kept:
 
 
 class Enrolled:
-    """The agent's own credential, kept in its state directory."""
+    """The agent's own credential in its state directory."""
 
     def __init__(self, state: Path) -> None:
         self._path = state / "credential"
@@ -65,29 +67,30 @@ class Enrolled:
         self._since = time.monotonic()
 
     def token(self) -> str:
-        """The credential in use.
+        """Return the current credential.
 
         Raises:
             ConfigError: the agent has not enrolled.
         """
         if self._kept is None:
             raise ConfigError(
-                "this agent has no credential yet: get a token by `trimtab agent enrol` and give it with --enrol TOKEN"
-                ", or give --token-file"
+                "this agent has no credential: get a token with `trimtab agent enrol` and pass it with --enrol TOKEN, "
+                "or use --token-file"
             )
         return self._kept.secret
 
     def exists(self) -> bool:
-        """Whether the agent has enrolled."""
+        """Return whether the agent has enrolled."""
         return self._kept is not None
 
     def came_with(self, enrolment: str) -> bool:
-        """Whether the credential in use, or its forerunners, came with this enrolment token."""
+        """Return whether the current credential, or a predecessor, came from this enrolment token."""
         return self._kept is not None and self._kept.enrolment == digest(enrolment)
 
     def draw(self, enrolment: str | None = None) -> str:
-        """The hash of a new credential, for an enrolment token or as the successor of the one in use: the same again
-        until it is confirmed.
+        """Return the hash of a new credential, for an enrolment token or as the successor of the current one.
+
+        Until it is confirmed, further calls return the same hash.
 
         Raises:
             JournalError: it cannot be written.
@@ -100,23 +103,23 @@ class Enrolled:
         return digest(drawn.secret)
 
     def confirm(self, renew_after: float) -> None:
-        """The service knows the credential that was drawn: it is the one in use from now on.
+        """Make the new credential the current one, after the service has accepted it.
 
         Raises:
             JournalError: it cannot be written.
         """
         drawn = _read(self._next_path)
-        assert drawn is not None, "nothing was drawn"
+        assert drawn is not None, "no credential was generated"
         kept = _Kept(drawn.secret, drawn.enrolment, time.time(), renew_after)
         _write(self._path, kept)
         self._next_path.unlink()
         self._kept, self._since = kept, time.monotonic()
 
     def due(self) -> float:
-        """Seconds until the next look at whether a renewal is due; 0 when it is.
+        """Return the seconds until the next check whether a renewal is due; 0 if it is due.
 
-        The machine's clock may have been set, and may not have run on while the machine slept: what says "now" first
-        counts.
+        The wall clock may have been set, and the monotonic clock may have stopped while the machine slept. The earlier
+        of the two decides.
         """
         if self._kept is None:
             return LONGEST_SLEEP
@@ -130,12 +133,12 @@ Credentials = TokenFile | Enrolled
 
 
 def digest(text: str) -> str:
-    """What the service gets to see of a secret."""
+    """Return the hash of a secret. The service sees only this."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _draw() -> str:
-    """`tra_`, 40 random characters and a checksum: the form that the service and scanners for leaked secrets know."""
+    """Return `tra_`, 40 random characters and a checksum, the format that secret scanners recognize."""
     body = "tra_" + "".join(secrets.choice(_ALPHABET) for _ in range(40))
     number, checksum = zlib.crc32(body.encode()), ""
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""Answers what would be run: rendered as for a trial, by the same code, in a folder that goes again. Nothing is run."""
+"""Answer dry runs: render the commands as for a trial, with the same code, in a temporary folder, and run nothing."""
 
 import asyncio
 import logging
@@ -19,27 +19,27 @@ from trimtab_agent.runners.base import Runner
 
 logger = logging.getLogger(__name__)
 
-# trials of one question that are answered
+# Maximum number of trials in one answer.
 MOST_TRIALS = 10
-# in the place of a lease's identity, which a trial has only when it is granted
+# Stands for the id of a lease, which a trial has only after the service grants it.
 NO_LEASE = "lease-..."
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """A question of the service: what would be run for these?"""
+    """A question of the service: what would run for these trials?"""
 
     id: str
     trials: Sequence[Lease]
 
 
-# what would be run, or the sentence that says why it would not
+# What would run, or a sentence that says why it would not run.
 Rendered = Invocation | str
 Answer = Callable[[str, Sequence[Rendered]], Awaitable[None]]
 
 
 class DryRuns:
-    """The questions that this agent answers."""
+    """Answers the service's dry runs."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class DryRuns:
         runner: Runner,
         answer: Answer,
     ) -> None:
-        """`answer`: tells the service."""
+        """Create the object; `answer` sends an answer to the service."""
         self._config = config
         self._installed = installed
         self._journal = journal
@@ -58,7 +58,7 @@ class DryRuns:
         self._at_work: dict[str, asyncio.Task[None]] = {}
 
     def start(self, asked: DryRun) -> None:
-        """Answers a question beside everything else; one that comes again while it is answered changes nothing."""
+        """Answer a dry run in the background. A repetition of one in progress changes nothing."""
         if asked.id not in self._at_work:
             task = self._at_work[asked.id] = asyncio.create_task(self._live(asked), name=f"dry run {asked.id}")
             task.add_done_callback(lambda _: self._at_work.pop(asked.id, None))
@@ -68,13 +68,13 @@ class DryRuns:
             trials = [await asyncio.to_thread(self._render, lease) for lease in asked.trials[:MOST_TRIALS]]
             await self._answer(asked.id, trials)
         except CallError as error:
-            # it comes again with the next heartbeat, as long as somebody waits for it
+            # The service repeats it with the next heartbeat while somebody waits.
             logger.info("a dry run is not answered: %s", error)
 
     def _render(self, lease: Lease) -> Rendered:
         if not self._config.policy.show_commands:
             return "The administrator of this cluster does not show command lines (rule show_commands)."
-        # what a killed agent leaves there goes at its next start
+        # The next start of the agent removes what a killed agent leaves in the trash.
         folder = self._journal.trash / f"dry-run-{uuid.uuid4().hex}"
         try:
             (folder / "work").mkdir(parents=True)
@@ -84,7 +84,7 @@ class DryRuns:
         except (AgentError, OSError) as error:
             return str(error) or type(error).__name__
         except Exception as error:
-            logger.exception("a dry run of %s", lease.component)
+            logger.exception("the dry run of %s failed", lease.component)
             return f"the agent failed: {type(error).__name__}: {error}"
         finally:
             shutil.rmtree(folder, ignore_errors=True)

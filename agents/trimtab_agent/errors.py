@@ -1,21 +1,21 @@
-"""Everything that the agent raises on purpose."""
+"""The errors that the agent raises on purpose."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 class AgentError(Exception):
-    """The root. `str()` of it is a sentence that an administrator can act on."""
+    """The base class. `str(error)` is a sentence that an administrator can act on."""
 
 
 class ConfigError(AgentError):
-    """A command-line option, or a file that one names, cannot be used."""
+    """A command-line option, or a file that it names, cannot be used."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of a component file: where it stands, and what is allowed there. Lines and columns count from 1;
-    `length` is that of what is at fault where it is in one line, else 0."""
+    """An error in a component file: its position, and what is allowed there. Lines and columns count from 1. `length`
+    is the number of characters at fault if they are in one line, else 0."""
 
     file: str
     line: int
@@ -29,7 +29,7 @@ class Problem:
 
 
 class ComponentError(AgentError):
-    """Component files cannot be used; holds every problem that was found, not only the first."""
+    """Component files cannot be used. `problems` holds all errors in them."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -37,24 +37,24 @@ class ComponentError(AgentError):
 
 
 class UnsuitableValueError(AgentError):
-    """A value that the component's file does not allow: the configuration is at fault."""
+    """The component file does not allow a value: the configuration is at fault."""
 
 
 class NotInComponentError(AgentError):
-    """The lease names a component, application, parameter or metric that this agent does not have: not the
-    configuration's fault."""
+    """The lease names a component, application, parameter or metric that this agent does not have. The configuration is
+    not at fault."""
 
 
 class NotAcceptedError(AgentError):
-    """The scheduler does not take the job, and would not take another configuration's either."""
+    """The scheduler refuses the job, and would refuse other configurations too."""
 
 
 class SchedulerAwayError(AgentError):
-    """The scheduler has not answered for as long as somebody was willing to wait."""
+    """The scheduler has not answered in time."""
 
 
 class PolicyError(AgentError):
-    """The administrator's policy is against it; the message names the rule."""
+    """The administrator's policy forbids it. The message names the rule."""
 
 
 class JournalError(AgentError):
@@ -62,7 +62,7 @@ class JournalError(AgentError):
 
 
 class CallError(AgentError):
-    """A call to the service failed. `code` is the service's stable code, or the gRPC status where it gave none."""
+    """A call to the service failed. `code` is the service's stable code, or else the gRPC status."""
 
     def __init__(self, call: str, code: str, message: str) -> None:
         self.call = call
@@ -71,20 +71,20 @@ class CallError(AgentError):
 
 
 class ServiceAwayError(CallError):
-    """The service cannot be reached or is not able to answer now; the same call later may succeed."""
+    """The service cannot answer now. The same call may succeed later."""
 
 
 class CredentialsError(CallError):
-    """The token is wrong or lacks a right. An administrator can mend it, so results are kept."""
+    """The token is wrong or lacks a right. An administrator can correct this, so results are kept."""
 
 
 class UnknownAgentError(CallError):
-    """The service does not know this agent (any longer): it has to register again."""
+    """The service does not know this agent: it must register again."""
 
 
 class CallRefusedError(CallError):
-    """The service's final answer is no."""
+    """The service refuses the call for good."""
 
 
 class InvalidReportError(CallRefusedError):
-    """The service finds the request itself wrong; nothing has changed there."""
+    """The service finds an error in the request. It has changed nothing."""

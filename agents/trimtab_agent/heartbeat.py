@@ -1,4 +1,4 @@
-"""Renews the leases, and passes on what the service answers."""
+"""Renew the leases and act on the service's answers."""
 
 import asyncio
 import logging
@@ -10,15 +10,17 @@ from trimtab_agent.trial_runner import TrialRunner
 
 logger = logging.getLogger(__name__)
 
-# seconds until the next beat after one that has named something to do: there may be more of it. Doubled, up to the
-# usual interval, while the service goes on to name the same, which is being done.
+# Seconds until the next heartbeat after an answer that named something to do: there may be more. The pause doubles, up
+# to the usual interval, while the service repeats the same items, which are in progress.
 SHORTEST_PAUSE = 0.2
 
 
 async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, interval: float) -> None:
-    """Renews every lease once per `interval` seconds, for ever. The service holds each beat that long and answers it as
-    soon as a trial is to end or somebody asks what would be run. While the service is away trials go on: it decides
-    later what their results are worth."""
+    """Renew every lease once per `interval` seconds, without end.
+
+    The service holds each heartbeat for that long and answers as soon as a trial must stop or somebody asks for a dry
+    run. While the service is away, trials continue, and it decides later what their results are worth.
+    """
     loop = asyncio.get_running_loop()
     told: set[str] = set()
     pause = SHORTEST_PAUSE
@@ -27,7 +29,7 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
         try:
             renewal = await control.renew(trials.held(), await trials.elapsed(), trials.waiting(), wait=interval)
         except CallError as error:
-            logger.warning("%s; trials go on", error)
+            logger.warning("%s; trials continue", error)
             await asyncio.sleep(interval)
             continue
         for lease, reason in renewal.cancel.items():
@@ -39,5 +41,5 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
         named = {*renewal.cancel, *renewal.lost, *(asked.id for asked in renewal.dry_runs)}
         pause = min(interval, pause * 2) if named <= told else SHORTEST_PAUSE
         told = named
-        # a service that does not hold the beat is not to be asked more often
+        # Keep the interval even if the service does not hold the heartbeat.
         await asyncio.sleep(pause if named else max(0.0, began + interval - loop.time()))

@@ -1,4 +1,4 @@
-"""The components that are installed here, and those that their administrator installs while the agent runs."""
+"""The installed components, and changes to them while the agent runs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,28 +10,28 @@ from trimtab_agent.policy import Policy
 
 
 class Installed:
-    """Component files as they were read last.
+    """The component files as of the last read.
 
-    `components` is another mapping after each `renew`, and none of them ever changes: threads that prepare runs keep
-    the one that they began with.
+    Each `renew` replaces the mapping `components` and never changes an existing one, so that threads that prepare runs
+    keep the one that they started with.
     """
 
     def __init__(self, location: Path, generator: Generator) -> None:
-        """Raises ComponentError."""
+        """Read the component files. Raises ComponentError."""
         self._location = location
         self._generator = generator
         self._seen = self._look()
         self.components: Mapping[str, Component] = load_all(location, generator)
 
     def changed(self) -> bool:
-        """Whether a component file has come, gone or been written since it was asked last."""
+        """Return whether a component file was added, removed or written since the last call."""
         now = self._look()
         changed = now != self._seen
         self._seen = now
         return changed
 
     def renew(self, policy: Policy) -> None:
-        """Read all files anew. Raises ComponentError, and ConfigError where none may be offered: then all stays."""
+        """Read all files again. On ComponentError, or ConfigError if none may be offered, nothing changes."""
         read = load_all(self._location, self._generator)
         policy.offered(read)
         self.components = read
@@ -41,7 +41,7 @@ class Installed:
         for file in find_files(self._location):
             try:
                 status = file.stat()
-            except OSError:  # it has just gone
+            except OSError:  # removed meanwhile
                 continue
             found[file] = (status.st_mtime_ns, status.st_size)
         return found

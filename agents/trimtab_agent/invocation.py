@@ -1,7 +1,7 @@
-"""What the agent made of a configuration, for people to see: commands, environment, what a scheduler is given.
+"""The commands, environment and scheduler options that the agent made of a configuration, for people to see.
 
-It leaves the machine, so what may be a secret is hidden in it: values of variables and options whose names say so,
-wherever these values stand, and what looks like a token, a key or a password in an address.
+They leave the machine, so secrets are hidden: the values of variables and options whose names suggest a secret,
+wherever these values appear, and text that looks like a token, a key or a password in an address.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from trimtab_agent.runners.base import BuildSpec, JobSpec
 
 HIDDEN = "***"
-# characters of one text, of a script, and of all of it together; what is longer says so
+# Maximum characters of one text, of a script, and in total. Cut text ends with CUT.
 TEXT_LENGTH = 4000
 SCRIPT_LENGTH = 32_000
 TOTAL_LENGTH = 100_000
@@ -22,22 +22,22 @@ _SECRET_NAME = re.compile(
     r"passw(or)?d|passphrase|secret|credential|(?<![a-z])(token|pass|pwd)(?![a-z])|(api|access|private|auth)[-_]?key",
     re.IGNORECASE,
 )
-# where the shell is, and where a secret lies
+# Names of working directories, and of paths to secrets.
 _NO_SECRET = re.compile(r"^(OLD)?PWD$|[_-](file|path|dir)$", re.IGNORECASE)
-# what hides in texts of any name: tokens of the service, of identity providers and of others, passwords in addresses
+# Secrets in any text: tokens of the service, of identity providers and of others, passwords in URLs.
 _SECRETS = (
     re.compile(r"\btr[mae]_[0-9A-Za-z]{8,}"),
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"),
     re.compile(r"(?<=[Bb]earer )\S+"),
     re.compile(r"(?<=://)[^\s:/@]*:[^\s/@]+(?=@)"),
 )
-# shorter ones are words that may stand anywhere
+# A shorter value may be an ordinary word.
 _SHORTEST_SECRET = 6
 
 
 @dataclass(frozen=True)
 class Command:
-    """`step`: build, header or command. `environment`: what component and trial set."""
+    """A command. `step` is build, header or command. `environment` has what component and trial set."""
 
     step: str
     argv: Sequence[str]
@@ -46,7 +46,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Invocation:
-    """All of it. `folder` is where the application runs, `host` the agent's machine."""
+    """All commands of a trial. `folder` is the application's working directory, `host` the agent's machine."""
 
     commands: Sequence[Command]
     folder: str
@@ -56,35 +56,34 @@ class Invocation:
 
 
 def of(spec: JobSpec, script: str) -> Invocation:
-    """What a job runs, without secrets and bounded in length. `script`: what its scheduler is given, if there is
-    one."""
+    """Return what a job runs, without secrets and bounded in length. `script` is the batch script, or ""."""
     hide = _Hiding(spec.env)
     commands = []
     if spec.build:
         commands += [Command("build", argv, _own(spec.build)) for argv in spec.build.commands]
     commands += [Command("header", argv) for argv in spec.header]
     commands.append(Command("command", spec.command, _own(spec)))
-    room = _Room()
-    # the application's own first: where there is no room for all, it is what matters
+    limit = _Limit()
+    # The application's command comes first: if not everything fits, it matters most.
     shown = [
         Command(
             one.step,
-            room.texts(hide.arguments(one.argv)),
-            dict(room.pairs({name: hide.value(name, text) for name, text in one.environment.items()})),
+            limit.texts(hide.arguments(one.argv)),
+            dict(limit.pairs({name: hide.value(name, text) for name, text in one.environment.items()})),
         )
         for one in reversed(commands)
     ]
     return Invocation(
         commands=[one for one in reversed(shown) if one.argv],
-        folder=room.text(hide.text(spec.cwd)),
+        folder=limit.text(hide.text(spec.cwd)),
         host=socket.gethostname(),
-        scheduler_options=room.texts(hide.arguments(spec.scheduler_options)),
-        script=room.text(hide.text(script), SCRIPT_LENGTH),
+        scheduler_options=limit.texts(hide.arguments(spec.scheduler_options)),
+        script=limit.text(hide.text(script), SCRIPT_LENGTH),
     )
 
 
 def masked(spec: JobSpec) -> list[list[list[str]]]:
-    """The command lines of a job that have secrets in them, each with what is shown in its place."""
+    """Return the command lines of a job that contain secrets, each with its masked form."""
     hide = _Hiding(spec.env)
     commands = [*(spec.build.commands if spec.build else ()), *spec.header, spec.command]
     pairs = [[list(argv), list(hide.arguments(argv))] for argv in commands]
@@ -92,7 +91,7 @@ def masked(spec: JobSpec) -> list[list[list[str]]]:
 
 
 def renamed(shown: Invocation, folder: str, name: str) -> Invocation:
-    """The same, with another name for a folder wherever it stands."""
+    """Return the invocation with a folder's path replaced everywhere."""
 
     def other(text: str) -> str:
         return text.replace(folder, name)
@@ -114,11 +113,11 @@ def _own(spec: BuildSpec | JobSpec) -> Mapping[str, str]:
 
 
 class _Hiding:
-    """Hides secrets in texts; those that `environment`, all of a trial's, has under names that say so among them."""
+    """Hides secrets in texts, including the values of variables in `environment` with secret names."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         known = {text for name, text in environment.items() if _is_secret(name) and len(text) >= _SHORTEST_SECRET}
-        # the longest first: one may be the beginning of another
+        # The longest first, because one may be the beginning of another.
         self._known = sorted(known, key=len, reverse=True)
 
     def text(self, text: str) -> str:
@@ -129,11 +128,11 @@ class _Hiding:
         return text
 
     def value(self, name: str, text: str) -> str:
-        """The value of a variable."""
+        """Return the value of a variable, hidden if the name suggests a secret."""
         return HIDDEN if text and _is_secret(name) else self.text(text)
 
     def arguments(self, argv: Sequence[str]) -> Iterator[str]:
-        """`--password=x`, `PASSWORD=x`, and `--password x`."""
+        """Yield the arguments, with secrets hidden in `--password=x`, `PASSWORD=x` and `--password x`."""
         expected = False
         for item in argv:
             name, separator, rest = item.partition("=")
@@ -147,8 +146,8 @@ class _Hiding:
             expected = secret and not separator and item.startswith("-")
 
 
-class _Room:
-    """How much may still be told."""
+class _Limit:
+    """Cuts texts so that they fit into the total length."""
 
     def __init__(self) -> None:
         self._left = TOTAL_LENGTH
@@ -158,7 +157,7 @@ class _Room:
         most = min(most, self._left)
         if len(text) > most:
             text = text[: most - len(CUT)] + CUT if most > len(CUT) else ""
-        # an empty one costs something, too
+        # An empty text counts too.
         self._left = max(0, self._left - len(text) - 1)
         return text
 
@@ -166,7 +165,7 @@ class _Room:
         found: list[str] = []
         for item in items:
             if not self._left:
-                # a list that has no room at all is left out
+                # A list of which nothing fits is omitted.
                 return [*found, CUT.strip()] if found else []
             found.append(self.text(item))
         return found

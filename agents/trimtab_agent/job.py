@@ -1,5 +1,4 @@
-"""From a lease to the job that its trial is here: what a component file, the administrator's policy and the lease make
-of it together."""
+"""From a lease to the job of its trial: combine the component file, the administrator's policy and the lease."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,25 +14,25 @@ from trimtab_agent.runners.base import JobSpec
 
 
 def job_of(lease: Lease, config: Config, components: Mapping[str, Component], *, work: Path, run: int) -> JobSpec:
-    """The job of a leased trial; its work folder, which must be there, gets templates and files.
+    """Return the job of a leased trial, and write its templates and files into its work folder.
 
     Args:
-        lease: what is to be run.
+        lease: the lease of the trial.
         config: this agent's settings.
-        components: those that are installed here.
-        work: the trial's folder.
-        run: which run of the trial within its lease this is.
+        components: the installed components.
+        work: the trial's folder, which must exist.
+        run: the number of this run of the trial within its lease.
 
     Raises:
-        NotInComponentError: an application, parameter or metric that there is not here; a source that is gone.
-        UnsuitableValueError: a value that the component does not allow.
-        PolicyError: the administrator does not allow it.
+        NotInComponentError: the application, a parameter, a metric or a source does not exist here.
+        UnsuitableValueError: the component does not allow a value.
+        PolicyError: the administrator's policy forbids the trial.
         OSError: the work folder cannot be written.
     """
     component = _component(lease, components)
     offered = config.policy.offered(components)
     if not lease.application and lease.component in offered:
-        # the first of those that the service knows of
+        # The first application that the service knows.
         lease = replace(lease, application=next(iter(offered[lease.component].applications)))
     spec = prepare(
         component,

@@ -1,14 +1,14 @@
-"""What survives the agent: a folder for each lease that the service has not yet heard the end of.
+"""The agent's durable state: a folder for each lease whose end the service has not acknowledged.
 
-    STATE/agent-id             who this agent is, for ever
-    STATE/lock                 held by the one agent that works with this state
-    STATE/leases/lease-ID/     lease.json, settlement.json, and all that the runner keeps of the job
+    STATE/agent-id             the agent's permanent identity
+    STATE/lock                 held by the one agent that uses this state
+    STATE/leases/lease-ID/     lease.json, settlement.json, and the runner's files of the job
     STATE/builds/              the build cache
     STATE/generated/           parameters that components' programs have listed
-    STATE/trash/               folders on their way out
+    STATE/trash/               folders to remove
 
-A lease is journalled before its trial starts (whole or not at all; should a power cut lose it, the service grants it
-again), its settlement before it is reported (durably: what has been sent once is never sent differently).
+The journal holds a lease before its trial starts (atomically; if a power cut loses it, the service grants it again),
+and its settlement before it is reported (durably, so that a repeated report never differs).
 """
 
 import errno
@@ -30,12 +30,12 @@ from trimtab_agent.supervisor.files import write_atomically
 
 logger = logging.getLogger(__name__)
 
-# free bytes without which no further trial is taken on
-ROOM = 32 << 20
+# Minimum free disk space, in bytes, to accept another trial.
+LEAST_FREE = 32 << 20
 
 
-def place() -> str:
-    """Where this process is: the same for all that could see each other's abstract sockets."""
+def host_id() -> str:
+    """Return an id that is the same for all processes that can see each other's abstract sockets."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     network = Path("/proc/self/ns/net").readlink()
     return hashlib.sha256(f"{boot} {network}".encode()).hexdigest()[:16]
@@ -43,7 +43,7 @@ def place() -> str:
 
 @dataclass
 class Entry:
-    """A lease in the journal. `reruns` counts how often its trial was started anew after it had vanished with its
+    """A lease in the journal. `reruns` counts how often its trial was started again after it was lost with its
     machine."""
 
     folder: Path
@@ -58,13 +58,13 @@ class Entry:
 
 
 class Journal:
-    """The state directory, held by one process at a time."""
+    """The state directory. Only one process at a time uses it."""
 
     def __init__(self, state: Path) -> None:
-        """Opens the state directory, and makes it where there is none.
+        """Open the state directory; create it if it does not exist.
 
         Raises:
-            JournalError: it cannot be written, or another agent holds it.
+            JournalError: it cannot be written, or another agent uses it.
         """
         self._identity: socket.socket | None = None
         self.state = state
@@ -81,22 +81,23 @@ class Journal:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise JournalError(f"another agent works with {state}; give each agent its own --state-dir") from None
+            raise JournalError(f"another agent uses {state}; give each agent its own --state-dir") from None
         for left in self.trash.iterdir():
             shutil.rmtree(left, ignore_errors=True)
 
     def close(self) -> None:
-        """Lets another process have the state directory and the identity."""
+        """Release the state directory and the identity for another process."""
         if self._identity is not None:
             self._identity.close()
         os.close(self._lock)
 
     def agent_id(self) -> str:
-        """The agent's identity: made up once, then the same for ever. One process has it at a time: elsewhere than in
-        this `place` the service sees to that.
+        """Return the agent's identity, which is created once and never changes.
+
+        One process at a time holds it. Across different `host_id`s the service ensures this.
 
         Raises:
-            JournalError: another process here has it, with a copy of the state directory.
+            JournalError: another process here holds it, with a copy of the state directory.
         """
         path = self.state / "agent-id"
         if not path.exists():
@@ -105,28 +106,28 @@ class Journal:
         if self._identity is None:
             self._identity = socket.socket(socket.AF_UNIX)
             try:
-                # a name that the kernel gives to one process, until that ends
+                # The kernel gives this name to one process until the process ends.
                 self._identity.bind(f"\0trimtab-agent-{identity}")
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
                 raise JournalError(
-                    f"another agent works with the identity in {path}, of which this is a copy or the original; "
-                    "remove that file from the copy"
+                    f"another agent uses the identity in {path}: one state directory is a copy of the other. "
+                    "Remove that file from the copy"
                 ) from None
         return identity
 
-    def has_room(self) -> bool:
-        """Whether there is disk space for another trial, as far as can be told now."""
+    def has_space(self) -> bool:
+        """Return whether there seems to be enough disk space for another trial."""
         try:
             status = os.statvfs(self.state)
         except OSError as error:
             logger.error("%s cannot be reached: %s", self.state, error)
             return False
-        return status.f_bavail * status.f_frsize >= ROOM
+        return status.f_bavail * status.f_frsize >= LEAST_FREE
 
     def accept(self, lease: Lease) -> Entry:
-        """Notes a lease before its trial starts.
+        """Record a lease before its trial starts.
 
         Raises:
             OSError: it cannot be written.
@@ -138,31 +139,31 @@ class Journal:
         return entry
 
     def settle(self, entry: Entry, settlement: Settlement) -> None:
-        """Notes how a lease ends, before that is reported.
+        """Record the end of a lease before it is reported.
 
         Raises:
-            OSError: it cannot be written: nothing may be reported yet.
+            OSError: it cannot be written, so nothing may be reported yet.
         """
         write_atomically(entry.folder / "settlement.json", settlement.to_json().encode(), durable=True)
         entry.settlement = settlement
 
     def note_rerun(self, entry: Entry) -> None:
-        """Counts another start of the trial, and clears its work folder."""
+        """Count another start of the trial and clear its work folder."""
         entry.reruns += 1
         write_atomically(entry.folder / "reruns", str(entry.reruns).encode())
-        # what the run before has measured says nothing of the next
+        # The next run reports its own measurements.
         (entry.folder / MEASUREMENTS).unlink(missing_ok=True)
         shutil.rmtree(entry.work, ignore_errors=True)
         entry.work.mkdir()
 
     def remove(self, entry: Entry) -> None:
-        """Forgets a lease."""
+        """Remove a lease."""
         gone = self.trash / f"{entry.folder.name}.{uuid.uuid4().hex[:8]}"
         entry.folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
 
     def entries(self) -> list[Entry]:
-        """What an earlier process left, oldest first."""
+        """Return the leases that an earlier process left, oldest first."""
         found = []
         for folder in sorted(self.leases.iterdir(), key=lambda folder: folder.stat().st_mtime):
             try:
@@ -172,9 +173,8 @@ class Journal:
                 if (folder / "reruns").exists():
                     entry.reruns = int((folder / "reruns").read_text(encoding="ascii"))
             except (OSError, ValueError, KeyError, TypeError) as error:
-                # only a power cut within moments of the lease's grant leaves such a folder: the service grants that
-                # lease again
-                logger.warning("%s is damaged and dropped: %s", folder, error)
+                # Only a power cut right after the grant leaves such a folder. The service grants that lease again.
+                logger.warning("%s is damaged and is removed: %s", folder, error)
                 folder.rename(self.trash / f"{folder.name}.{uuid.uuid4().hex[:8]}")
                 continue
             found.append(entry)

@@ -1,4 +1,4 @@
-"""A lease and its settlement, in plain Python, as the journal stores them."""
+"""A lease and its settlement, as the journal stores them."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from trimtab_agent.runners.base import JobResult, Outcome
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to run a trial. `trial_timeout` is in seconds; 0: the study sets none."""
+    """The right to run a trial. `trial_timeout` is in seconds; 0 means that the study sets none."""
 
     id: str
     study: str
@@ -24,65 +24,65 @@ class Lease:
     metrics: tuple[str, ...]
     trial_timeout: float
     tenant: str = ""
-    # it is to have its node for itself
+    # whether the trial has its node for itself
     exclusive: bool = False
-    # its configuration is to be measured on different nodes; on these it has been, or is now
+    # whether its configuration is measured on different nodes, and the nodes used so far
     spread: bool = False
     measured_on: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """How people call the trial."""
+        """The name of the trial for people."""
         return f"{self.study}/{self.trial}"
 
     @property
     def configuration(self) -> str:
-        """The same for all trials that measure the same."""
+        """A key that is equal for all trials of one configuration."""
         return json.dumps([self.study, dict(self.params)], sort_keys=True)
 
     def to_json(self) -> str:
-        """The stored form."""
+        """Return the stored form."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Reads the stored form.
+        """Parse the stored form.
 
         Raises:
-            ValueError, KeyError, TypeError: it is damaged.
+            ValueError, KeyError, TypeError: the text is damaged.
         """
         data = json.loads(text)
         metrics = tuple(data["metrics"])
-        # leases of before do not say where else
+        # Older journals lack measured_on.
         return cls(**{**data, "metrics": metrics, "measured_on": tuple(data.get("measured_on", ()))})
 
 
 @dataclass(frozen=True)
 class Settlement:
-    """The final report of a lease. Once journalled it never changes, so that sending it again is safe."""
+    """The final report of a lease. It never changes once it is in the journal, so it can be sent again."""
 
     outcome: Outcome
     reason: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     elapsed: float = 0.0
-    # where it ran; empty: nowhere
+    # the node where it ran; empty if it did not run
     node: str = ""
 
     @classmethod
     def of(cls, result: JobResult) -> Self:
-        """The report of a job's result. What makes a completed one doubtful is told as its reason."""
+        """Return the report of a job's result. The reason of a completed one is the doubt about its timing."""
         return cls(result.outcome, result.reason or result.doubt, result.metrics, result.elapsed, result.node)
 
     def to_json(self) -> str:
-        """The stored form."""
+        """Return the stored form."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Reads the stored form.
+        """Parse the stored form.
 
         Raises:
-            ValueError, KeyError, TypeError: it is damaged.
+            ValueError, KeyError, TypeError: the text is damaged.
         """
         data = json.loads(text)
         return cls(**{**data, "outcome": Outcome(data["outcome"])})

@@ -1,38 +1,38 @@
-"""Asks for work whenever a slot is free."""
+"""Acquire leases whenever a slot is free."""
 
 import asyncio
 import logging
 
 from trimtab_agent.control_plane import ControlPlane, pause
 from trimtab_agent.errors import CallError
-from trimtab_agent.journal import ROOM, Journal
+from trimtab_agent.journal import LEAST_FREE, Journal
 from trimtab_agent.trial_runner import TrialRunner
 
 logger = logging.getLogger(__name__)
 
-# seconds that one call is held open: long enough to cost nothing, short enough for proxies that close silent
-# connections
+# Seconds that the service may hold one call: long enough to cost little, short enough for proxies that close idle
+# connections.
 WAIT = 20.0
-# seconds between two looks at a disk that is full
-ROOM_INTERVAL = 5.0
+# Seconds between two checks of a full disk.
+SPACE_INTERVAL = 5.0
 
 
 async def acquire(control: ControlPlane, trials: TrialRunner, journal: Journal) -> None:
-    """Acquires leases and starts their trials, for ever.
+    """Acquire leases and start their trials, without end.
 
-    A slot is free from the moment its trial's processes have ended: the next lease is asked for while the last result
-    is still being journalled and reported.
+    A slot is free as soon as its trial's processes have ended: the agent asks for the next lease while it records and
+    reports the last result.
     """
     failures = 0
     while True:
         free = await trials.free_slots()
-        if not journal.has_room():
+        if not journal.has_space():
             logger.error(
-                "less than %d MiB are free in %s: no further trial is started until there is room",
-                ROOM >> 20,
+                "less than %d MiB are free in %s: no further trial starts until there is enough space",
+                LEAST_FREE >> 20,
                 journal.state,
             )
-            await asyncio.sleep(ROOM_INTERVAL)
+            await asyncio.sleep(SPACE_INTERVAL)
             continue
         loop = asyncio.get_running_loop()
         asked = loop.time()
@@ -48,5 +48,5 @@ async def acquire(control: ControlPlane, trials: TrialRunner, journal: Journal) 
         for lease in leases:
             trials.start(lease)
         if not leases:
-            # a service that is about to stop answers early
+            # A service that is about to stop answers early. The pause avoids a tight loop.
             await asyncio.sleep(max(0.0, 0.5 - (loop.time() - asked)))

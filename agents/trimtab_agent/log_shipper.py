@@ -1,6 +1,6 @@
-"""Sends a trial's output to the service while it runs, and what is left of it at its end.
+"""Send a trial's output to the service during the run and the rest at its end.
 
-The supervisor keeps the log small (its head and its tail) and only ever appends to it, so that all of it is sent.
+The supervisor keeps the log small (its head and its tail) and only appends to it, so the whole log can be sent.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ class LogShipper:
         self._offset = 0
 
     async def follow(self) -> None:
-        """Sends what comes, every two seconds, until it is cancelled."""
+        """Send new output every two seconds until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL)
             await self.finish()
 
     async def finish(self) -> None:
-        """Sends what is there. A log that cannot be sent is no reason to hold a result back."""
+        """Send the rest of the output. A failure is ignored: it must not delay the result."""
         while data := self._read():
             try:
                 offset = await self._control.append_log(self._lease, self._offset, data)
             except CallError:
                 return
             if offset == self._offset:
-                return  # the service takes no more of it
+                return  # the service accepts no more output
             self._offset = offset
 
     def _read(self) -> bytes:

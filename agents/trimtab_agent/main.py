@@ -28,7 +28,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="trimtab-agent",
         description="Runs Trimtab's trials on this machine.",
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=configuration.default_state(),
         metavar="D",
-        help="journal, build cache and the agent's identity (default: %(default)s)",
+        help="directory of the journal, the build cache and the agent's identity (default: %(default)s)",
     )
     state.add_argument(
         "--build-cache-mib",
@@ -58,8 +58,8 @@ def parser() -> argparse.ArgumentParser:
         "--runner",
         choices=configuration.RUNNERS,
         default="local",
-        help="where trials run: local: on this machine; slurm: as batch jobs; ray: as jobs of a Ray cluster; both "
-        "with --state-dir on a file system that the nodes share (default: %(default)s)",
+        help="where trials run. local: on this machine; slurm: as batch jobs; ray: as jobs of a Ray cluster. slurm and "
+        "ray need --state-dir on a file system that the nodes share (default: %(default)s)",
     )
     where.add_argument(
         "--slurm-option",
@@ -67,14 +67,14 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="--NAME=VALUE",
         help="option of sbatch for every job, such as --slurm-option=--partition=short or --slurm-option=--exclusive; "
-        "a trial's own options override it; may be repeated",
+        "a trial's own options override it; can be repeated",
     )
     where.add_argument(
         "--ray-address",
         metavar="URL",
-        help="the dashboard of Ray's head, or ray://HOST:10001 or HOST:6379 where it has port 8265 (default: "
-        "RAY_API_SERVER_ADDRESS, RAY_ADDRESS or http://127.0.0.1:8265); a token is sent where there is one "
-        "(RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token), unless RAY_AUTH_MODE is disabled",
+        help="the dashboard of Ray's head; ray://HOST:10001 and HOST:6379 mean port 8265 of that host (default: "
+        "RAY_API_SERVER_ADDRESS, RAY_ADDRESS or http://127.0.0.1:8265). The agent sends the token in RAY_AUTH_TOKEN, "
+        "RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token if there is one, unless RAY_AUTH_MODE is disabled",
     )
     where.add_argument(
         "--ray-option",
@@ -82,44 +82,50 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="--NAME=VALUE",
         help="resources of every job, such as --ray-option=--num-cpus=4 or --ray-option='--resources={\"bench\": 1}'; "
-        "also --num-gpus, --memory and --label-selector; a trial's own options override it; may be repeated",
+        "also --num-gpus, --memory and --label-selector; a trial's own options override it; can be repeated",
     )
     where.add_argument(
         "--trial-cores",
         type=_natural,
         metavar="N",
-        help="cores that each trial has for itself, with the local runner; their hyper-threads belong to them, and the "
-        "agent keeps off them as far as it can; 0: trials may use all (default: the cores shared out among the slots)",
+        help="number of cores that each trial has for itself, with the local runner. A core's hyper-threads belong "
+        "to it, and the agent avoids these cores. 0: trials may use all cores (default: the slots share the cores)",
     )
     where.add_argument(
         "--trial-memory-mib",
         type=_positive,
         metavar="N",
-        help="memory that a trial may take, with the local runner and where control groups can be used; one that needs "
+        help="memory limit of a trial, with the local runner and if control groups can be used; a trial that needs "
         "more is infeasible (default: no limit)",
     )
 
     connection = argparse.ArgumentParser(add_help=False)
     connection.add_argument("--server", required=True, metavar="HOST:PORT", help="the service's gRPC address")
-    connection.add_argument("--token-file", type=Path, metavar="F", help="file that holds a token, where none enrols")
-    connection.add_argument("--tls", action="store_true", help="encrypt the connection to this machine, too")
-    connection.add_argument("--plaintext", action="store_true", help="do not encrypt the connection to another machine")
+    connection.add_argument(
+        "--token-file", type=Path, metavar="F", help="file with a token, for an agent that does not enrol"
+    )
+    connection.add_argument(
+        "--tls", action="store_true", help="encrypt the connection even if the service is on this machine"
+    )
+    connection.add_argument(
+        "--plaintext", action="store_true", help="do not encrypt the connection, even to another machine"
+    )
     connection.add_argument(
         "--tls-ca",
         type=Path,
         metavar="F",
-        help="certificates to trust, PEM (default: those that gRPC brings); implies --tls",
+        help="PEM file of certificates to trust (default: gRPC's own list); implies --tls",
     )
     connection.add_argument(
-        "--tls-cert", type=Path, metavar="F", help="the agent's certificate, where the service wants one"
+        "--tls-cert", type=Path, metavar="F", help="the agent's certificate, if the service requires one"
     )
     connection.add_argument("--tls-key", type=Path, metavar="F", help="the key of --tls-cert")
 
     run = commands.add_parser(
         "run",
         parents=[state, where, connection],
-        help="take leases from the service and run their trials, until SIGTERM or SIGINT",
-        epilog="example:\n  trimtab-agent run --server tune.example.org:443 --enrol tre_... \\\n"
+        help="run trials for a service until SIGTERM or SIGINT",
+        epilog="examples:\n  trimtab-agent run --server tune.example.org:443 --enrol tre_... \\\n"
         "      --components /etc/trimtab/components --slots 1 --label partition=short\n"
         "  trimtab-agent run --server tune.example.org:443 --token-file ~/token --components ~/components \\\n"
         "      --state-dir /shared/$USER/trimtab --runner slurm --slots 8 --slurm-option=--exclusive\n"
@@ -130,90 +136,91 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--enrol",
         metavar="TOKEN",
-        help="a token that is good once, from `trimtab agent enrol` (-: read it from standard input): the agent then "
-        "has a credential of its own in --state-dir, which it renews by itself; later starts need nothing, and ignore "
-        "the same token",
+        help="a token for one enrolment, from `trimtab agent enrol` (-: read it from standard input). The agent then "
+        "has its own credential in --state-dir and renews it. Later starts need no token and ignore a used one",
     )
     run.add_argument(
-        "--components", required=True, type=Path, metavar="DIR", help="folder with NAME/component.yaml or *.yaml"
+        "--components", required=True, type=Path, metavar="DIR", help="folder with files NAME/component.yaml or *.yaml"
     )
     run.add_argument(
         "--slots",
         type=_positive,
         default=1,
         metavar="N",
-        help="trials that may run side by side, or jobs in Slurm or Ray, pending ones included (default: 1, so that "
-        "none disturbs another's timing)",
+        help="number of trials at the same time; with Slurm or Ray the number of jobs, pending ones included (default: "
+        "1, so that trials do not disturb each other's timing)",
     )
-    run.add_argument("--name", default=configuration.default_name(), help="shown to users (default: %(default)s)")
     run.add_argument(
-        "--label", action="append", default=[], metavar="KEY=VALUE", help="shown to users; may be repeated"
+        "--name", default=configuration.default_name(), help="name of the agent, shown to users (default: %(default)s)"
+    )
+    run.add_argument(
+        "--label", action="append", default=[], metavar="KEY=VALUE", help="label shown to users; can be repeated"
     )
     run.add_argument(
         "--policy",
         type=Path,
         metavar="F",
-        help="file of what may run here (default: all that is installed)",
+        help="file with the administrator's rules (default: everything installed may run)",
     )
 
     check = commands.add_parser("check", parents=[state], help="validate component files and print their spaces")
     check.add_argument(
-        "components", type=Path, metavar="DIR", help="folder with NAME/component.yaml or *.yaml, or one file"
+        "components", type=Path, metavar="DIR", help="folder with files NAME/component.yaml or *.yaml, or one file"
     )
 
     attempt = commands.add_parser(
-        "try", parents=[state, where], help="run one trial here, without a service, and print its metrics"
+        "try", parents=[state, where], help="run one trial without a service and print its metrics"
     )
     attempt.add_argument("component", metavar="COMPONENT", help="name of the component, or its file")
     attempt.add_argument(
-        "--components", type=Path, default=Path(), metavar="DIR", help="where it is looked for (default: here)"
+        "--components", type=Path, default=Path(), metavar="DIR", help="folder to search (default: the current folder)"
     )
-    attempt.add_argument("--application", metavar="A", help="which application (default: the first in the file)")
+    attempt.add_argument("--application", metavar="A", help="application to run (default: the first in the file)")
     attempt.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter's value; the others have their defaults",
+        help="value of a parameter (default: its default value); can be repeated",
     )
     attempt.add_argument(
         "--dry-run",
         action="store_true",
-        help="print the commands, environment and scheduler options of the trial, and run nothing",
+        help="print the commands, environment and scheduler options of the trial without running it",
     )
     attempt.add_argument(
         "--metric",
         action="append",
         default=[],
         metavar="NAME",
-        help="a metric without which the trial is infeasible; may be repeated (default: all of the component's)",
+        help="required metric: without it the trial is infeasible; can be repeated (default: all metrics)",
     )
 
     pull = commands.add_parser(
         "pull",
         parents=[state, connection],
-        help="look at a component that was written in the service, and install it here",
-        description="Shows a component's file that was written in the service, or how it differs from what is "
-        "installed, asks whether to install it, and writes it into the agent's components folder. A running agent "
-        "offers it within seconds. It proves itself with the agent's own credential, or with --token-file.",
+        help="install a component that was written in the service",
+        description="Show a component's file that was written in the service, or its difference from the installed "
+        "file, ask for confirmation, and write it into the agent's components folder. A running agent offers it within "
+        "seconds. The command authenticates with the agent's own credential, or with --token-file.",
         epilog="example:\n  trimtab-agent pull sorter --server tune.example.org:443 --components "
         "/etc/trimtab/components",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    pull.add_argument("name", metavar="NAME", help="the component's name")
-    pull.add_argument("--components", required=True, type=Path, metavar="DIR", help="folder of the agent's components")
+    pull.add_argument("name", metavar="NAME", help="name of the component")
+    pull.add_argument("--components", required=True, type=Path, metavar="DIR", help="components folder of the agent")
     pull.add_argument(
         "--digest",
         type=_digest,
         metavar="SHA256",
-        help="this version and no other: its digest, or at least 8 of its first digits (default: the newest)",
+        help="accept only the version with this digest, or with these first 8 or more digits of it (default: newest)",
     )
-    pull.add_argument("--yes", action="store_true", help="install it without asking")
+    pull.add_argument("--yes", action="store_true", help="install without confirmation")
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command; exits with 1 where it fails, and with 2 where the command line or a component file is wrong."""
+    """Run the command line. Exit with 1 if the command fails, and with 2 for wrong arguments or component files."""
     options = parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
@@ -221,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ComponentError as error:
         print(error, file=sys.stderr)
         count = len(error.problems)
-        print(f"{count} fault{'s' if count > 1 else ''} in component files; nothing was started", file=sys.stderr)
+        print(f"{count} error{'s' if count > 1 else ''} in component files; nothing was started", file=sys.stderr)
         sys.exit(2)
     except ConfigError as error:
         print(f"trimtab-agent: {error}", file=sys.stderr)
@@ -247,7 +254,7 @@ def _run(options: argparse.Namespace) -> None:
         scheduler_options=tuple(_scheduler_options(options).get(options.runner, ())),
     )
     if settings.token_file and settings.enrol:
-        raise ConfigError("give --enrol or --token-file, not both")
+        raise ConfigError("--enrol and --token-file are both given; give one of them")
     if settings.token_file:
         TokenFile(settings.token_file).token()
     machine = Machine()
@@ -255,13 +262,13 @@ def _run(options: argparse.Namespace) -> None:
     from trimtab_agent.installed import Installed
 
     components = Installed(*_source(options.components, options.state_dir))
-    # only here: they bring gRPC, which check and try do without
+    # These modules import gRPC, which check and try do not need.
     from trimtab_agent.agent import serve
     from trimtab_agent.journal import Journal
 
     journal = Journal(settings.state)
     for remark in machine.remarks():
-        logging.getLogger(__name__).warning("timing on this machine: %s", remark)
+        logging.getLogger(__name__).warning("timings on this machine may be unreliable: %s", remark)
     try:
         credentials = TokenFile(settings.token_file) if settings.token_file else Enrolled(settings.state)
         if settings.enrol is None:
@@ -283,7 +290,7 @@ def _try(options: argparse.Namespace) -> None:
 
     machine = Machine()
     given = Path(options.component)
-    # A folder of its own is enough: faults of its neighbours are no matter of this trial's.
+    # Load only the component's own folder if it exists, so that errors of its neighbours do not matter.
     own = options.components / options.component / "component.yaml"
     location = given if given.is_file() else own if own.is_file() else options.components
     components = _load(location, options.state_dir)
@@ -314,7 +321,7 @@ def _pull(options: argparse.Namespace) -> None:
     consent = (lambda: True) if options.yes else pulling.ask
     component = pulling.install(written, options.components, Generator(state / "generated"), consent)
     if component is None:
-        print("nothing was installed")
+        print("Nothing was installed.")
         sys.exit(1)
     print(describe(component))
 
@@ -354,14 +361,14 @@ def _scheduler_options(options: argparse.Namespace) -> dict[str, list[str]]:
 def _natural(text: str) -> int:
     number = int(text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 0")
+        raise argparse.ArgumentTypeError(f"{text} is below the minimum 0")
     return number
 
 
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+        raise argparse.ArgumentTypeError(f"{text} is below the minimum 1")
     return number
 
 

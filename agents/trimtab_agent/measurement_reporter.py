@@ -1,4 +1,4 @@
-"""Reports what a trial tells while it runs, and ends it where a pruning policy says so."""
+"""Report a trial's measurements during the run, and end the trial if a pruning policy says so."""
 
 import asyncio
 import json
@@ -14,15 +14,15 @@ from trimtab_agent.runners.base import MEASUREMENTS
 logger = logging.getLogger(__name__)
 
 INTERVAL = 0.25
-# seconds that a trial's settlement waits for what it told last
+# Seconds that a settlement waits for the report of the last measurements.
 LAST_TIME = 10.0
 
 
 class MeasurementReporter:
-    """The measurements of one trial, from the file to which its supervisor appends them."""
+    """Reports the measurements of one trial from the file to which its supervisor appends them."""
 
     def __init__(self, control: ControlPlane, entry: Entry, stop: Callable[[], None]) -> None:
-        """`stop`: called where the service wants the trial no more."""
+        """Create the reporter. It calls `stop` if the service wants the trial to end."""
         self._control = control
         self._title = entry.lease.title
         self._lease = entry.lease.id
@@ -32,22 +32,22 @@ class MeasurementReporter:
         self._stop = stop
 
     async def follow(self) -> None:
-        """Reports what comes until it is cancelled."""
+        """Report new measurements until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL)
             await self._report()
 
     async def finish(self) -> None:
-        """Reports what is left, as far as that takes no time."""
+        """Report the remaining measurements within LAST_TIME."""
         try:
             async with asyncio.timeout(LAST_TIME):
-                while not await self._report():  # noqa: ASYNC110  the far side's return is no event of ours
+                while not await self._report():  # noqa: ASYNC110  there is no event for the return of the service
                     await asyncio.sleep(INTERVAL)
         except TimeoutError:
-            logger.info("%s: its last measurements are not reported, for the service does not answer", self._title)
+            logger.info("%s: its last measurements are not reported because the service does not answer", self._title)
 
     async def _report(self) -> bool:
-        """Whether the service has heard of all that is there."""
+        """Report new measurements; return whether the service has accepted all of them."""
         for line in self._read():
             try:
                 told = json.loads(line)
@@ -57,8 +57,8 @@ class MeasurementReporter:
                 ):
                     self._stop()
             except (CallRefusedError, ValueError, KeyError) as error:
-                # a disk that was full
-                logger.info("%s: a measurement is left out: %s", self._title, error)
+                # A full disk leaves damaged lines.
+                logger.info("%s: a measurement is not reported: %s", self._title, error)
             except CallError:
                 return False
             self._offset += len(line)
@@ -69,7 +69,7 @@ class MeasurementReporter:
             with self._path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 if status.st_size < self._offset or status.st_ino != self._inode:
-                    # a job that was started anew tells anew
+                    # A job that was started again writes a new file.
                     self._offset = 0
                 self._inode = status.st_ino
                 file.seek(self._offset)

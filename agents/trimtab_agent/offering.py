@@ -1,4 +1,4 @@
-"""The loop that offers what is installed while the agent runs."""
+"""The loop that offers changed components while the agent runs."""
 
 import asyncio
 import logging
@@ -10,25 +10,25 @@ from trimtab_agent.policy import Policy
 
 logger = logging.getLogger(__name__)
 
-# seconds between two looks at the component files
+# Seconds between two checks of the component files.
 INTERVAL = 3.0
 
 
 async def follow(installed: Installed, policy: Policy, control: ControlPlane) -> None:
-    """Follows the component files for ever. Of files with faults it tells, and offers what it did before."""
+    """Follow the component files, without end. Files with errors are logged and change nothing."""
     while True:
         await asyncio.sleep(INTERVAL)
-        # In threads: files may be on a slow file system, and a component's program may list its parameters.
+        # This runs in threads because file systems may be slow and a component may run a program.
         if not await asyncio.to_thread(installed.changed):
             continue
         try:
             await asyncio.to_thread(installed.renew, policy)
         except (ComponentError, ConfigError) as error:
-            logger.warning("component files were changed and are not used: %s", error)
+            logger.warning("the changed component files are not used: %s", error)
             continue
         offered = policy.offered(installed.components)
-        logger.info("component files were changed; offered are %s", ", ".join(offered))
+        logger.info("component files have changed; the agent now offers %s", ", ".join(offered))
         try:
             await control.offer(list(offered.values()))
         except CallError as error:
-            logger.warning("%s; the agent says what it offers when it registers again", error)
+            logger.warning("%s; the agent offers the changes when it registers again", error)

@@ -1,4 +1,4 @@
-"""What the cluster's administrator lets a service run here. The service can only ask; the agent decides."""
+"""The administrator's policy: what a service may run here. The agent enforces it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,15 +18,15 @@ LIMIT_KEYS = ("trials", "seconds", "artifacts", "artifact_kib")
 COMPONENT_KEYS = ("digests", "applications")
 RAY_KEYS = ("cpus", "gpus", "memory_mib", "resources", "labels")
 SLURM_KEYS = ("partitions", "accounts", "qos", "nodes", "time", "options")
-# The policy's lists, and the option of sbatch that each is about.
+# The policy's lists, with the option of sbatch that each limits.
 LISTS = {"partitions": "partition", "accounts": "account", "qos": "qos"}
-# The policy's numbers for Ray, and the option that each is about.
+# The policy's numbers for Ray, with the option that each limits.
 RAY_NUMBERS = {"cpus": "num-cpus", "gpus": "num-gpus", "memory_mib": "memory"}
-# Its lists, and the options whose names they allow.
+# The policy's lists for Ray, with the option whose names each allows.
 RAY_LISTS = {"resources": "resources", "labels": "label-selector"}
 MIB = 1 << 20
 KIB = 1 << 10
-# As many artifacts of a trial as a service takes, and the KiB of one.
+# The service's limits: artifacts of a trial, and KiB of each.
 MOST_ARTIFACTS = 20
 LARGEST_KIB = 2048
 LEAST_DIGEST = 12
@@ -34,7 +34,7 @@ LEAST_DIGEST = 12
 
 @dataclass(frozen=True)
 class ComponentRule:
-    """Empty: any. A digest may be shortened to its first 12 digits."""
+    """The allowed digests and applications; empty means any. A digest may be cut to its first 12 digits."""
 
     digests: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class ComponentRule:
 
 @dataclass(frozen=True)
 class SlurmRules:
-    """None: not limited. `time` is in seconds."""
+    """The limits for Slurm; None means no limit. `time` is in seconds."""
 
     lists: Mapping[str, tuple[str, ...]]
     nodes: int | None = None
@@ -53,7 +53,7 @@ class SlurmRules:
 
 @dataclass(frozen=True)
 class RayRules:
-    """What is not there is not limited: the most of each number, and the names that each list allows, by rule."""
+    """The limits for Ray, by rule: maximum numbers and allowed names. A missing rule means no limit."""
 
     most: Mapping[str, int]
     names: Mapping[str, tuple[str, ...]]
@@ -61,32 +61,32 @@ class RayRules:
 
 @dataclass(frozen=True)
 class Policy:
-    """An administrator's rules; None and an empty mapping: everything is allowed. Patterns are those of a shell."""
+    """An administrator's rules; None means that everything is allowed. Patterns are shell patterns."""
 
     components: Mapping[str, ComponentRule] | None = None
     batch_scripts: bool = True
-    # whether the service may hear of command lines and variables
+    # whether the service may see command lines and variables
     show_commands: bool = True
     tenants: tuple[str, ...] | None = None
     studies: tuple[str, ...] | None = None
     environment: tuple[str, ...] | None = None
     trials: int | None = None
     seconds: float | None = None
-    # files of a trial that are sent, and the bytes of each
+    # maximum number of files of a trial that are sent, and bytes of each
     artifacts: int = 5
     artifact_bytes: int = 1 << 20
     slurm: SlurmRules | None = None
     ray: RayRules | None = None
 
     def under(self, runner: str) -> "Policy":
-        """The policy with this runner: the rules of another's scheduler do not matter."""
+        """Return the policy for this runner, without the rules for other schedulers."""
         return replace(self, slurm=None) if runner == "ray" else replace(self, ray=None)
 
     def offered(self, components: Mapping[str, Component]) -> dict[str, Component]:
-        """The components, and of each the applications, that a service may hear of.
+        """Return the components, with the applications of each, that the service may see.
 
         Raises:
-            ConfigError: none is left.
+            ConfigError: the policy allows none of them.
         """
         found = {}
         for name, component in components.items():
@@ -98,16 +98,16 @@ class Policy:
             if applications:
                 found[name] = replace(component, applications=applications)
         if not found:
-            raise ConfigError(f"the policy allows none of the components here: {', '.join(components) or 'none'}")
+            raise ConfigError(f"the policy allows none of the installed components: {', '.join(components) or 'none'}")
         return found
 
     def admit(self, lease: Lease, component: Component, spec: JobSpec, own_options: Sequence[str] = ()) -> JobSpec:
-        """The job as it may run: a limit that it does not mention is put in its place.
+        """Return the job with the limits that it does not mention itself.
 
-        `own_options`: the administrator's own, for every job; they need no leave.
+        `own_options` are the administrator's options for every job. The policy does not apply to them.
 
         Raises:
-            PolicyError: a rule is against it, which the message names.
+            PolicyError: a rule forbids the job; the message names the rule.
         """
         refusal = self._refusal(component, lease.application or next(iter(component.applications)))
         if refusal is not None:
@@ -126,7 +126,7 @@ class Policy:
         return spec if self.ray is None else self._admit_to_ray(self.ray, spec, own_options)
 
     def describe(self) -> dict[str, str]:
-        """Its rules for people, by name; rules that limit nothing are left out."""
+        """Return the rules that limit something, as text by name."""
         slurm = self.slurm
         lists: dict[str, Sequence[str] | None] = {
             "components": None if self.components is None else list(self.components),
@@ -169,7 +169,7 @@ class Policy:
             asked = slurm_options.asked(spec.scheduler_options, spec.directives)
             own = {name for name, _ in slurm_options.asked(own_options, ())}
         except slurm_options.UnreadableOptionError as error:
-            raise PolicyError(f"The policy cannot tell what the job asks of Slurm: {error}.") from None
+            raise PolicyError(f"The policy cannot read the job's options for Slurm: {error}.") from None
         for name, value in asked:
             self._check_option(rules, name, value)
         silent = own.union(name for name, _ in asked)
@@ -184,7 +184,7 @@ class Policy:
         try:
             asked = ray_options.asked(spec.scheduler_options)
         except ray_options.UnreadableOptionError as error:
-            raise PolicyError(f"The policy cannot tell what the job asks of Ray: {error}.") from None
+            raise PolicyError(f"The policy cannot read the job's options for Ray: {error}.") from None
         for rule, most in rules.most.items():
             value = asked.get(RAY_NUMBERS[rule], 0)
             if value > most * (MIB if rule == "memory_mib" else 1):
@@ -216,14 +216,14 @@ class Policy:
 
 
 def load(path: Path) -> Policy:
-    """The rules in a file. Nobody but its owner and root may be able to change it.
+    """Read the rules in a file. Only its owner and root may be able to change it.
 
     Raises:
-        ConfigError: it cannot be read, others may write it, or something in it is wrong; every fault is told.
+        ConfigError: the file cannot be read, others may write it, or it has errors. The message lists all errors.
     """
     try:
         if path.stat().st_mode & 0o022:
-            raise ConfigError(f"--policy {path} can be written by its group or by everybody: chmod go-w {path}")
+            raise ConfigError(f"--policy {path} can be written by its group or by others. Run: chmod go-w {path}")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--policy {path} cannot be read: {error}") from None
@@ -263,7 +263,7 @@ def _artifacts(limits: Table | None, key: str, default: int, most: int) -> int:
         return default
     found = limits.integer(key, minimum=0)
     if found > most:
-        limits.fault(key, f"{found} is more than {most}, which a service takes")
+        limits.fault(key, f"{found} is above {most}, the limit of the service")
     return found
 
 
@@ -273,7 +273,7 @@ def _read_components(table: Table) -> dict[str, ComponentRule]:
         rule.allow(COMPONENT_KEYS)
         for digest in (digests := rule.texts("digests")):
             if len(digest) < LEAST_DIGEST or not re.fullmatch("[0-9a-f]+", digest):
-                rule.fault("digests", f"{digest!r} is not a digest, or its first {LEAST_DIGEST} digits or more")
+                rule.fault("digests", f"{digest!r} is not a digest or its first {LEAST_DIGEST} or more digits")
         found[name] = ComponentRule(digests, rule.texts("applications"))
     return found
 
@@ -289,7 +289,7 @@ def _read_slurm(table: Table) -> SlurmRules:
     time = table.text("time") if "time" in table else ""
     seconds = slurm_options.seconds(time) if time else None
     if time and seconds is None:
-        table.fault("time", f"{time!r} is not a time as sbatch takes it, such as 01:30:00; quote it")
+        table.fault("time", f"{time!r} is not a time for sbatch, such as '01:30:00' (in quotes)")
     return SlurmRules(
         lists=lists,
         nodes=table.integer("nodes", minimum=1) if "nodes" in table else None,

@@ -1,4 +1,4 @@
-"""Makes a trial ready to run: everything is checked and rendered, so that a supervisor needs no component file."""
+"""Prepare a trial: check and render everything, so that a supervisor needs no component file."""
 
 import os
 import shutil
@@ -27,22 +27,22 @@ def prepare(
     cache: Path,
     cache_limit: int,
 ) -> JobSpec:
-    """The job of one trial; its work folder, which must be there, gets templates and files.
+    """Return the job of one trial, and write its templates and files into its work folder.
 
     Args:
-        component: what is tuned.
-        application_name: which of its applications is run; empty: the first.
-        given: values; parameters that are not named have their defaults.
-        title: how people call the trial.
+        component: the component.
+        application_name: the application to run; empty: the first.
+        given: values by parameter; other parameters have their defaults.
+        title: the name of the trial for people.
         required: metrics without which the trial is infeasible.
-        timeout: seconds; shortens the application's own; 0: does not.
-        work: the trial's folder.
+        timeout: seconds; it can only shorten the application's own time-out; 0: no effect.
+        work: the trial's folder, which must exist.
         cache: folder of the build cache.
-        cache_limit: bytes that it may hold.
+        cache_limit: maximum size of the build cache in bytes.
 
     Raises:
-        NotInComponentError: an application, parameter or metric that the component does not have; a source that is
-        gone. UnsuitableValueError: a value that it does not allow.
+        NotInComponentError: the application, a parameter, a metric or a source does not exist.
+        UnsuitableValueError: the component does not allow a value.
         OSError: the work folder cannot be written.
     """
     application = component.applications.get(application_name or next(iter(component.applications)))
@@ -110,7 +110,7 @@ def _build(
     try:
         entry = str(cache / arguments.build_key(component, rendering))
     except FileNotFoundError as error:
-        raise NotInComponentError(f"the build of component {component.name!r}: {error}") from None
+        raise NotInComponentError(f"the build of component {component.name!r} lacks a dependency: {error}") from None
     places = {**places, "build": entry}
     values = {**rendering.texts, **places}
     env = {name: render_argument(text, values) for name, text in component.build.env.items()}

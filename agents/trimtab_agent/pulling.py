@@ -1,4 +1,4 @@
-"""`trimtab-agent pull`: a component that was written in the service, looked at and installed by its administrator."""
+"""`trimtab-agent pull`: show a component that was written in the service, and install it."""
 
 import difflib
 import hashlib
@@ -22,24 +22,24 @@ NAME = "component.yaml"
 
 
 async def fetch(config: Config, credentials: Credentials, name: str, digest: str) -> WrittenComponent:
-    """The text as the service has it. Raises CallError; ConfigError where it is not what was asked for."""
+    """Return the text from the service. Raises CallError, or ConfigError if it is another text."""
     async with ControlPlane(config, "", "", (), credentials) as control:
         written = await control.component_file(name, digest)
     found = hashlib.sha256(written.text.encode()).hexdigest()
     if written.name != name or found != written.digest or not found.startswith(digest):
-        raise ConfigError(f"the service sent {written.name!r} with digest {found[:12]}, not what was asked for")
+        raise ConfigError(f"the service sent {written.name!r} with digest {found[:12]} instead of the requested one")
     return written
 
 
 def install(
     written: WrittenComponent, folder: Path, generator: Generator, consent: Callable[[], bool]
 ) -> Component | None:
-    """Shows the text, or how it differs from what is installed, and writes it when there is consent; else None.
+    """Show the text, or its difference from the installed file; write it if there is consent, else return None.
 
-    Nothing of it is run before that, and nothing is written that the agent could not load.
+    Nothing of it runs before that, and nothing is written that the agent could not load.
 
     Raises:
-        ComponentError: with every fault of the text, or of what it refers to.
+        ComponentError: the text or a file that it refers to has errors; all are listed.
         ConfigError: the folder cannot be written.
     """
     _expect_sound(written)
@@ -48,14 +48,14 @@ def install(
     author = _shown(written.author).replace("\n", " ")
     print(f"# {written.name}, version {written.number} by {author}, digest {written.digest}")
     if old == written.text:
-        print(f"# {target} says so already")
+        print(f"# {target} already has this content")
         return load(target, generator)
     print(_shown(_difference(old, written.text, target)), end="")
     if not consent():
         return None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # beside the files that it refers to, under a name that no agent takes for a component
+        # In the folder of the files that it refers to, under a name that no agent takes for a component.
         trial = target.with_name(f".{target.name}.{os.getpid()}.new")
         try:
             write_atomically(trial, written.text.encode())
@@ -72,28 +72,28 @@ def install(
 
 
 def ask() -> bool:
-    """Asks who sits at the terminal. Raises ConfigError where nobody does."""
+    """Ask the person at the terminal for consent. Raises ConfigError if there is no terminal."""
     if not sys.stdin.isatty():
-        raise ConfigError("there is nobody to ask whether to install this: look at it, and give --yes")
-    return input("Install it? What its commands do, they do on this cluster. [y/N] ").strip().lower() in ("y", "yes")
+        raise ConfigError("there is no terminal to ask for confirmation: read the text above, then use --yes")
+    return input("Install it? Its commands will run on this cluster. [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _expect_sound(written: WrittenComponent) -> None:
-    """Raises ComponentError for a text that no folder could make a component."""
+    """Raise ComponentError for a text with errors that do not depend on its folder."""
     reader = Reader(f"{written.name}/{NAME}")
     top = reader.parse(written.text)
     if top is not None:
         component = Definition(Path(NAME), written.text, reader, top).read()
         if component.name != written.name:
-            reader.problems.append(Problem(reader.label, 1, "name", f"{component.name!r} is not {written.name!r}"))
+            reader.problems.append(Problem(reader.label, 1, "name", f"{component.name!r} must be {written.name!r}"))
     if reader.problems:
         raise ComponentError(reader.problems)
 
 
 def _place(folder: Path, name: str) -> Path:
-    """The file of this component, whatever it is called; where it is to be, if there is none."""
+    """Return the file of this component, whatever its name, or the path for a new one."""
     if folder.is_file():
-        raise ConfigError(f"--components {folder} is a file: give the folder of the agent's components")
+        raise ConfigError(f"--components {folder} is a file: give the agent's components folder")
     for file in find_files(folder):
         top = Reader(str(file)).parse(file.read_text(encoding="utf-8", errors="replace"))
         if top is not None and top.text("name") == name:
@@ -109,5 +109,5 @@ def _difference(old: str | None, new: str, target: Path) -> str:
 
 
 def _shown(text: str) -> str:
-    """The text with everything visible: nothing in it can move a cursor or turn the direction of letters."""
+    """Return the text with control characters escaped, so that it cannot move the cursor or hide text."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

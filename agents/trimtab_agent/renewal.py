@@ -1,4 +1,4 @@
-"""Renews the agent's own credential long before it ends."""
+"""Renew the agent's own credential long before it expires."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 async def keep(control: ControlPlane, enrolled: Enrolled) -> None:
-    """Renews whenever that is due, for ever. What fails is tried again: the credential in use holds for days more."""
+    """Renew the credential whenever it is due, without end. After a failure, retry: days are left."""
     tries = 0
     while True:
         await asyncio.sleep(enrolled.due())
@@ -22,8 +22,8 @@ async def keep(control: ControlPlane, enrolled: Enrolled) -> None:
         except (CallError, JournalError) as error:
             tries += 1
             if tries in (1, 5) or tries % 30 == 0:
-                logger.warning("%s; the credential is renewed later", error)
+                logger.warning("%s; trying again to renew the credential", error)
             await asyncio.sleep(pause(tries))
         else:
             tries = 0
-            logger.info("the credential was renewed")
+            logger.info("the credential is renewed")

@@ -1,4 +1,4 @@
-"""A trial from its lease to the service's acknowledgement, and all the trials of an agent."""
+"""The trials of an agent, each from its lease to the acknowledged settlement."""
 
 import asyncio
 import logging
@@ -30,38 +30,38 @@ from trimtab_agent.runners.base import JobResult, JobState, Outcome, Runner, sto
 
 logger = logging.getLogger(__name__)
 
-# a trial that vanished with its machine is started again this often; then it is the service's turn to try it elsewhere
+# How often the agent restarts a trial that was lost with its machine. Then the service tries elsewhere.
 RERUNS = 1
-# runs are numbered within their lease; a scheduler starts one job anew fewer times than this
+# Runs are numbered within their lease. A scheduler restarts one job fewer times than this.
 RUNS_OF_A_JOB = 10_000
-# seconds that a result waits for the report that its trial had started
+# Seconds that a result waits for the report that its trial has started.
 START_TIME = 1.0
-# seconds between two tries to write the journal on a full disk
+# Seconds between two attempts to write the journal on a full disk.
 JOURNAL_INTERVAL = 2.0
-# seconds between two tries to reach a trial's folder
+# Seconds between two attempts to reach a trial's folder.
 FOLDER_INTERVAL = 2.0
 
 Answer = TypeVar("Answer")
 
 
 class _Trial:
-    """What the agent knows of a trial between its lease and the acknowledgement of its settlement."""
+    """A trial between its lease and the acknowledgement of its settlement."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.task: asyncio.Task[None] | None = None
-        # its processes may be running; it takes a slot
+        # Whether its processes may be running. It then takes a slot.
         self.running = entry.settlement is None
         self.lost = False
-        # tells the service that it runs, and where
+        # The task that reports the start and the node to the service.
         self.telling: asyncio.Task[None] | None = None
-        # why it is to end early; empty: it is not
+        # Why it must end early; empty if it need not.
         self.cancel_reason = ""
         self.released = False
 
 
 class TrialRunner:
-    """The trials of this agent. All methods belong to the event loop's thread."""
+    """The trials of this agent. All methods must be called in the event loop's thread."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class TrialRunner:
         self._confirmed = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
-    # -- what the loops ask and say
+    # -- called by the loops
 
     def held(self) -> list[str]:
-        """Every lease whose end the service has not acknowledged."""
+        """Return the ids of all leases whose end the service has not acknowledged."""
         return list(self._trials)
 
     async def elapsed(self) -> dict[str, float]:
-        """How long the applications of running trials have been running, in seconds, by lease."""
+        """Return the running time of each running trial's application, in seconds, by lease."""
         found: dict[str, float] = {}
         for lease, trial in list(self._trials.items()):
             if trial.running and (seconds := await self._runner.elapsed(trial.entry.folder)) is not None:
@@ -96,14 +96,17 @@ class TrialRunner:
         return found
 
     def waiting(self) -> dict[str, str]:
-        """Why trials do not start, where that is to be told, by lease."""
+        """Return why trials do not start, if the runner knows a reason, by lease."""
         running = [(lease, trial.entry.folder) for lease, trial in self._trials.items() if trial.running]
         return {lease: why for lease, folder in running if (why := self._runner.waiting(folder))}
 
     async def free_slots(self) -> int:
-        """For how many trials to ask, as soon as a slot is free. None while a trial has the machine for itself, or
-        waits for that: another agent may run at once what here would have to wait. So one at a time where all run on
-        this machine: whether the next is to have that for itself is not known before."""
+        """Wait until a slot is free and return for how many trials to ask.
+
+        While a trial has the machine for itself, or waits for that, no slot is free: another agent may run at once what
+        would have to wait here. If all trials run on this machine, the answer is at most 1, because only the lease says
+        whether the next trial needs the machine for itself.
+        """
         while True:
             self._slot_freed.clear()
             running = [trial for trial in self._trials.values() if trial.running]
@@ -114,28 +117,31 @@ class TrialRunner:
             await self._slot_freed.wait()
 
     def start(self, lease: Lease) -> None:
-        """Takes on a lease. One that is held already (its answer came twice) changes nothing."""
+        """Start the trial of a lease. A lease that is already held (a repeated answer) changes nothing."""
         if lease.id in self._trials:
             return
         try:
             entry = self._journal.accept(lease)
         except OSError as error:
-            # without a journal it is not held: the service grants it again, to this agent or another
-            logger.error("lease of %s cannot be journalled and is left to expire: %s", lease.title, error)
+            # Without a journal entry the lease is not held. The service grants it again to this or another agent.
+            logger.error("the lease of %s cannot be written to the journal and will expire: %s", lease.title, error)
             return
         self._begin(entry)
 
     def resume(self, entry: Entry) -> None:
-        """Takes up a lease that an earlier process of this agent left. What runs is followed and what has ended is
-        reported at once; what has to run again waits for `confirm`."""
+        """Continue a lease that an earlier process of this agent left.
+
+        A running trial is followed, and the result of one that has ended is reported at once. A trial that must run
+        again waits for `confirm`.
+        """
         self._begin(entry)
 
     def confirm(self) -> None:
-        """Leases that `lose` has not named by now are still this agent's."""
+        """Note that the agent still holds all leases that `lose` has not named."""
         self._confirmed.set()
 
     def cancel(self, lease: str, reason: str) -> None:
-        """Ends a trial that the service does not want any more."""
+        """End a trial that the service has cancelled."""
         trial = self._trials.get(lease)
         if trial and trial.running and not trial.cancel_reason:
             logger.info("%s is cancelled: %s", trial.entry.lease.title, reason)
@@ -143,16 +149,16 @@ class TrialRunner:
             self._spawn(self._patiently(trial, self._runner.cancel))
 
     def lose(self, lease: str) -> None:
-        """Ends a trial that belongs to another agent by now. A result that is there already is reported all the same:
-        what it is worth is for the service to say."""
+        """End a trial whose lease now belongs to another agent. If it already has a result, it is reported all the
+        same, and the service decides what it is worth."""
         trial = self._trials.get(lease)
         if trial and trial.running and not trial.lost:
-            logger.warning("the lease of %s is lost; its trial is ended", trial.entry.lease.title)
+            logger.warning("the lease of %s is lost; ending its trial", trial.entry.lease.title)
             trial.lost = True
             self._spawn(self._patiently(trial, self._runner.cancel))
 
     async def shut_down(self, seconds: float) -> None:
-        """Ends every trial and gives its lease back. What cannot be reported in time stays in the journal for the next
+        """End every trial and give its lease back. Reports that do not succeed in time stay in the journal for the next
         start."""
         running = [trial for trial in self._trials.values() if trial.running]
         for trial in running:
@@ -160,7 +166,7 @@ class TrialRunner:
         self.confirm()
         ending = [self._runner.cancel(trial.entry.folder) for trial in running]
         for error in filter(None, await asyncio.gather(*ending, return_exceptions=True)):
-            logger.warning("a trial cannot be ended now: %s", error)
+            logger.warning("a trial could not be ended: %s", error)
         tasks = [trial.task for trial in self._trials.values() if trial.task]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -201,12 +207,12 @@ class TrialRunner:
                 await self._forget(trial)
                 return
             await self._journal_settlement(entry, settlement)
-            # a lease that is settled takes none any more
+            # A settled lease accepts no measurements.
             await reporter.finish()
         if trial.telling:
-            # a lease that is settled takes no node any more
+            # A settled lease accepts no node.
             await asyncio.wait([trial.telling], timeout=START_TIME)
-        # the result before the log: the next trial may be waiting for it
+        # The result goes before the log, because the next trial may wait for it.
         await self._report(entry)
         await shipper.finish()
         if entry.settlement is not None and entry.settlement.outcome is not Outcome.RELEASED:
@@ -218,12 +224,12 @@ class TrialRunner:
         try:
             await self._control.settle(entry.lease.id, entry.settlement)
         except InvalidReportError as error:
-            # it measures something else than the study asks for: the study has to hear that
+            # The trial measured other metrics than the study needs. Report that to the study.
             logger.warning("%s: %s", entry.lease.title, error)
             await self._journal_settlement(entry, Settlement(Outcome.FAILED, str(error)))
             await self._report(entry)
         except CallRefusedError as error:
-            logger.warning("the service does not take the result of %s: %s", entry.lease.title, error)
+            logger.warning("the service refuses the result of %s: %s", entry.lease.title, error)
         else:
             logger.info("%s: %s%s", entry.lease.title, entry.settlement.outcome, _told(entry.settlement))
 
@@ -232,11 +238,11 @@ class TrialRunner:
         try:
             await asyncio.to_thread(self._journal.remove, trial.entry)
         except OSError as error:
-            # at the next start it is reported once more, which changes nothing
+            # The next start reports it again, which changes nothing.
             logger.warning("%s cannot be removed: %s", trial.entry.folder, error)
 
     async def _settlement(self, trial: _Trial) -> Settlement:
-        """Runs the trial, or waits for one that runs already."""
+        """Run the trial, or wait for a running one, and return its settlement."""
         try:
             result = await self._result(trial)
         except UnsuitableValueError as error:
@@ -244,12 +250,12 @@ class TrialRunner:
         except (NotInComponentError, NotAcceptedError, PolicyError) as error:
             result = JobResult(Outcome.FAILED, str(error))
         except OSError as error:
-            result = await self._give_up(trial, f"the trial could not be run: {error}")
+            result = await self._give_up(trial, f"the trial could not run: {error}")
         except Exception as error:
-            # a fault of ours must not leave the service waiting for this trial
+            # A defect of the agent must not leave the service waiting for this trial.
             logger.exception("%s", trial.entry.lease.title)
             result = await self._give_up(trial, f"the agent failed: {type(error).__name__}: {error}")
-        # a trial that ended by itself before the signal came has its own result
+        # A trial that ended by itself before the signal has its own result.
         if trial.released and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
             return Settlement(Outcome.RELEASED, "the agent was stopped")
         if trial.cancel_reason and result.outcome in (Outcome.CANCELLED, Outcome.FAILED):
@@ -257,16 +263,17 @@ class TrialRunner:
         return Settlement.of(result)
 
     async def _give_up(self, trial: _Trial, reason: str) -> JobResult:
-        """Ends what may run of a trial before the service, hearing that it has failed, starts it elsewhere."""
+        """End the trial's processes before the service learns of the failure and starts it elsewhere."""
         try:
             await self._patiently(trial, self._runner.cancel)
         except Exception:
-            logger.exception("%s may still run", trial.entry.lease.title)
+            logger.exception("%s may still be running", trial.entry.lease.title)
         return JobResult(Outcome.FAILED, reason)
 
     async def _patiently(self, trial: _Trial, ask: Callable[[Path], Awaitable[Answer]]) -> Answer:
-        """What the runner answers about a trial, as soon as its folder can be reached: that it cannot be now (a file
-        server is away, a quota is used up) says nothing about the job.
+        """Return the runner's answer about a trial as soon as its folder can be reached.
+
+        An unreachable folder (a file server is away, a quota is used up) says nothing about the job.
 
         Raises:
             FileNotFoundError: the folder is gone.
@@ -280,7 +287,7 @@ class TrialRunner:
             except OSError as error:
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be followed now: %s; trying again", trial.entry.lease.title, error)
+                    logger.warning("%s cannot be reached: %s; trying again", trial.entry.lease.title, error)
                 await asyncio.sleep(FOLDER_INTERVAL)
 
     async def _result(self, trial: _Trial) -> JobResult:
@@ -294,15 +301,15 @@ class TrialRunner:
                 if entry.reruns >= RERUNS:
                     return JobResult(
                         Outcome.FAILED,
-                        "the trial vanished without a result, with its machine or by a signal, more than once",
+                        "the trial was lost without a result more than once, with its machine or by a signal",
                     )
-                logger.warning("%s vanished without a result; it is run again", entry.lease.title)
+                logger.warning("%s was lost without a result; running it again", entry.lease.title)
                 self._journal.note_rerun(entry)
             run = 1 + entry.reruns * RUNS_OF_A_JOB
             spec = job_of(entry.lease, self._config, self._installed.components, work=entry.work, run=run)
             await self._runner.submit(folder, spec)
             if trial.released or trial.cancel_reason or trial.lost:
-                # it came while the job was being submitted, and found nothing to end
+                # The cancellation came during the submission and found nothing to end.
                 await self._runner.cancel(folder)
         starting = asyncio.create_task(self._follow_start(trial))
         try:
@@ -330,7 +337,7 @@ class TrialRunner:
             logger.info("%s: %s", entry.lease.title, error)
 
     async def _send_artifacts(self, entry: Entry) -> None:
-        """Sends the files that the trial has left. What cannot be sent is no reason to hold anything up."""
+        """Send the trial's artifacts. A failure is logged and delays nothing."""
         spec = await asyncio.to_thread(stored_spec, entry.folder)
         if spec is None or not spec.artifacts:
             return
@@ -343,25 +350,25 @@ class TrialRunner:
                 logger.warning("%s: its artifact %s is lost: %s", entry.lease.title, artifact.name, error)
                 return
             if refused and not artifact.left_out:
-                logger.warning("%s: the service does not keep %s: %s", entry.lease.title, artifact.name, refused)
+                logger.warning("%s: the service does not store %s: %s", entry.lease.title, artifact.name, refused)
 
     async def _journal_settlement(self, entry: Entry, settlement: Settlement) -> None:
         told = False
         while True:
             try:
-                # in a thread: the loop asks for the next lease meanwhile
+                # This runs in a thread, so that the loop can ask for the next lease.
                 await asyncio.to_thread(self._journal.settle, entry, settlement)
                 return
             except OSError as error:
                 if not told:
                     told = True
                     logger.error(
-                        "the result of %s cannot be written to %s and waits until there is room: %s",
+                        "the result of %s cannot be written to %s; waiting for disk space: %s",
                         entry.lease.title,
                         entry.folder,
                         error,
                     )
-                # the trial's own files may be what fills the disk
+                # The trial's own files may fill the disk.
                 await asyncio.to_thread(shutil.rmtree, entry.work, ignore_errors=True)
                 await asyncio.sleep(JOURNAL_INTERVAL)
 

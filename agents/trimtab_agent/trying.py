@@ -1,4 +1,4 @@
-"""`trimtab-agent try`: one trial here and now, without a service; for authors of component files."""
+"""`trimtab-agent try`: run one trial without a service, for authors of component files."""
 
 import asyncio
 import shutil
@@ -21,19 +21,19 @@ from trimtab_agent.preparation import prepare
 from trimtab_agent.runners.base import LOG, JobResult, JobSpec, Outcome, Runner
 from trimtab_agent.runners.local import LocalRunner
 
-# seconds after which a scheduler that does not answer is given up. An agent that runs waits for it as long as it takes.
+# Seconds to wait for a scheduler that does not answer. A running agent waits without limit.
 PATIENCE = 30.0
 
 Answer = TypeVar("Answer")
 
 
 def parse_settings(component: Component, settings: Sequence[str]) -> dict[str, Scalar]:
-    """Values from their form NAME=VALUE.
+    """Parse values of the form NAME=VALUE.
 
     Raises:
         ConfigError: an item has another form.
-        NotInComponentError: it names no parameter.
-        UnsuitableValueError: the parameter does not have this value.
+        NotInComponentError: there is no parameter of this name.
+        UnsuitableValueError: the parameter does not allow this value.
     """
     values = {}
     for item in settings:
@@ -59,15 +59,16 @@ def try_once(
     *,
     dry: bool = False,
 ) -> bool:
-    """Runs one trial and prints what came out of it; whether it was completed: with `metrics`, or all of the
-    component's where none is named. `dry`: prints what would be run, and runs nothing.
+    """Run one trial, print its result, and return whether it was completed with all required metrics.
+
+    `metrics` are the required metrics, by default all of the component. `dry` only prints what would run.
 
     Raises:
-        AgentError: the application or a value is not the component's, or (SchedulerAwayError) the scheduler did not
-            answer for PATIENCE.
+        AgentError: the component has no such application or value, or (SchedulerAwayError) the scheduler did not answer
+            for PATIENCE seconds.
     """
     given = parse_settings(component, settings)
-    place = state / "tries"  # on the file system that a cluster's nodes see, too
+    place = state / "tries"  # on the file system that the nodes of a cluster share
     place.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="try-", dir=place))
     try:
@@ -108,7 +109,7 @@ async def _run(folder: Path, spec: JobSpec, runner: Runner) -> JobResult:
     try:
         return await _answered(runner.wait(folder), runner)
     except SchedulerAwayError:
-        # what runs there sees that it is to end
+        # The job reads this mark when it can.
         await runner.cancel(folder)
         raise
     finally:
@@ -116,7 +117,7 @@ async def _run(folder: Path, spec: JobSpec, runner: Runner) -> JobResult:
 
 
 async def _answered(work: Coroutine[object, object, Answer], runner: Runner) -> Answer:
-    """What the runner's method gives. Raises SchedulerAwayError where the scheduler does not answer for PATIENCE."""
+    """Return the result of `work`. Raises SchedulerAwayError if the scheduler does not answer for PATIENCE s."""
     task = asyncio.ensure_future(work)
     while not (await asyncio.wait([task], timeout=1.0))[0]:
         seconds, told = runner.silence()

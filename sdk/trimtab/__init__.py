@@ -1,4 +1,4 @@
-"""Trimtab: finds settings that make a system measurably better.
+"""Trimtab finds settings that make a system measurably better.
 
 For example:
 

@@ -1,4 +1,4 @@
-"""Asks for trials: waiting for the algorithm without polling, and knowing which trials are in hand."""
+"""Ask for trials: wait for the algorithm without polling, and remember which trials the client holds."""
 
 import math
 import threading
@@ -13,29 +13,29 @@ from trimtab.converters import to_duration
 from trimtab.errors import OperationFailed, Timeout
 from trimtab.transport import Transport
 
-# How long the service is asked to hold a call before it answers that there is nothing yet.
+# How long the service holds a call before it answers that there is no result yet.
 HOLD_SECONDS = 45.0
 _WORKING = (pb.OPERATION_STATE_PENDING, pb.OPERATION_STATE_RUNNING, pb.OPERATION_STATE_STALE)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The trials got; `exhausted`: there are fewer than asked for because the space holds no more."""
+    """The trials of an ask. `exhausted` is true if the space holds fewer configurations than were asked for."""
 
     trials: list[pb.Trial]
     exhausted: bool
 
 
-class Desk:
-    """What one client_id works on in one study. Thread-safe.
+class HeldTrials:
+    """The trials that one client_id holds in one study. Thread-safe.
 
-    A client that asks tells which ACTIVE trials it has in hand, and gets its others back before new ones are
-    suggested: after a crash those are all it had. So two asks must not overlap, or the second would get the first
-    one's trials back; they queue here.
+    Each ask lists the ACTIVE trials that the client holds. The service first returns the client's other ACTIVE trials,
+    because after a crash the client no longer knows them, and only then suggests new ones. Two asks therefore must not
+    overlap: the second would get the trials of the first. A lock makes them wait for each other.
     """
 
     def __init__(self, transport: Transport, study: str, client_id: str, held: Iterable[int] = ()) -> None:
-        """`held`: numbers of the trials that the client has in hand already."""
+        """Create the object; `held` are the numbers of the trials that the client already holds."""
         self.client_id = client_id
         self._transport = transport
         self._study = study
@@ -44,17 +44,18 @@ class Desk:
         self._held = set(held)
 
     def ask(self, count: int, fixed: Mapping[str, pb.Value], timeout: float | None) -> Answer:
-        """Waits until the service has suggested `count` trials, or for `timeout` seconds.
+        """Wait until the service has suggested `count` trials, at most `timeout` seconds, and return them.
 
         Raises:
-            Timeout: the time is over; what is being suggested comes with the next ask.
-            OperationFailed: the algorithm failed, with its reason.
+            Timeout: the time is over. The next ask returns the trials that the service is still computing.
+            OperationFailed: the algorithm failed. The message has its reason.
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
         if not self._asking.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
             raise Timeout(
                 "ask_timeout",
-                f"Another ask of client {self.client_id} in study {self._study} was still waiting after {timeout} s.",
+                f"Another ask of client {self.client_id} in study {self._study} was still waiting after {timeout} s."
+                " Ask again later, or use another client_id for each program.",
                 retryable=True,
             )
         try:
@@ -65,8 +66,8 @@ class Desk:
             self._asking.release()
         return Answer(list(operation.trials), operation.space_exhausted)
 
-    def put_away(self, number: int) -> None:
-        """The trial is finished: it is no longer in hand."""
+    def release(self, number: int) -> None:
+        """Forget a finished trial: the client no longer holds it."""
         with self._guard:
             self._held.discard(number)
 
@@ -91,8 +92,8 @@ class Desk:
             if time.monotonic() >= end:
                 raise Timeout(
                     "ask_timeout",
-                    f"Operation {operation.id} of study {self._study} was not done after {timeout} s. It goes on: ask"
-                    " again for its trials.",
+                    f"Operation {operation.id} of study {self._study} was not done after {timeout} s. It continues:"
+                    " ask again to get its trials.",
                     retryable=True,
                     data={"operation": operation.id},
                 )
@@ -100,13 +101,13 @@ class Desk:
             request = pb.WaitOperationRequest(id=operation.id, wait=to_duration("wait", hold))
             operation = self._transport.call(self._transport.stub.WaitOperation, request, hold=hold, until=end)
             if operation.state in _WORKING and time.monotonic() - began < hold / 2:
-                # A service that is about to stop lets go of the calls it holds; it must not be asked in a tight loop.
+                # A service that is about to stop releases the calls it holds. The pause avoids a tight loop.
                 time.sleep(max(0.0, min(retries.pause(early), end - time.monotonic())))
                 early += 1
         if operation.state != pb.OPERATION_STATE_SUCCEEDED:
             raise OperationFailed(
                 operation.error_code or "operation_failed",
-                f"No trial could be suggested: {operation.error_message or 'the service gives no reason'}"
+                f"The service could not suggest a trial: {operation.error_message or 'no reason given'}"
                 f" (operation {operation.id}).",
                 data={"operation": operation.id},
             )

@@ -1,4 +1,4 @@
-"""What each call shows: a token, or the access token of a session, which is renewed in time."""
+"""Credentials of calls: a token, or the access token of a session, which is renewed before it expires."""
 
 import threading
 import time
@@ -8,12 +8,12 @@ from trimtab import login as logins
 from trimtab.errors import Unavailable
 from trimtab.login import Login
 
-# So long before its end an access token is renewed: clocks differ, and calls take their time.
+# An access token is renewed this long before it expires, because clocks differ and calls take time.
 EARLY_SECONDS = 30.0
 
 
 class Bearer:
-    """The metadata of calls. Thread-safe."""
+    """The credentials that each call sends as metadata. Thread-safe."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
@@ -21,11 +21,11 @@ class Bearer:
         self._metadata = _metadata(login)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What the next call is to show.
+        """Return the metadata of the next call.
 
         Raises:
-            Unauthenticated: the session is over.
-            Unavailable: it cannot be renewed just now, and what there is has expired.
+            Unauthenticated: the session has ended.
+            Unavailable: the access token has expired and cannot be renewed now.
         """
         session = self._login.session
         if session is not None and time.time() > session.expires_at - EARLY_SECONDS:
@@ -33,7 +33,7 @@ class Bearer:
         return self._metadata
 
     def renew(self) -> bool:
-        """After a refusal: whether there is now something else to show than before. Raises as `metadata`."""
+        """Renew the credentials after a refusal; return whether they have changed. Raises what `metadata` raises."""
         session = self._login.session
         if session is None:
             return False
@@ -47,7 +47,7 @@ class Bearer:
 
         with self._guard:
             session = self._login.session
-            # Another thread was faster.
+            # Another thread has renewed it already.
             if session is None or session.access_token != known:
                 return
             try:

@@ -1,4 +1,4 @@
-"""The door to the service."""
+"""The client of the Trimtab service."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ from trimtab.spec import Execution, Placement, StudySpec, StudyState
 
 if TYPE_CHECKING:
     from trimtab._gen import tuning_pb2 as pb
-    from trimtab.asking import Desk
+    from trimtab.asking import HeldTrials
     from trimtab.study import Study
 
 PAGE_SIZE = 200
@@ -28,31 +28,31 @@ _NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class Client:
-    """A connection to a Trimtab service. Thread-safe; connects at the first call.
+    """A connection to a Trimtab service. It is thread-safe and connects at the first call.
 
         client = trimtab.Client("127.0.0.1:8471", token="...")
         study = client.create_study("my-study", space=[...], objectives=[trimtab.Minimize("seconds")])
 
     Args:
-        address: HOST:PORT of the service's gRPC port. The connection is encrypted (TLS) unless the service is on this
-            machine; grpcs://HOST:PORT and grpc://HOST:PORT say so, or not, for any machine. Left out: TRIMTAB_URL,
-            else what `trimtab login` stored, else 127.0.0.1:8471.
-        token: left out: TRIMTAB_TOKEN, else what `trimtab login` stored for the address.
-        tenant: which one is meant, for members of several. Left out: TRIMTAB_TENANT, else what was chosen at the login.
-        ca: a PEM file with the certificate of the authority that signed the service's. Left out: TRIMTAB_TLS_CA, else
-            what `trimtab login` stored, else the authorities that gRPC knows.
-        plaintext: do not encrypt the connection, though another machine is the service's.
-        client_id: who this is when it asks for trials; new in every process unless given. A program that crashed
-            and comes back with the same one gets the trials back that it was working on. Two programs at work at
-            the same time must not share one.
-        retry_seconds: how long a call is tried again while the service does not answer, for example because it is
-            being restarted. No call is lost or done twice by this.
+        address: HOST:PORT of the service's gRPC port. The connection is encrypted with TLS unless the service is on
+            this machine. grpcs://HOST:PORT always encrypts, grpc://HOST:PORT never does. Default: TRIMTAB_URL, else
+            the address that `trimtab login` stored, else 127.0.0.1:8471.
+        token: the API token. Default: TRIMTAB_TOKEN, else the login that `trimtab login` stored for the address.
+        tenant: the tenant to work in, for members of several. Default: TRIMTAB_TENANT, else the tenant chosen at login.
+        ca: path of a PEM file with the certificate of the authority that signed the service's certificate. Default:
+            TRIMTAB_TLS_CA, else the file that `trimtab login` stored, else the authorities that gRPC trusts.
+        plaintext: do not encrypt the connection, even if the service is on another machine.
+        client_id: the name under which this client asks for trials. Default: a new one for every process. A program
+            that crashes and starts again with the same client_id gets back the trials that it was working on. Two
+            programs that run at the same time must not share one.
+        retry_seconds: how long, in seconds, a call is repeated while the service does not answer, for example during
+            a restart. No call is lost, and none takes effect twice.
 
     Raises:
         Unauthenticated: there is no token.
-        InvalidInput: an address that is none, or a `ca` that has no certificates.
+        InvalidInput: `address` is not an address, or `ca` contains no certificates.
 
-    A process that was forked must make its own client.
+    Create a new client in a forked process: a connection does not survive a fork.
     """
 
     def __init__(
@@ -66,21 +66,21 @@ class Client:
         client_id: str | None = None,
         retry_seconds: float = 120.0,
     ) -> None:
-        # gRPC takes a tenth of a second to import: only those who connect wait for it.
+        # Importing gRPC takes 0.1 s. Only programs that connect pay for it.
         from trimtab.transport import Transport
 
         self._transport = Transport(login.find(address, token, tenant, ca, plaintext=plaintext), retry_seconds)
         self.client_id = client_id or f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._desks: dict[tuple[str, str], Desk] = {}
-        self._desks_guard = threading.Lock()
+        self._held: dict[tuple[str, str], HeldTrials] = {}
+        self._held_guard = threading.Lock()
 
     @property
     def address(self) -> str:
-        """Where the service is."""
+        """The address of the service."""
         return str(self._transport.address)
 
     def close(self) -> None:
-        """Ends the connection. Calls that are under way fail."""
+        """Close the connection. Calls that are in progress fail."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -121,7 +121,9 @@ class Client:
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
-        """Creates a study: ask/tell, or, with a `component`, one whose trials run on agents.
+        """Create a study and return it.
+
+        Without a `component` you measure its trials yourself (ask/tell). With one, agents run the trials.
 
             study = client.create_study(
                 "sort", space=[trimtab.Int("run", 4, 512, log=True)], objectives=[trimtab.Minimize("seconds")],
@@ -132,43 +134,46 @@ class Client:
                 objectives=[trimtab.Minimize("seconds")], max_trials=30).wait()
 
         Args:
-            name: 1 to 63 letters, digits, dots, hyphens and underscores, unique among the tenant's studies.
-            space: what may be varied. With a component it may be left out: then its own space is used.
-            objectives: what is looked for; several give a Pareto front.
-            constraints: expressions that every configuration has to satisfy, such as "n * 4 <= block".
-            algorithm: "auto" chooses what suits the problem (`study.algorithm` says which); or "gp" (Bayesian
-                optimisation), "ga", "sa", "nsga2", "cmaes", "tpe", "smbo", "random", "sobol", "lhs", "grid", ...
-            algorithm_options: what the algorithm's documentation lists.
+            name: 1 to 63 letters, digits, dots, hyphens and underscores; unique among the tenant's studies.
+            space: the parameters that may vary. Default with a component: the space of the component.
+            objectives: the metrics to minimize or maximize. Several objectives give a Pareto front.
+            constraints: expressions that every configuration must satisfy, such as "n * 4 <= block".
+            algorithm: "auto" chooses one that suits the problem (`study.algorithm` names it); or "gp" (Bayesian
+                optimization), "ga", "sa", "nsga2", "cmaes", "tpe", "smbo", "random", "sobol", "lhs", "grid", ...
+            algorithm_options: options by name; the algorithm's documentation lists them.
             seed: the same seed and the same results give the same suggestions.
-            noisy: two measurements of one configuration may differ.
-            max_trials, max_time, max_node_hours: the budget; max_time in seconds, counted from the first trial;
-                max_node_hours of the trials' own running time.
-            component, application, digest: what agents run; digest pins a version of the component's file.
-            parallelism: how many trials agents may run at once.
+            noisy: whether two measurements of one configuration may differ.
+            max_trials: the budget as a number of trials.
+            max_time: the budget as a time, in seconds from the first trial.
+            max_node_hours: the budget as running time of the trials, in node-hours.
+            component, application: what the agents run.
+            digest: the version of the component's file (sha256). Default: the version that the agents offer.
+            parallelism: how many trials agents may run at the same time.
             trial_timeout: seconds after which an agent stops a trial.
-            placement: where trials run. Left out, each has its node for itself and trials of one configuration run on
-                different nodes, which is right for timing; `trimtab.Placement(exclusive=False)` lets them share nodes.
-            outcome_constraints: what must hold of the metrics, such as "memory_mb <= 4096", for a configuration to be
-                taken.
-            resampling: whether a configuration is measured again: "adaptive", "none", "static", "sedr" or "thesis", or
-                `trimtab.Policy("static", n=3)`. Left out: what suits the algorithm.
-            estimator: how the values of one configuration become one: "median" if left out.
-            pruning: what stops running trials early: "default", "median", ..., or a list of them.
-            stopping: when the search ends besides its budget, such as {"rule": "best_improvement", "threshold": 0.01,
-                "trials": 20}, {"any": [...]} or {"all": [...]}.
-            final_check: True or `trimtab.FinalCheck(width=0.05)`: in the end the best configuration and the default are
-                measured in turns, and the study has a `verdict`.
-            start_from: the name of an earlier study of the same component, or of several, 5 at most. Up to 5 of their
-                best configurations are measured first, after the default; `study.status.started_from` says how many
-                came of each. Their results are not taken over: they were measured under other conditions. They are
-                the first trials: a `max_time` counts from the creation then.
-            load_if_exists: go on with the study of this name, if there is one with the same space and objectives.
+            placement: where trials run. By default each trial has a node for itself, and trials of one configuration
+                run on different nodes, which is right for timing. `trimtab.Placement(exclusive=False)` lets trials
+                share nodes.
+            outcome_constraints: conditions on the metrics, such as "memory_mb <= 4096", that an acceptable
+                configuration satisfies.
+            resampling: the policy that decides whether a configuration is measured again: "adaptive", "none",
+                "static", "sedr" or "thesis", or `trimtab.Policy("static", n=3)`. Default: one that suits the algorithm.
+            estimator: how several values of one configuration become one value. Default: "median".
+            pruning: the policies that stop running trials early: "default", "median", ..., or a list of them.
+            stopping: a rule that ends the search before its budget is used up, such as {"rule": "best_improvement",
+                "threshold": 0.01, "trials": 20}, {"any": [...]} or {"all": [...]}.
+            final_check: True or `trimtab.FinalCheck(width=0.05)`: at the end the service measures the best
+                configuration and the default in turns and gives a `verdict`.
+            start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
+                configurations are measured first, after the default; `study.status.started_from` gives the number
+                from each. Their results are not copied, because they were measured under other conditions. The service
+                creates these trials at once, so a `max_time` counts from the creation of the study.
+            load_if_exists: return the existing study of this name if it has the same space and objectives.
             client_id: as in `Client`, for this study only.
 
         Raises:
-            InvalidInput: with `data["field"]` naming what is wrong.
-            AlreadyExists: the name is taken.
-            Conflict: load_if_exists, but the study there has another space or other objectives.
+            InvalidInput: a value is not allowed; `data["field"]` names it.
+            AlreadyExists: another study has this name.
+            Conflict: `load_if_exists` is set, but the existing study has another space or other objectives.
         """
         execution = None
         if component is not None:
@@ -176,7 +181,7 @@ class Client:
                 component, application, digest, parallelism, _seconds(trial_timeout), placement or Placement()
             )
         elif application or digest:
-            raise InvalidInput.of("component", None, "a component's name, when there is an application or a digest")
+            raise InvalidInput.of("component", None, "a component for the application or digest")
         if space is None:
             if component is None:
                 raise InvalidInput.of("space", None, "a list of parameters")
@@ -236,7 +241,7 @@ class Client:
         return answer.name or None, converters.from_spec(answer.spec)
 
     def get_study(self, name: str, *, client_id: str | None = None) -> "Study":
-        """The study of this name. Raises NotFound."""
+        """Return the study of this name. Raises NotFound."""
         from trimtab._gen import tuning_pb2 as pb
 
         request = pb.GetStudyRequest(name=name)
@@ -245,7 +250,12 @@ class Client:
     def list_studies(
         self, *, states: Sequence[StudyState | str] = (), name_prefix: str = "", component: str = ""
     ) -> "list[Study]":
-        """The studies, newest first, read page by page.
+        """Return the studies, newest first.
+
+        Args:
+            states: return only studies in these states; empty: in any state.
+            name_prefix: return only studies whose name starts with this text.
+            component: return only studies that tune this component.
 
         For example:
 
@@ -267,16 +277,16 @@ class Client:
             request.page_token = page.next_page_token
 
     def delete_study(self, name: str) -> None:
-        """Deletes the study with all its trials. Raises NotFound."""
+        """Delete the study with all its trials. Raises NotFound."""
         from trimtab._gen import tuning_pb2 as pb
 
         self._transport.call(self._transport.stub.DeleteStudy, pb.DeleteStudyRequest(name=name))
-        with self._desks_guard:
-            for key in [key for key in self._desks if key[0] == name]:
-                del self._desks[key]
+        with self._held_guard:
+            for key in [key for key in self._held if key[0] == name]:
+                del self._held[key]
 
     def list_agents(self) -> list[Agent]:
-        """The agents that have registered, with the components that they offer."""
+        """Return the registered agents with the components that they offer."""
         from trimtab._gen import tuning_pb2 as pb
         from trimtab.converters import from_agent
 
@@ -284,7 +294,7 @@ class Client:
         return [from_agent(agent) for agent in answer.agents]
 
     def who_am_i(self) -> Identity:
-        """Who the service takes this client for."""
+        """Return the identity of the caller: actor, tenant, role and scopes."""
         from trimtab._gen import identity_pb2 as pb
         from trimtab.converters import from_identity
 
@@ -293,17 +303,17 @@ class Client:
     def create_token(
         self, name: str, scopes: Sequence[str], *, study: str | None = None, days: int = 90
     ) -> tuple[ApiToken, str]:
-        """An API token for scripts, and its secret, which is shown this once.
+        """Create an API token for scripts; return it and its secret. The secret cannot be read again.
 
         Args:
-            name: what it is for.
-            scopes: of "read", "tune", "agent" and "admin", as far as the caller's role may.
-            study: the only study that it is to be good for.
-            days: until it expires, 1 to 366.
+            name: the purpose of the token, for people.
+            scopes: any of "read", "tune", "agent" and "admin" that the caller's role includes.
+            study: limits the token to this study. Default: all studies.
+            days: how long the token is valid, 1 to 366 days.
 
         Raises:
-            InvalidInput: a value that is not allowed.
-            Forbidden: the caller may not make tokens; a token may do so only with the scope "admin".
+            InvalidInput: a value is not allowed.
+            Forbidden: the caller may not create tokens. A caller with an API token needs the scope "admin".
         """
         from trimtab._gen import identity_pb2 as pb
         from trimtab.converters import from_api_token
@@ -317,7 +327,7 @@ class Client:
         return from_api_token(answer.token), answer.secret
 
     def list_tokens(self, *, everyone: bool = False) -> list[ApiToken]:
-        """The caller's API tokens that are good, newest first; with `everyone` those of all in the tenant."""
+        """Return the caller's valid API tokens, newest first; with `everyone`, all valid tokens of the tenant."""
         from trimtab._gen import identity_pb2 as pb
         from trimtab.converters import from_api_token
 
@@ -327,13 +337,13 @@ class Client:
         return [from_api_token(token) for token in answer.tokens]
 
     def revoke_token(self, token: str) -> None:
-        """Ends an API token, given by its id or by how its secret begins. Raises NotFound."""
+        """Revoke an API token, given by its id or by the beginning of its secret. Raises NotFound."""
         from trimtab._gen import identity_pb2 as pb
 
         self._transport.call(self._transport.identity.RevokeApiToken, pb.RevokeApiTokenRequest(token=token))
 
     def enrol_agent(self, *, minutes: int = 60) -> str:
-        """A token with which one agent enrols, once: `trimtab-agent run --enrol TOKEN`."""
+        """Return a token that enrols one agent, once, within `minutes`: `trimtab-agent run --enrol TOKEN`."""
         from trimtab._gen import identity_pb2 as pb
 
         answer = self._transport.call(
@@ -342,20 +352,20 @@ class Client:
         return answer.secret
 
     def revoke_agent(self, agent_id: str) -> None:
-        """Ends every credential of an agent, which has to be enrolled anew. Raises NotFound."""
+        """Revoke all credentials of an agent. The agent must be enrolled again. Raises NotFound."""
         from trimtab._gen import identity_pb2 as pb
 
         self._transport.call(self._transport.identity.RevokeAgent, pb.RevokeAgentRequest(agent_id=agent_id))
 
     def revoke_access(self, *, person: str | None = None, session: str | None = None) -> int:
-        """Puts a person, or one session of a person, out at once; how many of the person's API tokens ended.
+        """Revoke the access of a person, or of one session, at once; return how many API tokens this revoked.
 
-        Whoever may sign in at the identity provider may come again: disable the person there before.
+        A person who may still sign in at the identity provider gets access again: disable the person there first.
         """
         from trimtab._gen import identity_pb2 as pb
 
         if (person is None) == (session is None):
-            raise InvalidInput.of("person", person, "either a person or a session")
+            raise InvalidInput.of("person", person, "exactly one of person and session")
         request = pb.RevokeAccessRequest()
         if session is not None:
             request.session = session
@@ -372,14 +382,14 @@ class Client:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Iterator[AuditEntry]:
-        """What was changed in the tenant, the newest first, fetched as it is read. For administrators.
+        """Return the changes in the tenant, newest first, fetched page by page while you read. For administrators.
 
         Args:
-            actor: who did it.
-            action: how the action begins, such as "study." or "trial.complete".
-            target: how its target begins, such as "study/gcc".
-            since: from this time on; one without a zone is this machine's.
-            until: before this time.
+            actor: return only changes by this person, token or agent.
+            action: return only actions that start with this text, such as "study." or "trial.complete".
+            target: return only targets that start with this text, such as "study/gcc".
+            since: return only changes at or after this time; a time without a zone is in this machine's zone.
+            until: return only changes before this time.
         """
         from trimtab._gen import identity_pb2 as pb
         from trimtab.converters import from_audit_entry
@@ -397,11 +407,11 @@ class Client:
             request.page_token = answer.next_page_token
 
     def component(self, name: str, digest: str = "") -> Component:
-        """The component as the agents offer it; online agents go before those that have gone.
+        """Return a component as the agents offer it. Offers of online agents take precedence.
 
         Raises:
-            NotFound: no agent has it.
-            InvalidInput: agents have different versions, and `digest` does not say which.
+            NotFound: no agent offers it.
+            InvalidInput: agents offer different versions, and `digest` does not select one.
         """
         agents = self.list_agents()
         offers = [
@@ -416,23 +426,23 @@ class Client:
             version = f" with digest {digest}" if digest else ""
             raise NotFound(
                 "component_not_found",
-                f"No agent offers component {name}{version}; there is: {', '.join(known) or 'none'}.",
+                f"No agent offers component {name}{version}; the agents offer: {', '.join(known) or 'nothing'}.",
                 data={"component": name, "offered": [*known]},
             )
         digests = sorted({component.digest for _, component in offers})
         if len(digests) > 1:
-            raise InvalidInput.of("digest", digest, f"one of {', '.join(digests)}: agents differ in {name}")
+            raise InvalidInput.of("digest", digest, f"one of {', '.join(digests)} (agents offer several versions)")
         return offers[0][1]
 
     def _study(self, message: "pb.Study", client_id: str | None) -> "Study":
-        from trimtab.asking import Desk
+        from trimtab.asking import HeldTrials
         from trimtab.study import Study
 
         key = (message.name, client_id or self.client_id)
-        with self._desks_guard:
-            if key not in self._desks:
-                self._desks[key] = Desk(self._transport, *key)
-            return Study(self._transport, self._desks[key], message)
+        with self._held_guard:
+            if key not in self._held:
+                self._held[key] = HeldTrials(self._transport, *key)
+            return Study(self._transport, self._held[key], message)
 
 
 def _policy(policy: Policy | str | None) -> Policy | None:

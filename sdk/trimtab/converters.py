@@ -1,4 +1,4 @@
-"""Protocol messages to the SDK's own classes and back: the only file that knows the messages' fields."""
+"""Conversion between protocol messages and the SDK's classes: the only file that knows the fields."""
 
 import json
 import operator
@@ -29,7 +29,7 @@ _STUDY_STATES_BACK = {number: state for state, number in _STUDY_STATES.items()}
 _TRIAL_STATES_BACK = {number: state for state, number in _TRIAL_STATES.items()}
 State = TypeVar("State", StudyState, TrialState)
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
-# What a message of this kind may hold: some 10,000 years.
+# The longest time that a Duration message can hold: about 10,000 years.
 _LONGEST_SECONDS = 315_576_000_000
 
 
@@ -37,10 +37,10 @@ _LONGEST_SECONDS = 315_576_000_000
 
 
 def to_value(field: str, value: object) -> pb.Value:
-    """A plain value, or one of numpy's scalars, as a message. Raises InvalidInput for anything else."""
+    """Return a Python or numpy scalar as a message. Raises InvalidInput for anything else."""
     plain = _plain(value)
     match plain:
-        case bool():  # before int, which it is to Python
+        case bool():  # before int, because bool is a subclass of int
             return pb.Value(flag=plain)
         case int():
             return pb.Value(integer=to_int(field, plain))
@@ -48,11 +48,11 @@ def to_value(field: str, value: object) -> pb.Value:
             return pb.Value(number=plain)
         case str():
             return pb.Value(text=plain)
-    raise InvalidInput.of(field, value, "a number, a text or a boolean")
+    raise InvalidInput.of(field, value, "a number, a string or a boolean")
 
 
 def from_value(value: pb.Value) -> Scalar:
-    """A plain value."""
+    """Return the Python value of a message."""
     match value.WhichOneof("kind"):
         case "number":
             return value.number
@@ -65,18 +65,18 @@ def from_value(value: pb.Value) -> Scalar:
 
 
 def to_params(field: str, space: Sequence[Parameter], values: Mapping[str, object]) -> dict[str, pb.Value]:
-    """A configuration or a part of one. Which names and values are allowed is for the service to say."""
+    """Return a configuration, or a part of one, as messages. The service checks names and values."""
     plain: dict[str, Scalar] = {name: _scalar(f"{field}.{name}", value) for name, value in values.items()}
     return {name: to_value(f"{field}.{name}", value) for name, value in cast(space, plain).items()}
 
 
 def to_metrics(values: Mapping[str, object]) -> dict[str, float]:
-    """Metric values as floats; whether they are finite and complete is for the service to say."""
+    """Return metric values as floats. The service checks that they are finite and complete."""
     return {name: to_float(f"metrics.{name}", value) for name, value in values.items()}
 
 
 def to_float(field: str, value: object) -> float:
-    """A number as a float. Raises InvalidInput where it is none: a text is never read as a number."""
+    """Return a number as a float. Raises InvalidInput for anything else, also for a string."""
     if isinstance(value, (str, bytes)) or not isinstance(value, (SupportsFloat, SupportsIndex)):
         raise InvalidInput.of(field, value, "a number")
     try:
@@ -86,7 +86,7 @@ def to_float(field: str, value: object) -> float:
 
 
 def to_int(field: str, value: object) -> int:
-    """A whole number of 64 bits. Raises InvalidInput where it is none."""
+    """Return a whole number of 64 bits. Raises InvalidInput for anything else."""
     try:
         whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
@@ -97,7 +97,7 @@ def to_int(field: str, value: object) -> int:
 
 
 def to_duration(field: str, value: object) -> Duration:
-    """A length of time in seconds. Raises InvalidInput where it is none that a message holds."""
+    """Return a time in seconds as a message. Raises InvalidInput if it is too long or not a number."""
     seconds = to_float(field, value)
     if not abs(seconds) <= _LONGEST_SECONDS:
         raise InvalidInput.of(field, value, "a number of seconds")
@@ -107,7 +107,7 @@ def to_duration(field: str, value: object) -> Duration:
 
 
 def _plain(value: object) -> object:
-    # numpy's scalars say what they hold by item(); float64 is a float to Python, int64 no int.
+    # numpy scalars return a Python value from item(). float64 is a subclass of float, int64 is not one of int.
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "shape", None) == ():
         return item()
@@ -132,11 +132,11 @@ def _time(message: Timestamp) -> datetime | None:
 
 
 def to_parameter(field: str, parameter: Parameter) -> pb.Parameter:
-    """A parameter as a message. Raises InvalidInput for what no message can say."""
+    """Return a parameter as a message. Raises InvalidInput for values that a message cannot hold."""
     if not isinstance(parameter, Parameter):
         raise InvalidInput.of(field, parameter, "trimtab.Float, Int, Ordinal, Categorical or Bool")
     if not isinstance(parameter.name, str):
-        raise InvalidInput.of(f"{field}.name", parameter.name, "a text")
+        raise InvalidInput.of(f"{field}.name", parameter.name, "a string")
     message = pb.Parameter(name=parameter.name)
     match parameter:
         case Float():
@@ -180,7 +180,7 @@ def _to_list(field: str, values: Sequence[Scalar]) -> list[pb.Value]:
 
 
 def from_parameter(message: pb.Parameter) -> Parameter:
-    """A parameter as the user would have written it."""
+    """Return a parameter as the user would write it."""
     name = message.name
     when = None
     if message.HasField("condition"):
@@ -224,7 +224,7 @@ def from_parameter(message: pb.Parameter) -> Parameter:
 
 
 def to_spec(spec: StudySpec) -> pb.StudySpec:
-    """A study's specification as a message."""
+    """Return a study's specification as a message."""
     message = pb.StudySpec(
         space=[to_parameter(f"space[{index}]", parameter) for index, parameter in enumerate(spec.space)],
         constraints=spec.constraints,
@@ -271,7 +271,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
 
 
 def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask]:
-    """A budget's fields that are to be changed, max_time in seconds, and which they are."""
+    """Return the changed fields of a budget (max_time in seconds) and their names."""
     message = pb.Budget()
     for name, value in changes.items():
         if value is None:
@@ -286,7 +286,7 @@ def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask
 
 
 def to_range(field: str, given: object) -> pb.Range:
-    """A parameter's range as a message. Raises InvalidInput for what no message can say."""
+    """Return a parameter's range as a message. Raises InvalidInput for values that a message cannot hold."""
     allowed = '{"min": ..., "max": ...} or {"values": [...]}'
     if not isinstance(given, Mapping) or not given.keys() <= {"min", "max", "values"}:
         raise InvalidInput.of(field, given, allowed)
@@ -297,14 +297,14 @@ def to_range(field: str, given: object) -> pb.Range:
     if "values" in given:
         values = given["values"]
         if isinstance(values, str) or not isinstance(values, Sequence):
-            raise InvalidInput.of(f"{field}.values", values, "a list of numbers, texts or booleans")
+            raise InvalidInput.of(f"{field}.values", values, "a list of numbers, strings or booleans")
         message.values.SetInParent()
         message.values.values.extend(_to_list(f"{field}.values", values))
     return message
 
 
 def from_spec(message: pb.StudySpec) -> StudySpec:
-    """A study's specification."""
+    """Return the specification in a message."""
     execution = None
     if message.HasField("execution"):
         timeout = message.execution.HasField("trial_timeout")
@@ -339,7 +339,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
 
 
 def from_status(message: pb.Study) -> StudyStatus:
-    """What of a study changes."""
+    """Return the status of a study."""
     return StudyStatus(
         state=_STUDY_STATES_BACK[message.state],
         reason=message.state_reason,
@@ -364,7 +364,7 @@ def _from_verdict(message: pb.Verdict) -> Verdict:
 
 
 def from_recommendation(space: Sequence[Parameter], message: pb.Recommendation) -> Recommendation:
-    """The configuration to take, its parameters in the order of the space."""
+    """Return the recommended configuration, with its parameters in the order of the space."""
     interval = message.HasField("low") and message.HasField("high")
     return Recommendation(
         params=_from_params(space, message.params),
@@ -376,12 +376,12 @@ def from_recommendation(space: Sequence[Parameter], message: pb.Recommendation) 
 
 
 def to_study_states(states: Sequence[StudyState | str]) -> list[pb.StudyState.ValueType]:
-    """States of studies, by themselves or by name in any case. Raises InvalidInput for another name."""
+    """Return states of studies, given as states or names in upper or lower case. Raises InvalidInput."""
     return [_STUDY_STATES[_member(StudyState, f"states[{index}]", state)] for index, state in enumerate(states)]
 
 
 def to_trial_states(states: Sequence[TrialState | str]) -> list[pb.TrialState.ValueType]:
-    """States of trials, by themselves or by name in any case. Raises InvalidInput for another name."""
+    """Return states of trials, given as states or names in upper or lower case. Raises InvalidInput."""
     return [_TRIAL_STATES[_member(TrialState, f"states[{index}]", state)] for index, state in enumerate(states)]
 
 
@@ -437,14 +437,14 @@ def _to_options(field: str, options: Mapping[str, JsonValue]) -> Struct:
     try:
         return to_struct(options)
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput.of(field, options, "what JSON can say") from error
+        raise InvalidInput.of(field, options, "values that JSON can represent") from error
 
 
 # --- trials
 
 
 def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
-    """A trial, its parameters in the order of the space."""
+    """Return a trial, with its parameters in the order of the space."""
     return Trial(
         study=message.study,
         number=message.number,
@@ -480,7 +480,7 @@ def _from_measurement(message: pb.Measurement) -> Measurement:
 
 
 def from_identity(message: identity_pb.WhoAmIResponse) -> Identity:
-    """Who the service takes the caller for."""
+    """Return the identity of the caller."""
     return Identity(
         actor=message.actor,
         tenant=message.tenant,
@@ -492,7 +492,7 @@ def from_identity(message: identity_pb.WhoAmIResponse) -> Identity:
 
 
 def from_api_token(message: identity_pb.ApiToken) -> ApiToken:
-    """An API token."""
+    """Return an API token."""
     return ApiToken(
         id=message.id,
         name=message.name,
@@ -508,7 +508,7 @@ def from_api_token(message: identity_pb.ApiToken) -> ApiToken:
 
 
 def from_audit_entry(message: identity_pb.AuditEntry) -> AuditEntry:
-    """An entry of the audit trail."""
+    """Return an entry of the audit trail."""
     return AuditEntry(
         id=message.id,
         at=_time(message.at),
@@ -527,7 +527,7 @@ def from_audit_entry(message: identity_pb.AuditEntry) -> AuditEntry:
 
 
 def from_agent(message: pb.Agent) -> Agent:
-    """An agent with its components."""
+    """Return an agent with its components."""
     return Agent(
         id=message.id,
         name=message.name,

@@ -1,7 +1,7 @@
-"""Every error that the SDK raises.
+"""The errors that the SDK raises.
 
-All of them are `TrimtabError`s with a stable `code` to look at in a program, a `message` for people, whether trying
-again can help (`retryable`), and `data`: for bad input the field, its value and what is allowed.
+Every error is a `TrimtabError`. Programs test its stable `code`, people read its `message`. `retryable` says whether
+the same call can succeed later. For invalid input `data` holds the field, its value and the allowed values.
 
     try:
         client.get_study("no-such-study")
@@ -20,9 +20,9 @@ _NO_DATA: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class TrimtabError(Exception):
-    """The root of all errors of this package.
+    """The base class of all errors of this package.
 
-    `code` is stable and in snake_case; `retryable` says whether the same call can succeed later.
+    `code` is stable and in snake_case. `retryable` says whether the same call can succeed later.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TrimtabError(Exception):
         return f"{type(self).__name__}({self.code!r}, {self.message!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # So that an error crosses process borders whole: Exception's own way would forget the keywords.
+        # Exception's own pickling would lose the keyword arguments when an error crosses a process boundary.
         return _rebuild, (type(self), self.code, self.message, self.retryable, self.data)
 
 
@@ -49,7 +49,7 @@ def _rebuild(
 
 
 class InvalidInput(TrimtabError):
-    """A value that is not allowed; `data` has `field`, `value` and `allowed`. Nothing was changed."""
+    """A value is not allowed. `data` has `field`, `value` and `allowed`. The call changed nothing."""
 
     @classmethod
     def of(cls, field: str, value: object, allowed: str) -> "InvalidInput":
@@ -63,19 +63,19 @@ class InvalidInput(TrimtabError):
 
 
 class NotFound(TrimtabError):
-    """There is no such study, trial or operation, or it belongs to somebody else."""
+    """There is no such study, trial or operation, or the caller may not see it."""
 
 
 class AlreadyExists(TrimtabError):
-    """The name is taken."""
+    """The name is already in use."""
 
 
 class Conflict(TrimtabError):
-    """The call does not fit the present state: a finished trial told again, an ask of a paused study."""
+    """The call does not fit the current state, for example an ask of a paused study."""
 
 
 class Unauthenticated(TrimtabError):
-    """There is no token, or the service does not know it."""
+    """There is no token, or the service does not accept it."""
 
 
 class Forbidden(TrimtabError):
@@ -83,31 +83,31 @@ class Forbidden(TrimtabError):
 
 
 class ResourceExhausted(TrimtabError):
-    """Over a limit: the message is too large, a quota is used up."""
+    """A limit is exceeded: the message is too large, or a quota is used up."""
 
 
 class Unavailable(TrimtabError):
-    """The service could not be reached for as long as the client is willing to try."""
+    """The service did not answer within the client's `retry_seconds`."""
 
 
 class Insecure(Unavailable):
-    """The two sides do not agree on an encrypted connection: the message says what to do."""
+    """The client and the service do not agree on encryption. The message says what to do."""
 
 
 class Internal(TrimtabError):
-    """A fault of the service; its log has more under the reference in the message."""
+    """The service has a defect. Its log has details under the reference in the message."""
 
 
 class OperationFailed(TrimtabError):
-    """The computation of a suggestion failed, with the algorithm's own reason."""
+    """The algorithm could not compute a suggestion. The message has its reason."""
 
 
 class Timeout(TrimtabError):
-    """The time that the caller gave is over. The work goes on in the service: ask again to get its result."""
+    """The caller's time limit is over. The service continues the work: ask again to get its result."""
 
 
 class Infeasible(Exception):
-    """Raised by a function under `Study.optimize`: this configuration cannot work.
+    """A configuration cannot work. The function given to `Study.optimize` raises it.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""Agents, and the components that they offer."""
+"""Agents and the components that they offer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from trimtab.space import Parameter
 
 @dataclass(frozen=True)
 class Component:
-    """Something tunable that an agent's administrator installed."""
+    """A tunable system that an agent's administrator has installed."""
 
     name: str
     digest: str
-    """sha256 of its file: two agents with the same digest have the same component."""
+    """sha256 of its file. Agents with the same digest have the same version."""
     applications: tuple[str, ...]
     description: str
     space: tuple[Parameter, ...]
@@ -29,7 +29,7 @@ class Agent:
     version: str
     online: bool
     slots: int
-    """Trials at once, at most."""
+    """How many trials the agent runs at the same time, at most."""
     running: int
     labels: Mapping[str, str]
     registered_at: datetime | None

@@ -1,4 +1,4 @@
-"""Who is calling, API tokens, and the audit trail."""
+"""The caller's identity, API tokens and the audit trail."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from trimtab.errors import JsonValue
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the service takes the caller for."""
+    """The caller as the service knows it."""
 
     actor: str
     tenant: str
-    """Empty for an operator who is a member of none."""
+    """Empty for an operator who belongs to no tenant."""
     role: str
     scopes: tuple[str, ...]
     study: str | None
-    """The only study that the token is good for."""
+    """The only study that the token gives access to; None: all studies."""
     credential: str
 
 
@@ -28,7 +28,7 @@ class ApiToken:
     id: str
     name: str
     hint: str
-    """How the secret begins."""
+    """The first characters of the secret."""
     owner: str
     role: str
     scopes: tuple[str, ...]
@@ -36,12 +36,12 @@ class ApiToken:
     created_at: datetime | None
     expires_at: datetime | None
     last_used_at: datetime | None
-    """To the minute."""
+    """Accurate to one minute."""
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One change: who made it, by which credential, from where, and how things were before and after."""
+    """One change: its author, credential and network address, and the values before and after it."""
 
     id: int
     at: datetime | None
@@ -49,10 +49,10 @@ class AuditEntry:
     credential: str
     address: str
     action: str
-    """What was done, as in "trial.complete"."""
+    """For example "trial.complete"."""
     target: str
-    """To what, as in "study/gcc/trial/3"."""
+    """The changed object, for example "study/gcc/trial/3"."""
     detail: Mapping[str, JsonValue]
     before: Mapping[str, JsonValue] | None
-    """What was changed, as it was; None where there was nothing."""
+    """The changed values before the change; None if the object is new."""
     after: Mapping[str, JsonValue] | None

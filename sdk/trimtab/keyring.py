@@ -1,4 +1,4 @@
-"""The system's keyring, through the package `keyring` where that is installed: nothing here needs it."""
+"""Access to the system's keyring through the optional package `keyring`."""
 
 from importlib.util import find_spec
 from types import ModuleType
@@ -7,47 +7,47 @@ SERVICE = "trimtab"
 
 
 def usable() -> ModuleType | None:
-    """The package, if it is installed and finds a keyring that keeps something."""
+    """Return the package if it is installed and finds a keyring that can store secrets, else None."""
     if find_spec("keyring") is None:
         return None
-    # It takes a tenth of a second to import: only those who store or read a login there wait for it.
+    # The import takes 0.1 s. Only programs that use the keyring pay for it.
     import keyring
 
     try:
-        # What it calls its fallbacks, which refuse everything, have the priority 0 or less.
+        # `keyring` has fallbacks that refuse everything. Their priority is 0 or less.
         return keyring if keyring.get_keyring().priority > 0 else None
     except Exception:  # noqa: BLE001 - keyrings raise whatever their system does
         return None
 
 
-def put(ring: ModuleType, name: str, secret: str) -> bool:
-    """Whether the keyring took it. One that is locked or full may not."""
+def put(backend: ModuleType, name: str, secret: str) -> bool:
+    """Store a secret; return whether the keyring accepted it. A locked or full keyring may refuse."""
     try:
-        ring.set_password(SERVICE, name, secret)
+        backend.set_password(SERVICE, name, secret)
     except Exception:  # noqa: BLE001 - as above
         return False
     return True
 
 
 def get(name: str) -> str:
-    """What was put. Raises KeyError where that is not to be had."""
-    ring = usable()
-    if ring is None:
-        raise KeyError("there is no keyring any more")
+    """Return a stored secret. Raises KeyError if it cannot be read."""
+    backend = usable()
+    if backend is None:
+        raise KeyError("the keyring is no longer available")
     try:
-        found = ring.get_password(SERVICE, name)
+        found = backend.get_password(SERVICE, name)
     except Exception as error:
         raise KeyError(f"the keyring refuses: {error}") from error
     if found is None:
-        raise KeyError("the keyring does not have it")
+        raise KeyError("the keyring does not contain it")
     return str(found)
 
 
 def remove(name: str) -> None:
-    """Take it out, if it is there."""
-    ring = usable()
-    if ring is not None:
+    """Remove a secret if it is stored."""
+    backend = usable()
+    if backend is not None:
         try:
-            ring.delete_password(SERVICE, name)
+            backend.delete_password(SERVICE, name)
         except Exception:  # noqa: BLE001 - as above
             return

@@ -1,4 +1,4 @@
-"""Where the service is and what proves who the user is: arguments, environment, or what `trimtab login` stored."""
+"""The address of the service and the user's credentials: from arguments, the environment or `trimtab login`."""
 
 import ipaddress
 import json
@@ -24,7 +24,7 @@ DEFAULT_PORT = 8471
 
 @dataclass(frozen=True)
 class Address:
-    """A gRPC address; `secure`: over TLS."""
+    """A gRPC address. `secure` means that the connection uses TLS."""
 
     target: str
     secure: bool
@@ -36,16 +36,19 @@ class Address:
 
     @classmethod
     def parse(cls, text: str, *, plaintext: bool = False, tls: bool = False) -> "Address":
-        """Reads HOST, HOST:PORT, grpc://HOST:PORT (unencrypted) or grpcs://HOST:PORT (TLS).
+        """Parse HOST, HOST:PORT, grpc://HOST:PORT (not encrypted) or grpcs://HOST:PORT (TLS).
 
-        Without a scheme it is TLS, unless the service is on this machine; `plaintext` and `tls` decide otherwise.
+        Without a scheme the connection uses TLS, unless the service is on this machine. `plaintext` and `tls` override
+        this.
 
         Raises:
-            InvalidInput: anything else, for example the address of the web console, or a scheme that contradicts.
+            InvalidInput: the text has another form (for example the address of the web console), or the scheme
+                contradicts `plaintext` or `tls`.
         """
         scheme, separator, rest = text.strip().rpartition("://")
         if separator and scheme not in ("grpc", "grpcs"):
-            raise InvalidInput.of("address", text, "HOST:PORT of the gRPC port, grpc://HOST:PORT, or grpcs:// for TLS")
+            allowed = "HOST:PORT of the gRPC port, grpc://HOST:PORT (not encrypted) or grpcs://HOST:PORT (TLS)"
+            raise InvalidInput.of("address", text, allowed)
         rest = rest.rstrip("/")
         host, colon, port = rest.rpartition(":")
         if not colon or rest.endswith("]"):
@@ -54,9 +57,11 @@ class Address:
         if not host or "/" in rest or bare_ipv6 or not (port.isdecimal() and 0 < int(port) < 65536):
             raise InvalidInput.of("address", text, "HOST:PORT, with an IPv6 address in brackets")
         if plaintext and (tls or scheme == "grpcs"):
-            raise InvalidInput.of("plaintext", True, "it with an address grpc:// or without a scheme, and without a ca")
+            allowed = "it only with an address grpc:// or without a scheme, and without a ca"
+            raise InvalidInput.of("plaintext", True, allowed)
         if tls and scheme == "grpc":
-            raise InvalidInput.of("ca", text, "with an address grpcs:// or without a scheme: this one is not encrypted")
+            allowed = "it only with an address grpcs:// or without a scheme, because grpc:// does not encrypt"
+            raise InvalidInput.of("ca", text, allowed)
         target = f"{host}:{port}"
         if scheme:
             return cls(target, scheme == "grpcs")
@@ -73,9 +78,9 @@ def _is_loopback(target: str) -> bool:
 
 @dataclass(frozen=True)
 class Session:
-    """What an identity provider gave out at `trimtab login`. The access token is renewed with the refresh token.
+    """The tokens that an identity provider issued at `trimtab login`. The refresh token renews the access token.
 
-    `expires_at` is in seconds since 1970, by this machine's clock.
+    `expires_at` is in seconds since 1970-01-01 UTC, by this machine's clock.
     """
 
     issuer: str
@@ -87,10 +92,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Login:
-    """An address and what to show there: a token, or a session of the identity provider.
+    """An address and the credentials for it: a token, or a session of the identity provider.
 
-    `tenant`: which one is meant, for members of several. `ca`: a PEM file of the authorities to believe, in place of
-    those that everybody knows. `kept`: the session is the stored one, and its successor is to be stored too.
+    `tenant` selects a tenant, for members of several. `ca` is a PEM file with the authorities to trust in place of the
+    system's. `kept` means that the session is stored, and that a renewed session must be stored as well.
     """
 
     address: Address
@@ -109,14 +114,14 @@ def find(
     *,
     plaintext: bool = False,
 ) -> Login:
-    """The login to use: each part from the argument, else from the environment (TRIMTAB_URL, TRIMTAB_TOKEN,
-    TRIMTAB_TENANT, TRIMTAB_TLS_CA), else what was stored.
+    """Return the login to use.
 
-    What is stored is only ever sent to the address it was stored for.
+    Each part comes from the argument, else from the environment (TRIMTAB_URL, TRIMTAB_TOKEN, TRIMTAB_TENANT,
+    TRIMTAB_TLS_CA), else from the stored login. A stored token is sent only to the address that it was stored for.
 
     Raises:
-        InvalidInput: an address that is none.
-        Unauthenticated: there is no token to be found.
+        InvalidInput: the address is malformed.
+        Unauthenticated: there is no token.
     """
     given = token or os.environ.get("TRIMTAB_TOKEN")
     kept = _read()
@@ -138,22 +143,22 @@ def find(
 
 
 def trusted_file(ca: str | None) -> str:
-    """The file of authorities that is meant: the argument's, else TRIMTAB_TLS_CA's; "" where there is neither."""
+    """Return the file of trusted authorities: `ca`, else TRIMTAB_TLS_CA, else ""."""
     return ca or os.environ.get("TRIMTAB_TLS_CA", "")
 
 
 def default_address() -> Address:
-    """The address that is meant where none is given. Raises InvalidInput where TRIMTAB_URL is none."""
+    """Return the address to use if none is given. Raises InvalidInput if TRIMTAB_URL is malformed."""
     return Address.parse(os.environ.get("TRIMTAB_URL") or _read().default or DEFAULT_ADDRESS)
 
 
 def stored(address: Address) -> Login | None:
-    """What is stored for an address."""
+    """Return the stored login of an address, or None."""
     return _stored(address, _read().logins.get(str(address), {}))
 
 
 def clean(token: str) -> str:
-    """The token without white space around it. Raises InvalidInput, without the token, where it cannot be one."""
+    """Return the token without surrounding white space. The InvalidInput for a malformed token does not show it."""
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput.of("token", "…", "one line of printable ASCII characters without spaces")
@@ -161,31 +166,31 @@ def clean(token: str) -> str:
 
 
 def store(login: Login) -> str:
-    """Keeps the login for this user and makes its address the default one; where it was put.
+    """Store the login for this user, make its address the default, and return where it is stored.
 
-    That is the system's keyring where the package `keyring` is installed and finds one, else a file that only the user
-    can read.
+    It is stored in the system's keyring if the package `keyring` is installed and finds one, else in a file that only
+    the user can read.
     """
     secret = {"session": asdict(login.session)} if login.session else {"token": login.token}
-    ring = keyring.usable()
-    if ring is not None and keyring.put(ring, str(login.address), json.dumps(secret)):
+    backend = keyring.usable()
+    if backend is not None and keyring.put(backend, str(login.address), json.dumps(secret)):
         entry: dict[str, Any] = {"keyring": True}
     else:
-        ring, entry = None, dict(secret)
+        backend, entry = None, dict(secret)
     with _locked():
         kept = _read()
-        _write(str(login.address), {**kept.logins, str(login.address): {**entry, **_beside(login)}})
-    return "the system's keyring" if ring is not None else str(location())
+        _write(str(login.address), {**kept.logins, str(login.address): {**entry, **_public_part(login)}})
+    return "the system's keyring" if backend is not None else str(location())
 
 
-def _beside(login: Login) -> dict[str, str]:
-    """What is stored beside the secret."""
-    # From another folder the same file is meant.
+def _public_part(login: Login) -> dict[str, str]:
+    """Return the parts of a login that are not secret."""
+    # An absolute path names the same file from every working directory.
     return {"tenant": login.tenant, "ca": str(Path(login.ca).absolute()) if login.ca else ""}
 
 
 def forget(address: Address) -> Login | None:
-    """Removes what is stored for an address; what it was."""
+    """Remove the stored login of an address and return it."""
     with _locked():
         kept = _read()
         entry = kept.logins.get(str(address), {})
@@ -199,20 +204,20 @@ def forget(address: Address) -> Login | None:
 
 
 def renewed(login: Login, renew: Callable[[Session], Session]) -> Login:
-    """The login with the next session, stored if this one is: from `renew`, or from another process that was faster.
+    """Return the login with a renewed session, and store the session if the login is stored.
 
-    Raises what `renew` does.
+    The session comes from `renew`, or from another process that has renewed it already. Raises what `renew` raises.
     """
     assert login.session is not None
     if not login.kept:
         return replace(login, session=renew(login.session))
-    # One process at a time asks the identity provider; that may take seconds, and hinders nobody who only reads.
+    # Only one process at a time asks the identity provider. This may take seconds but does not block readers.
     with _locked():
         now = stored(login.address)
         if now and now.session and now.session.access_token != login.session.access_token:
             return replace(login, session=now.session)
         following = renew(login.session)
-        # Logged out or logged in anew in the meantime: that stands.
+        # If the user has logged out or in again in the meantime, that stands.
         if now and now.session and now.session.refresh_token == login.session.refresh_token:
             _replace_session(login.address, following)
         return replace(login, session=following)
@@ -221,24 +226,24 @@ def renewed(login: Login, renew: Callable[[Session], Session]) -> Login:
 def _replace_session(address: Address, session: Session) -> None:
     kept, secret = _read(), {"session": asdict(session)}
     entry = kept.logins[str(address)]
-    ring = keyring.usable() if entry.get("keyring") else None
-    if ring is not None:
-        keyring.put(ring, str(address), json.dumps(secret))
+    backend = keyring.usable() if entry.get("keyring") else None
+    if backend is not None:
+        keyring.put(backend, str(address), json.dumps(secret))
     else:
         _write(kept.default, {**kept.logins, str(address): {**entry, **secret}})
 
 
 def location() -> Path:
-    """The file of stored logins: $XDG_CONFIG_HOME/trimtab/credentials.json, by default under ~/.config."""
+    """Return the file of stored logins: $XDG_CONFIG_HOME/trimtab/credentials.json, by default under ~/.config."""
     base = os.environ.get("XDG_CONFIG_HOME")
-    # The XDG specification has relative paths ignored.
+    # The XDG specification says to ignore relative paths.
     folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".config"
     return folder / "trimtab" / "credentials.json"
 
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Keeps other processes of this user from changing what is stored, where the system can."""
+    """Lock the stored logins against other processes of this user, on systems that have flock."""
     folder = location().parent
     folder.mkdir(parents=True, exist_ok=True)
     if fcntl is None:
@@ -254,7 +259,8 @@ def _locked() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The file. `logins`: by address, {"token"} or {"session"} or {"keyring": true}, and {"tenant", "ca"}."""
+    """The content of the file. `logins` maps an address to {"token"}, {"session"} or {"keyring": true}, and to
+    {"tenant", "ca"}."""
 
     default: str
     logins: dict[str, dict[str, Any]]
@@ -280,7 +286,7 @@ def _read() -> _Kept:
     path = location()
     try:
         content = json.loads(path.read_text())
-        if "tokens" in content:  # of a version before sessions
+        if "tokens" in content:  # written by a version without sessions
             logins: dict[str, dict[str, Any]] = {
                 str(key): {"token": str(value)} for key, value in content["tokens"].items()
             }
@@ -298,7 +304,7 @@ def _read() -> _Kept:
 def _write(default: str, logins: Mapping[str, Mapping[str, Any]]) -> None:
     path = location()
     path.parent.mkdir(parents=True, exist_ok=True)
-    # mkstemp's files have mode 0600 from the start; the rename makes the change whole.
+    # mkstemp creates the file with mode 0600, and the rename is atomic.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(descriptor, "w") as file:

@@ -1,4 +1,4 @@
-"""How a study goes about its search: policies by name, stopping rules and the final check."""
+"""The method of a study: policies by name, the final check and its results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from trimtab.errors import JsonValue
 
 @dataclass(frozen=True, init=False)
 class Policy:
-    """A policy of a study by name; options left out have their defaults.
+    """A policy of a study by name. Omitted options have their defaults.
 
     For example:
 
@@ -25,20 +25,23 @@ class Policy:
 
 @dataclass(frozen=True)
 class FinalCheck:
-    """At the end, the best configuration and the default are measured in turns, beyond the budget of the search, until
-    the interval of the gain is narrow. What is None has the service's default.
+    """The final check: at the end, the study measures the best configuration and the default in turns.
+
+    It does so in addition to the budget of the search, until the confidence interval of the gain is narrow enough.
+    A field that is None has the service's default.
     """
 
     width: float | None = None
-    """Of the interval, as a share of the default's value."""
+    """Target width of the confidence interval, as a fraction of the default's value (0.05 means 5 %)."""
     max_trials: int | None = None
+    """Maximum number of trials of the check."""
     level: float | None = None
-    """That the gain lies in its interval."""
+    """Confidence level of the interval, for example 0.95."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The algorithm that "auto" has chosen, and why."""
+    """The algorithm that "auto" has chosen, with its reason."""
 
     name: str
     reason: str
@@ -46,9 +49,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the final check has found out; prints as its text.
+    """The result of the final check. `str(verdict)` is its text.
 
-    `gain` and the interval from `low` to `high` are shares of the default's value, in the direction of the goal.
+    `gain` and its confidence interval from `low` to `high` are fractions of the default's value; a positive gain is an
+    improvement. `trials` is the number of trials that the check measured.
     """
 
     text: str
@@ -63,10 +67,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The configuration to take: by a posterior or an estimate over replicates, not the best single run.
+    """The recommended configuration, from a model or an estimate over replicates and not from the best single run.
 
-    `value` is what is expected of the objective, without the noise of single runs; it lies from `low` to `high` with
-    95 %, where the noise is known. `trials` are the numbers of those that measured the configuration.
+    `value` is the expected value of the objective without the noise of single runs. If the noise is known, `low` and
+    `high` are its 95 % interval, else None. `trials` are the numbers of the trials that measured the configuration.
     """
 
     params: Mapping[str, float | int | str | bool]

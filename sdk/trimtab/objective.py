@@ -1,4 +1,4 @@
-"""What a study looks for."""
+"""The objectives of a study."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """A metric and which way it should go. `unit` is shown with its values."""
+    """A metric and its direction. `unit` is shown with its values."""
 
     metric: str
     unit: str = ""
 
     @abstractmethod
     def better(self, value: float, than: float) -> bool:
-        """Whether `value` beats `than`."""
+        """Return whether `value` is better than `than`."""
 
 
 @dataclass(frozen=True)
 class Minimize(Objective):
-    """Less of `metric` is better."""
+    """A lower value of `metric` is better."""
 
     def better(self, value: float, than: float) -> bool:
         return value < than
@@ -26,7 +26,7 @@ class Minimize(Objective):
 
 @dataclass(frozen=True)
 class Maximize(Objective):
-    """More of `metric` is better."""
+    """A higher value of `metric` is better."""
 
     def better(self, value: float, than: float) -> bool:
         return value > than

@@ -1,7 +1,7 @@
-"""The identity provider (OpenID Connect): the device flow of `trimtab login`, and the renewal of what it gave.
+"""The identity provider (OpenID Connect): the device flow of `trimtab login` and the renewal of tokens.
 
-RFC 8628 (device flow), RFC 6749 (refresh), RFC 7009 (revocation). Uses the standard library alone.
-`ca` is a PEM file of authorities to believe besides the system's.
+It implements RFC 8628 (device flow), RFC 6749 (refresh) and RFC 7009 (revocation) with the standard library alone.
+`ca` is a PEM file of authorities to trust in addition to the system's.
 """
 
 import json
@@ -18,17 +18,17 @@ from trimtab.errors import Forbidden, InvalidInput, Timeout, Unauthenticated, Un
 from trimtab.login import Session
 
 TIMEOUT_SECONDS = 15.0
-# So that a login lasts beyond the provider's session in the browser.
+# offline_access makes a login last longer than the provider's session in the browser.
 SCOPE = "openid offline_access"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
 class Device:
-    """What a person is to open and to compare, and what this program asks with meanwhile."""
+    """The address and code for the user, and the device code that this program polls with."""
 
     url: str
-    """With the code in it, where the provider does that."""
+    """It contains the code if the provider supports that."""
     code: str
     expires_in: float
     interval: float
@@ -36,11 +36,11 @@ class Device:
 
 
 def begin(issuer: str, client_id: str, ca: str = "") -> Device:
-    """Asks the provider for a code.
+    """Ask the provider for a code.
 
     Raises:
         Unavailable: the provider does not answer.
-        Forbidden: it does not allow this.
+        Forbidden: the provider refuses the device flow.
     """
     endpoint = _endpoint(issuer, "device_authorization_endpoint", ca)
     answer = _post(endpoint, {"client_id": client_id, "scope": SCOPE}, ca)
@@ -58,11 +58,11 @@ def begin(issuer: str, client_id: str, ca: str = "") -> Device:
 def wait(
     issuer: str, client_id: str, device: Device, ca: str = "", sleep: Callable[[float], None] = time.sleep
 ) -> Session:
-    """Waits until the person has agreed.
+    """Wait until the user has agreed in the browser, and return the session.
 
     Raises:
-        Forbidden: the person has refused.
-        Timeout: the code is too old.
+        Forbidden: the user has refused.
+        Timeout: the code has expired.
     """
     endpoint = _endpoint(issuer, "token_endpoint", ca)
     interval, end = device.interval, time.monotonic() + device.expires_in
@@ -82,18 +82,16 @@ def wait(
         elif error == "access_denied":
             raise Forbidden("login_refused", "The login was refused in the browser.")
         elif error != "authorization_pending":
-            raise Timeout(
-                "login_timeout", f"The login did not come about ({_reason(answer)}): run `trimtab login` again."
-            )
+            raise Timeout("login_timeout", f"The login failed ({_reason(answer)}): run `trimtab login` again.")
         if time.monotonic() > end:
-            raise Timeout("login_timeout", "Nobody agreed to the login in time: run `trimtab login` again.")
+            raise Timeout("login_timeout", "Nobody confirmed the login in time: run `trimtab login` again.")
 
 
 def renew(session: Session, ca: str = "") -> Session:
-    """The next session.
+    """Renew a session with its refresh token, and return the new session.
 
     Raises:
-        Unauthenticated: the provider has ended it: `session_expired`.
+        Unauthenticated: the provider has ended the session (`session_expired`).
         Unavailable: the provider does not answer.
     """
     answer = _post(
@@ -102,13 +100,14 @@ def renew(session: Session, ca: str = "") -> Session:
         ca,
     )
     if "error" in answer:
-        raise Unauthenticated("session_expired", f"Your login is over ({_reason(answer)}): run `trimtab login` again.")
+        reason = _reason(answer)
+        raise Unauthenticated("session_expired", f"Your login has ended ({reason}): run `trimtab login` again.")
     made = _session(session.issuer, session.client_id, answer)
     return made if made.refresh_token else replace(made, refresh_token=session.refresh_token)
 
 
 def end(session: Session, ca: str = "") -> None:
-    """Tells the provider that the session is over. Raises Unavailable."""
+    """Revoke the session at the provider. Raises Unavailable."""
     endpoint = _endpoint(session.issuer, "revocation_endpoint", ca)
     _post(
         endpoint,
@@ -125,12 +124,12 @@ def _session(issuer: str, client_id: str, answer: Mapping[str, Any]) -> Session:
 def _endpoint(issuer: str, name: str, ca: str) -> str:
     description = _send(urllib.request.Request(f"{_checked(issuer)}/.well-known/openid-configuration"), ca)
     if description.get("issuer") != issuer or name not in description:
-        raise Unavailable("bad_issuer", f"{issuer} does not describe itself as an identity provider with {name}.")
+        raise Unavailable("bad_issuer", f"The OpenID configuration of {issuer} has another issuer or no {name}.")
     return _checked(str(description[name]))
 
 
 def _checked(url: str) -> str:
-    """Secrets travel encrypted, unless they do not leave this machine. Raises InvalidInput."""
+    """Return the address if it is encrypted or on this machine, else raise InvalidInput."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
         raise InvalidInput.of("issuer", url, "an https:// address")
@@ -143,10 +142,10 @@ def _post(url: str, fields: Mapping[str, str], ca: str) -> dict[str, Any]:
 
 
 def _send(request: urllib.request.Request, ca: str) -> dict[str, Any]:
-    """The answer's JSON, also that of a refusal. Raises Unavailable."""
+    """Send the request and return the JSON of the answer, also of a refusal. Raises Unavailable."""
     where = urllib.parse.urlsplit(request.full_url).netloc
     try:
-        # _checked has seen the address
+        # _checked has verified the address.
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=trust.context(ca)) as answer:  # nosec B310
             text = answer.read()
     except urllib.error.HTTPError as error:
@@ -154,14 +153,14 @@ def _send(request: urllib.request.Request, ca: str) -> dict[str, Any]:
         if error.code >= 500:
             raise _away(where, f"status {error.code}") from None
     except OSError as error:
-        advice = ": --tls-ca FILE names an authority of your own" if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""
+        advice = ". To trust your own authority, use --tls-ca FILE" if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""
         raise _away(where, f"{error}{advice}") from None
     try:
         content = json.loads(text) if text.strip() else {}
     except ValueError:
-        raise _away(where, "its answer is no JSON") from None
+        raise _away(where, "its answer is not JSON") from None
     if not isinstance(content, dict):
-        raise _away(where, "its answer is no JSON object")
+        raise _away(where, "its answer is not a JSON object")
     return content
 
 

@@ -1,4 +1,4 @@
-"""The loop of `Study.optimize`: asks, runs the user's function, tells."""
+"""The loop of `Study.optimize`: ask, run the user's function, tell."""
 
 import logging
 import signal
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trimtab")
 
-# A function that has failed this often in a row, whatever it was given, is broken: the rest of the budget is spared.
+# After this many failures in a row, the function is probably broken. The rest of the budget is saved.
 FAILURES_IN_A_ROW = 10
 INTERRUPTED = "interrupted by the user"
 RESULTS_AWAITED = "results_awaited"
-# Seconds between asks of a study whose time is over and whose final check the service is about to begin.
+# Seconds between asks of a study whose time is over and whose final check is about to begin.
 OVERDUE_PAUSES = (0.5, 1.0, 2.0, 4.0)
-# How long a second Ctrl-C waits for an ask under way, whose trials would be left open otherwise.
+# How long a second Ctrl-C waits for an ask in progress. Otherwise its trials would stay open.
 ABANDON_SECONDS = 5.0
 
 
@@ -41,23 +41,23 @@ class _Asked:
 class _Finished:
     trial: Trial
     told: Trial | None
-    """None: the service could not be told."""
+    """None: the service did not get the result."""
     error: BaseException | None = None
 
 
 class _Interrupted:
-    """Ctrl-C was pressed."""
+    """The user pressed Ctrl-C."""
 
 
 _Event: TypeAlias = _Asked | _Finished | _Interrupted
 
 
 class Run:
-    """One call of `Study.optimize`; see there for the arguments.
+    """One call of `Study.optimize`, which documents the arguments.
 
-    The calling thread directs. Asks run in a thread of their own, so that Ctrl-C never breaks one off half-way and
-    loses the trials that it was about to get. With `parallel` 1 the function runs in the calling thread, where
-    debuggers and Ctrl-C reach it, else each trial has a thread. Whatever happens comes as an event through one queue.
+    The calling thread coordinates. Asks run in a separate thread, so that Ctrl-C cannot interrupt an ask and lose its
+    trials. With `parallel` 1 the function runs in the calling thread, where debuggers and Ctrl-C reach it; otherwise
+    each trial has a thread. Every result arrives as an event in one queue.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Run:
         catch: tuple[type[Exception], ...],
     ) -> None:
         if parallel < 1:
-            raise InvalidInput.of("parallel", parallel, "a whole number from 1 on")
+            raise InvalidInput.of("parallel", parallel, "a whole number of at least 1")
         if n_trials is not None and n_trials < 0:
-            raise InvalidInput.of("n_trials", n_trials, "a whole number from 0 on, or None")
+            raise InvalidInput.of("n_trials", n_trials, "a whole number of at least 0, or None")
         self._study = study
         self._fn = fn
         self._left = n_trials
@@ -89,7 +89,7 @@ class Run:
         self._no_more = False
         # The final check has nothing to measure before one of the running trials has a result.
         self._awaiting = False
-        # Whether a result was told after the running ask was sent, which may not have seen it.
+        # Whether a result was told after the current ask was sent. That ask may not have seen it.
         self._told_since = False
         self._running: dict[int, Trial] = {}
         self._begun = 0
@@ -98,13 +98,13 @@ class Run:
         self._inside_fn = False
 
     def run(self) -> None:
-        """Returns when all is done; raises what ended it early."""
+        """Run until the work is done; raise the error that ended it early."""
         with self._progress:
             try:
                 with self._ctrl_c_as_event():
                     self._direct()
             finally:
-                # Something is left only after a second Ctrl-C, or an exception from a signal handler of the user's own.
+                # Trials are left only after a second Ctrl-C or an exception from the user's own signal handler.
                 self._abandon()
         if self._error is not None:
             raise self._error
@@ -124,12 +124,12 @@ class Run:
                         return
                     self._stop(KeyboardInterrupt())
                     logger.warning(
-                        "Interrupted: %d running trials are finished first; Ctrl-C again abandons them.",
+                        "Interrupted: waiting for %d running trials to finish. Press Ctrl-C again to abandon them.",
                         len(self._running),
                     )
 
     def _stop(self, error: BaseException) -> None:
-        """Begins nothing more; `error` is raised when all that runs has finished."""
+        """Start no more trials; `run` raises `error` after the running trials have finished."""
         self._no_more = True
         if self._error is None or isinstance(error, KeyboardInterrupt):
             self._error = error
@@ -157,7 +157,7 @@ class Run:
             try:
                 return self._study.ask(count, fixed=self._fixed)
             except Conflict as conflict:
-                # Nobody measures anything: the service is about to end the search.
+                # No trial is running: the service is about to end the search.
                 if conflict.code != RESULTS_AWAITED or conflict.data.get("open") != 0:
                     raise
             time.sleep(pause)
@@ -170,17 +170,17 @@ class Run:
             return
         if error is not None and not self._is_an_end(error):
             self._stop(error)
-        # Neither is an empty answer asked for again: the space is exhausted.
+        # An empty answer means that the space is exhausted: do not ask again.
         self._no_more = self._no_more or not trials
         for trial in trials:
-            # Looked at for each: with one trial at a time, the one before has run by then.
+            # With one trial at a time, the previous trial has run by now and may have failed.
             if self._error is None:
                 self._begin(trial)
             else:
-                self._settle(trial, failed="never begun: " + _reason(self._error))
+                self._settle(trial, failed="not started: " + _reason(self._error))
 
     def _is_an_end(self, error: BaseException) -> bool:
-        """Whether nothing could be got because the study has ended, as it should some time during a run."""
+        """Return whether an ask failed because the study has ended, which is the normal end of a run."""
         if not isinstance(error, (Conflict, OperationFailed)) or self._begun == 0:
             return False
         return error.code in ("budget_exhausted", RESULTS_AWAITED) or self._study.refresh().state.finished
@@ -199,7 +199,7 @@ class Run:
             threading.Thread(target=self._evaluate, args=(trial,), name=name, daemon=True).start()
 
     def _evaluate(self, trial: Trial) -> None:
-        """Runs the function and tells the service how it ended."""
+        """Run the function and tell the service its result."""
         error: BaseException | None = None
         told: Trial | None = None
         try:
@@ -213,7 +213,7 @@ class Run:
         self._events.put(_Finished(trial, told, error))
 
     def _call(self, trial: Trial) -> "Metrics":
-        # The main thread's Ctrl-C reaches the function only where it runs there: see _ctrl_c_as_event.
+        # Ctrl-C reaches the function only if it runs in the main thread: see _ctrl_c_as_event.
         self._inside_fn = self._parallel == 1
         try:
             metrics: object = self._fn(dict(trial.params))
@@ -221,7 +221,7 @@ class Run:
             self._inside_fn = False
         if metrics is None:
             raise InvalidInput.of("the function's result", metrics, "a number, or a dict of metrics")
-        return metrics  # type: ignore[return-value]  # tell looks at it
+        return metrics  # type: ignore[return-value]  # tell checks it
 
     def _settle(
         self,
@@ -231,10 +231,10 @@ class Run:
         infeasible: str | None = None,
         failed: str | None = None,
     ) -> Trial | None:
-        """Tells the trial's end. None: the service cannot be told, and the run is to end.
+        """Tell the result of a trial. Return None if the service did not accept it; the run then ends.
 
         Raises:
-            InvalidInput: the metrics are not what the study needs.
+            InvalidInput: the metrics do not fit the study.
         """
         try:
             return self._study.tell(trial, metrics, infeasible=infeasible, failed=failed)
@@ -242,11 +242,11 @@ class Run:
             if metrics is not None:
                 raise
         except Conflict as conflict:
-            # Somebody else has ended it: stopped by a user, or told by a second program with the same client_id.
+            # A user has stopped it, or a second program with the same client_id has told its result.
             logger.warning("Trial %d of study %s: %s", trial.number, self._study.name, conflict)
             return trial
         except TrimtabError as error:
-            logger.warning("Trial %d of study %s could not be told: %s", trial.number, self._study.name, error)
+            logger.warning("Reporting trial %d of study %s failed: %s", trial.number, self._study.name, error)
             self._stop(error)
         return None
 
@@ -260,7 +260,7 @@ class Run:
             return
         self._failures_in_a_row += 1
         logger.warning("Trial %d of study %s failed: %s", trial.number, self._study.name, _reason(error))
-        logger.debug("Where it failed:", exc_info=error)
+        logger.debug("Traceback of the failure:", exc_info=error)
         if not isinstance(error, self._catch) or self._failures_in_a_row >= FAILURES_IN_A_ROW:
             self._stop(error)
 
@@ -268,15 +268,15 @@ class Run:
 
     @contextmanager
     def _ctrl_c_as_event(self) -> Iterator[None]:
-        """Inside, Ctrl-C is an event among the others, not an exception between any two instructions.
+        """Turn Ctrl-C into an event, so that it does not raise an exception between any two instructions.
 
-        Only the main thread has a say in this, and a handler that the program has set is left alone.
+        This works only in the main thread. A handler that the program has set stays in place.
         """
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             if self._inside_fn:
                 raise KeyboardInterrupt
-            self._events.put(_Interrupted())  # a SimpleQueue may be put to in the middle of its own get
+            self._events.put(_Interrupted())  # SimpleQueue.put is reentrant: it may interrupt a get
 
         main = threading.current_thread() is threading.main_thread()
         if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -289,7 +289,7 @@ class Run:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _abandon(self) -> None:
-        """Marks what still runs as FAILED without waiting for it; its threads' own results come too late."""
+        """Mark the running trials as FAILED without waiting for them; later results of their threads are ignored."""
         self._no_more = True
         for trial in self._running.values():
             self._settle(trial, failed=INTERRUPTED)

@@ -1,4 +1,4 @@
-"""A progress bar with the best so far; on something else than a terminal a line for each improvement."""
+"""A progress bar with the best value so far. Without a terminal, a line for each improvement."""
 
 from types import TracebackType
 from typing import Self
@@ -13,9 +13,9 @@ from trimtab.trial import Trial, TrialState
 
 
 class Progress:
-    """Counts finished trials and keeps the best. Written to the standard error stream; a context manager.
+    """A context manager that shows the finished trials and the best value on standard error.
 
-    `total` is how many trials there will be at most, by default the study's own budget.
+    `total` is the maximum number of trials; the default is the study's budget.
     """
 
     def __init__(self, name: str, spec: StudySpec, *, total: int | None = None, enabled: bool = True) -> None:
@@ -33,7 +33,7 @@ class Progress:
             TimeElapsedColumn(),
             TextColumn("{task.fields[limit]}{task.fields[best]}{task.fields[bad]}", markup=False),
             console=self._console,
-            # Otherwise the bar is written once more at its end into every log file.
+            # Without a terminal the bar would be written once to the log file at its end.
             disable=not (enabled and (self._console.is_terminal or self._console.is_jupyter)),
         )
         self._task = self._bar.add_task(
@@ -50,7 +50,7 @@ class Progress:
         self._bar.stop()
 
     def update(self, trial: Trial) -> None:
-        """Takes a trial into account, once, when it has finished."""
+        """Count a trial once, when it has finished."""
         if not trial.state.finished or trial.number in self._seen:
             return
         self._seen.add(trial.number)

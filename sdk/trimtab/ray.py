@@ -1,4 +1,4 @@
-"""Ray Tune runs the trials, Trimtab says which. Needs Ray: `pip install "trimtab[ray]"`.
+"""Ray Tune support: Ray Tune runs the trials and a Trimtab study suggests them. `pip install "trimtab[ray]"`.
 
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
@@ -17,9 +17,9 @@
     tuner.fit()
     print(study.best_trial.params)
 
-The study has the search space, the objectives and the history. After a crash of the driver `tune.Tuner.restore` goes on
-with the trials that were open: Ray writes its own state down every ten seconds or so, the service knows the rest. A
-driver that ends otherwise, as with an error of Ray's, first ends the trials that are still open.
+The study has the search space, the objectives and the history. After a crash of the driver, `tune.Tuner.restore`
+continues with the open trials: Ray saves its own state about every ten seconds, and the service knows the rest. If the
+driver ends in another way, for example with an error in Ray, the search first ends the trials that are still open.
 """
 
 import atexit
@@ -58,19 +58,19 @@ __all__ = ["TrimtabScheduler", "TrimtabSearch"]
 
 logger = logging.getLogger("trimtab")
 
-# Seconds for which one call of `suggest` waits for the algorithm. Ray handles no result meanwhile, and asks again.
+# Seconds that one call of `suggest` waits for the algorithm. Ray handles no results meanwhile, and calls again.
 ASK_SECONDS = 2.0
-# What Ray adds to every result.
+# Names that Ray adds to every result.
 _RAYS_OWN = {*AUTO_RESULT_KEYS, DONE, TRIAL_ID, "should_checkpoint", "experiment_tag"}
 
 Result = Mapping[str, Any]
-"""What a trainable reported and what Ray added, flat: nested names are joined by '/'."""
+"""The flat result of a trainable with Ray's additions. Nested names are joined by '/'."""
 
-# Studies that searches of this process were made with, by address and name. A search that Ray has restored from its
-# files, which hold no token, is connected as they are.
+# The studies with which this process created searches, by address and name. Ray's files hold no token, so a restored
+# search uses the connection of such a study.
 _connected: dict[tuple[str, str], Study] = {}
-# Searches of this process by which Ray has been given trials, or has them again. A copy that Ray has merely unpickled,
-# in a worker perhaps, is none of them.
+# The searches of this process from which Ray has received trials. A copy that Ray has only unpickled, for example in a
+# worker, is not among them.
 _at_work: set["TrimtabSearch"] = set()
 
 
@@ -81,7 +81,7 @@ def _close_all() -> None:
 
 
 def _why_it_ends() -> str:
-    """The error that this process, or the use of its client, ends with."""
+    """Return the error with which this process, or the use of its client, ends; "" without one."""
     error: BaseException | None = sys.exc_info()[1] or getattr(sys, "last_value", None)
     while error is not None and error.__cause__ is not None:
         error = error.__cause__
@@ -90,33 +90,33 @@ def _why_it_ends() -> str:
 
 def _in_a_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [""]
-    # Ray has errors whose text is another one's traceback
+    # The text of some of Ray's errors is another error's traceback.
     told = lines[-1] if lines[0].startswith("Traceback ") else f"{type(error).__name__}: {lines[0]}"
     return told[:1800]
 
 
-class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not looked at
-    """Asks a study for Ray Tune's trials, and tells it what they were worth.
+class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotations
+    """A search algorithm of Ray Tune that takes its trials from a study and reports their results.
 
-    Each of Ray's trials is one of the study. Its results are reported as measurements, by `training_iteration`; the
-    last one is its value. A trainable has to report every objective of the study under its name, and whatever the
-    study's outcome constraints name; other numbers are kept too. An objective that is infinite or no number is no
-    measurement, and in the last result says that the configuration cannot work (INFEASIBLE); an exception or a lost
-    worker makes the trial FAILED, after as many new starts as Ray's `FailureConfig` allows.
+    Each of Ray's trials is a trial of the study. Its results are reported as measurements with `training_iteration` as
+    the step; the last one is its value. The trainable must report every objective of the study under its name, and
+    every metric in the study's outcome constraints. Other numbers are stored too. A result with an infinite or NaN
+    objective is not a measurement; if it is the last one, the trial is INFEASIBLE. An exception or a lost worker makes
+    the trial FAILED, after as many restarts as Ray's `FailureConfig` allows.
 
-    `param_space` of the Tuner may hold constants only. One that is named as a parameter of the study has that value in
+    `param_space` of the Tuner may hold only constants. A constant with the name of a parameter fixes that parameter in
     all trials.
 
-    The search has a `client_id` of its own, which Ray keeps in its files with the open trials. `tune.Tuner.restore`
-    then goes on with them: those that Ray had written down it runs again itself, and those begun since come back as
-    new ones. A result counts once, the first time. The restored search finds the service again by TRIMTAB_TOKEN or
-    `trimtab login`; a script that has its token from elsewhere makes a TrimtabSearch of the study before it restores.
+    The search has its own `client_id`, which Ray saves in its files with the open trials. `tune.Tuner.restore`
+    continues with them: Ray itself runs the trials that it had saved, and the later ones come back as new trials. Only
+    the first result of a trial counts. A restored search authenticates with TRIMTAB_TOKEN or `trimtab login`. A script
+    that has its token from elsewhere creates a TrimtabSearch of the study before it restores.
 
-    Trials that are open when the process ends are FAILED (see `close`), except where it is killed. What a restored
-    Tuner then measures of them is added to the study, while that goes on.
+    Trials that are open when the process ends become FAILED (see `close`), unless the process is killed. If a restored
+    Tuner measures such a trial afterwards, the result is added to the study while the study is active.
 
     Args:
-        study: an ask/tell study; it may be in use by others, too.
+        study: an ask/tell study. Other clients may use it at the same time.
 
     Raises:
         InvalidInput: the study's trials run on agents.
@@ -128,33 +128,34 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         objectives = study.objectives
         modes = ["max" if isinstance(objective, Maximize) else "min" for objective in objectives]
         names = [objective.metric for objective in objectives]
-        # Ray takes a list where there are several
+        # Ray expects lists if there are several objectives.
         super().__init__(*((names[0], modes[0]) if len(names) == 1 else (names, modes)))
         self.client_id = f"ray-{uuid.uuid4().hex}"
         self._address = study.address
         self._name = study.name
         self._fixed: dict[str, Any] = {}
-        # Numbers of open trials by Ray's names for them.
+        # The numbers of the open trials, by Ray's trial_id.
         self._open: dict[str, int] = {}
         self._study: Study | None = None
         self._forget()
         _connected[self._address, self._name] = study
 
     def _forget(self) -> None:
-        """Nothing is known but what `_state` holds."""
-        # The last step that was reported of a trial; the states of those that somebody else has ended; why the
-        # scheduler stops one; and its latest error.
+        """Reset everything that `_state` does not hold."""
+        # By trial_id: the last reported step, the state of a trial that somebody else has ended, the scheduler's reason
+        # for stopping it, and its latest error.
         self._steps: dict[str, int] = {}
         self._ended: dict[str, TrialState] = {}
         self._stopped: dict[str, str] = {}
         self._errors: dict[str, BaseException] = {}
         self._told_pause = False
-        # Whether there may be a trial that Ray has not: of an ask that was not waited for, or of a driver that crashed.
+        # Whether the service may hold a trial for this client that Ray does not know: after an ask that timed out, or
+        # after a crash of the driver.
         self._is_asking = False
 
     @property
     def study(self) -> Study:
-        """The study, asked as this search's own client.
+        """The study, with this search's own client_id.
 
         Raises:
             Unauthenticated: there is no token for the service.
@@ -166,10 +167,10 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             self._study = known.as_client(self.client_id, held=self._open.values())
         return self._study
 
-    # --- what Ray calls
+    # --- methods that Ray calls
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **_: Any) -> bool:
-        """Takes the Tuner's constants. Raises InvalidInput where the Tuner wants something else than the study."""
+        """Store the Tuner's constants. Raises InvalidInput if its metric, mode or space differ from the study's."""
         self.check_goal(metric, mode)
         _, domains, grids = parse_spec_vars(config)
         for path, domain in (*domains, *grids):
@@ -180,10 +181,10 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """A configuration for one of Ray's trials; None: not now; FINISHED: there is nothing more to do.
+        """Return a configuration for one of Ray's trials, None if there is none now, or FINISHED if there are no more.
 
         Raises:
-            TrimtabError: the service refuses, or is away for longer than the client is willing to try.
+            TrimtabError: the service refuses the ask, or does not answer within the client's `retry_seconds`.
         """
         try:
             trials = self.study.ask(fixed=self._fixed, timeout=ASK_SECONDS)
@@ -202,15 +203,13 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         return dict(trials[0].params)
 
     def on_trial_result(self, trial_id: str, result: Result) -> None:
-        """Reports a result of a trial that goes on."""
+        """Report an intermediate result of a trial."""
         self.report(trial_id, result)
 
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
-        """Ends a trial with its last result."""
+        """End a trial with its last result."""
         if trial_id not in self._open:
-            logger.warning(
-                "Ray's trial %s is none that study %s was asked for; it does not count.", trial_id, self._name
-            )
+            logger.warning("Ray's trial %s does not come from study %s; its result is ignored.", trial_id, self._name)
             return
         try:
             if self._ended.get(trial_id) is not TrialState.PRUNED:
@@ -221,29 +220,29 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             known.pop(trial_id, None)
 
     def save(self, checkpoint_path: str) -> None:
-        """Writes to a file what `restore` needs. It holds no token."""
+        """Write the state that `restore` needs to a file. It contains no token."""
         Path(checkpoint_path).write_text(json.dumps(self._state()), encoding="utf-8")
 
     def restore(self, checkpoint_path: str) -> None:
-        """Goes on as the search that wrote the file. Raises OSError, or ValueError where the file is none of ours."""
+        """Continue as the search that wrote the file. Raises OSError, or ValueError for another kind of file."""
         path = Path(checkpoint_path)
         self._load(json.loads(path.read_text(encoding="utf-8")))
-        # A crash may come between the writing of Ray's own state and of this one. An open trial that Ray does not know
-        # nobody would run: without its name it comes back with the next ask.
+        # A crash may come after Ray has saved its own state but before this one, or the other way round. Nobody would
+        # run an open trial that Ray does not know. Without its name here, the next ask returns it again.
         if states := sorted(path.parent.glob("experiment_state-*.json")):
             known = states[-1].read_text(encoding="utf-8")
             self._open = {trial_id: number for trial_id, number in self._open.items() if trial_id in known}
         self._is_asking = True
         self._begin()
 
-    # --- at the end
+    # --- closing
 
     def close(self, reason: str = "") -> None:
-        """Ends the trials that Ray has been given and has not ended: FAILED, for nobody works on them.
+        """Mark the trials that Ray has received and not ended as FAILED, because nobody runs them any more.
 
-        That is done when the study's client is closed and at the end of the process, unless it is killed. Where it goes
-        on after a Tuner that has not come to its end, as in a notebook, call it. A service that does not answer is
-        waited for as in any other call.
+        This happens by itself when the study's client is closed and when the process ends, unless it is killed. Call it
+        yourself if the process continues after a Tuner that was interrupted, for example in a notebook. If the service
+        does not answer, this call retries like any other.
         """
         _at_work.discard(self)
         if not self._open and not self._is_asking:
@@ -257,12 +256,12 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
                 except Conflict as ended:
                     logger.debug("Trial %d of study %s: %s", number, self._name, ended)
         except TrimtabError as error:
-            logger.error("Study %s: trials that nobody runs any more may be left open: %s", self._name, error)
+            logger.error("Study %s: trials that no longer run may have stayed open: %s", self._name, error)
         self._open.clear()
         self._is_asking = False
 
     def _begin(self) -> None:
-        """There are trials to be ended, should Ray not do it."""
+        """Register this search: from now on its open trials must be ended if Ray does not end them."""
         if self not in _at_work:
             _at_work.add(self)
             self.study.before_close(self._close_with_client)
@@ -274,18 +273,18 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
     # --- for the scheduler
 
     def check_goal(self, metric: str | None, mode: str | None) -> None:
-        """Raises InvalidInput where the Tuner has a metric or mode, and not the study's."""
+        """Raise InvalidInput if the Tuner has a metric or mode that differs from the study's."""
         for wanted, found, name in ((metric, self._metric, "metric"), (mode, self._mode, "mode")):
             if wanted is not None and wanted != found:
-                raise InvalidInput.of(f"TuneConfig.{name}", wanted, f"{found!r}, as study {self._name} has it")
+                raise InvalidInput.of(f"TuneConfig.{name}", wanted, f"{found!r}, the {name} of study {self._name}")
 
     def needed_metrics(self) -> list[str]:
-        """What the study needs of every trial: its objectives, then what its outcome constraints name."""
+        """Return the metrics that every trial must report: the objectives, then those in outcome constraints."""
         constraints = " ".join(self.study.spec.outcome_constraints)
         return list(dict.fromkeys([*self._names(), *re.findall(r"[A-Za-z_]\w*", constraints)]))
 
     def report(self, trial_id: str, result: Result) -> bool:
-        """Reports a result; whether the service has stopped the trial. One that was reported already is not again."""
+        """Report a result if it is new; return whether the service has stopped the trial."""
         number = self._open.get(trial_id)
         metrics = self._metrics(result)
         step = result.get(TRAINING_ITERATION)
@@ -295,15 +294,15 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         return self._ended.get(trial_id) is TrialState.PRUNED
 
     def is_readable(self, result: Result) -> bool:
-        """Whether the objectives in a result are numbers. Ray's schedulers fail on others, and with them all trials."""
+        """Return whether the objectives in a result are numbers. Other values make Ray's schedulers fail."""
         return all(isinstance(result[metric], Real) for metric in self._names() if metric in result)
 
     def stop_early(self, trial_id: str, reason: str) -> None:
-        """The scheduler gives a trial up: its value is a bound, no measurement (PRUNED)."""
+        """Note that the scheduler stops a trial. The trial becomes PRUNED: its value is a bound."""
         self._stopped[trial_id] = reason
 
     def note_error(self, trial_id: str, error: BaseException) -> None:
-        """A trial has ended with an error, and is perhaps begun again."""
+        """Note the error of a trial. Ray may start the trial again."""
         self._errors[trial_id] = error
 
     # --- telling
@@ -314,7 +313,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         except Conflict as conflict:
             if conflict.code == "trial_already_finished":
                 self._ended[trial_id] = TrialState(str(conflict.data["state"]))
-            # else a step that was reported before the driver crashed, and came out differently this time
+            # Otherwise the step was reported before the driver crashed, and has another value this time.
         else:
             if trial.state.finished:
                 self._ended[trial_id] = trial.state
@@ -326,11 +325,11 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             self._tell_error(number, trial_id)
             return
         if not result:
-            self.study.tell(number, failed=f"Ray's trial {trial_id} was ended before it had a result")
+            self.study.tell(number, failed=f"Ray's trial {trial_id} ended without a result")
             return
         missing = [metric for metric in self._names() if not isinstance(result.get(metric), Real)]
         if missing:
-            self.study.tell(number, failed=f"Ray's trial {trial_id} has reported no number for {', '.join(missing)}")
+            self.study.tell(number, failed=f"Ray's trial {trial_id} reported no number for {', '.join(missing)}")
             return
         metrics = self._metrics(result)
         if metrics is None:
@@ -352,8 +351,11 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             self.study.tell(number, failed=_in_a_line(cause))
 
     def _told_late(self, trial_id: str, result: Result | None, error: bool, conflict: Conflict) -> None:
-        """The trial was ended before: by the driver that crashed, by a user, or as FAILED by an error or at the end of
-        the driver, and Ray was told to run it again. Only the last is news."""
+        """Handle the result of a trial that has already ended.
+
+        The driver that crashed, a user, an error or the end of the driver has ended it. In the last two cases the trial
+        is FAILED and Ray was asked to run it again, so the result is new and is added to the study.
+        """
         number = self._open[trial_id]
         metrics = None if error or not result else self._metrics(result)
         if conflict.data.get("state") == TrialState.FAILED and metrics is not None:
@@ -361,30 +363,30 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
             try:
                 self.study.add_trial(params, metrics, request_id=f"{self.client_id}-{number}")
             except Conflict as over:
-                logger.warning("What Ray's trial %s has measured after all comes too late: %s", trial_id, over)
+                logger.warning("The result of Ray's trial %s comes too late: %s", trial_id, over)
         else:
             logger.info("Trial %d of study %s: %s", number, self._name, conflict)
 
     def _no_trial(self, error: TrimtabError) -> Any:
-        """What an ask that was refused means for Ray. Raises the error where it is one."""
+        """Return Ray's answer to a refused ask, or raise the error if it is a real error."""
         if error.code == RESULTS_AWAITED:
             return None
         state = self.study.refresh()
         if error.code == "budget_exhausted" or state.state.finished:
-            logger.info("Study %s gives no further trial: %s", self._name, error)
+            logger.info("Study %s suggests no more trials: %s", self._name, error)
             return Searcher.FINISHED
         if state.state != "PAUSED":
             raise error
         if not self._told_pause:
             self._told_pause = True
-            logger.warning("Study %s is paused: no trial begins before it is resumed.", self._name)
+            logger.warning("Study %s is paused: no trial starts until it is resumed.", self._name)
         return None
 
     def _names(self) -> list[str]:
         return [objective.metric for objective in self.study.objectives]
 
     def _metrics(self, result: Result) -> dict[str, float] | None:
-        """The finite numbers that the trainable reported; None where an objective is not among them."""
+        """Return the finite numbers that the trainable reported; None if an objective is missing."""
         found = {
             name: float(value)
             for name, value in result.items()
@@ -396,7 +398,7 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         }
         return found if all(metric in found for metric in self._names()) else None
 
-    # --- its state
+    # --- pickling
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -416,29 +418,29 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray's own types are not 
         self._study = None
         self._forget()
 
-    # Ray pickles the search with the Tuner; a connection cannot be, and a token shall not.
+    # Ray pickles the search with the Tuner. A connection cannot be pickled, and a token must not be.
     __getstate__ = _state
     __setstate__ = _load
 
 
 class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
-    """Tells the study why trials end, and lets it end them: a bridge around any of Ray's schedulers.
+    """A wrapper around any of Ray's schedulers that lets the scheduler and the study stop each other's trials.
 
-    Without it, the study's own pruning policies end a trial only in the study, and a trial that, say, ASHA stops counts
-    with its last value as if it had run to its end. With it, the study's pruning ends the trial in Ray, and one that
-    the scheduler gives up is PRUNED: its last value is a bound. One that has come to the scheduler's `max_t` is
-    complete. A FAILED trial has its error as the reason, and one that raised `trimtab.Infeasible` is INFEASIBLE.
+    Without it, the study's pruning policies end a trial only in the study, and the last value of a trial that, for
+    example, ASHA stops counts like that of a complete trial. With it, Ray stops the trials that the study prunes, and a
+    trial that the scheduler stops is PRUNED: its last value is a bound. A trial that reaches the scheduler's `max_t` is
+    complete. A FAILED trial has its error as the reason, and a trial that raised `trimtab.Infeasible` is INFEASIBLE.
 
-    A scheduler without a metric of its own has the study's, where that has one objective.
+    A scheduler without a metric uses the study's objective if there is only one.
 
     Args:
         search: the search of the same Tuner.
-        scheduler: what else decides; None: nothing (FIFO).
-        metrics: what the trainable reports beside what the study knows of, where the scheduler looks at that.
+        scheduler: the scheduler to wrap; None: Ray's FIFO scheduler, which stops nothing.
+        metrics: further metrics that the trainable reports and the scheduler uses.
 
     Raises:
-        InvalidInput: the scheduler looks at a metric of which nothing is known, or minimizes what the study maximizes,
-            or the other way round.
+        InvalidInput: the scheduler uses an unknown metric, or minimizes a metric that the study maximizes, or the
+            reverse.
     """
 
     def __init__(
@@ -450,25 +452,25 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
         metric, mode = getattr(scheduler, "metric", None), getattr(scheduler, "_mode", None)
         known = [*search.needed_metrics(), *metrics]
         if metric is not None and metric not in (*known, *_RAYS_OWN):
-            allowed = f"one of {', '.join(known)}; another that the trainable reports is named in `metrics`"
+            allowed = f"one of {', '.join(known)}; name other metrics that the trainable reports in `metrics`"
             raise InvalidInput.of("scheduler.metric", metric, allowed)
         if mode is not None and metric == search.metric and mode != search.mode:
-            raise InvalidInput.of("scheduler.mode", mode, f"{search.mode!r}, as the study has it")
+            raise InvalidInput.of("scheduler.mode", mode, f"{search.mode!r}, the mode of the study")
 
     @property
     def metric(self) -> Any:
-        """The metric that the scheduler looks at."""
+        """The metric that the scheduler uses."""
         return self.scheduler.metric
 
     @property
     def supports_buffered_results(self) -> bool:
-        """Whether the scheduler minds that several results come at a time."""
+        """Whether the scheduler accepts several results at a time."""
         return bool(self.scheduler.supports_buffered_results)
 
     def on_trial_result(self, tune_controller: "TuneController", trial: "RayTrial", result: Result) -> str:
-        """The scheduler's decision, or STOP where the study has stopped the trial."""
+        """Return the scheduler's decision, or STOP if the study has stopped the trial."""
         if not self.search.is_readable(result):
-            return str(TrialScheduler.STOP)  # what the study is told at its end
+            return str(TrialScheduler.STOP)  # on_trial_complete reports this result
         decision = str(self.scheduler.on_trial_result(tune_controller, trial, result))
         if decision == TrialScheduler.STOP:
             step = result.get(getattr(self.scheduler, "_time_attr", TRAINING_ITERATION), 0)
@@ -479,8 +481,8 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
         return decision
 
     def set_search_properties(self, metric: str | None, mode: str | None, **spec: Any) -> bool:
-        """Takes the Tuner's metric and mode. Raises InvalidInput where they are not the study's."""
-        # Ray does not ask the search where the Tuner has no constants.
+        """Store the Tuner's metric and mode. Raises InvalidInput if they differ from the study's."""
+        # Ray does not call the search's method if the Tuner has no constants.
         self.search.check_goal(metric, mode)
         own = getattr(self.scheduler, "metric", None), getattr(self.scheduler, "_mode", None)
         if own == (None, None) and isinstance(self.search.metric, str):
@@ -494,8 +496,8 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
         try:
             error = cloudpickle.loads(Path(trial.pickled_error_file).read_bytes())
             self.search.note_error(trial.trial_id, getattr(error, "cause", error))
-        except Exception as unreadable:  # noqa: BLE001  a class that is not known here, or no file
-            logger.debug("What ended Ray's trial %s cannot be told: %s", trial.trial_id, unreadable)
+        except Exception as unreadable:  # noqa: BLE001  an unknown class, or no file
+            logger.debug("The error of Ray's trial %s cannot be read: %s", trial.trial_id, unreadable)
         self.scheduler.on_trial_error(tune_controller, trial)
 
     def on_trial_complete(self, tune_controller: "TuneController", trial: "RayTrial", result: Result) -> None:

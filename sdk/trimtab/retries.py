@@ -1,4 +1,4 @@
-"""Which failed calls are sent again, and when."""
+"""The rules for sending failed calls again."""
 
 import random
 from dataclasses import dataclass
@@ -8,43 +8,43 @@ import grpc
 
 @dataclass(frozen=True)
 class Rule:
-    """A call that ended with `status`, and with `text` in its message, is sent again."""
+    """A call that failed with `status`, and with `text` in its message, is sent again."""
 
     status: grpc.StatusCode
     text: str = ""
 
 
-# Every call may be sent twice: those that create something carry a request_id, the others change nothing the second
-# time. So the question is never whether a repetition does harm, only whether it can help.
+# Every call may safely be sent twice: calls that create something carry a request_id, and a repetition of the others
+# changes nothing. The rules only decide whether a repetition can help.
 RULES = (
-    # The service is not there, is being restarted, or cannot reach its database.
+    # The service is stopped, restarts, or cannot reach its database.
     Rule(grpc.StatusCode.UNAVAILABLE),
-    # A server that stops cancels the calls it still holds. This side cancels no call that it waits for.
+    # A server that stops cancels the calls it holds. The client never cancels a call that it waits for.
     Rule(grpc.StatusCode.CANCELLED),
-    # The attempt's own deadline, well beyond any time the service takes: the answer, or the machine, is lost.
+    # The deadline of an attempt is far beyond the service's response times: the answer or machine is lost.
     Rule(grpc.StatusCode.DEADLINE_EXCEEDED),
-    # Connections cut in the middle of an answer come under these, told apart by gRPC's own words only.
+    # A connection that breaks during an answer gives these codes. Only gRPC's message tells it apart.
     Rule(grpc.StatusCode.INTERNAL, "RST_STREAM"),
     Rule(grpc.StatusCode.INTERNAL, "GOAWAY"),
     Rule(grpc.StatusCode.UNKNOWN, "Stream removed"),
     Rule(grpc.StatusCode.UNKNOWN, "Connection reset"),
 )
-# All else is sent again only if the service itself says so (ErrorDetail.retryable): bad input does not become good.
+# Other errors are sent again only if the service says so (ErrorDetail.retryable).
 
 FIRST_PAUSE_SECONDS = 0.1
-# A restarted service is found this soon, at the latest.
+# The client notices a restarted service within this time.
 LONGEST_PAUSE_SECONDS = 2.0
 
 
 def worth_it(status: grpc.StatusCode, text: str, retryable: bool) -> bool:
-    """Whether a call that ended so is to be sent again; `retryable` is what the service said."""
+    """Return whether to send a failed call again. `retryable` is the service's own answer."""
     return retryable or any(rule.status is status and rule.text in text for rule in RULES)
 
 
 def pause(attempt: int) -> float:
-    """Seconds to wait after the failure of attempt number `attempt`, counted from 0.
+    """Return the seconds to wait after the failure of attempt number `attempt`, counted from 0.
 
-    Exponential, with jitter, so that clients that lost the service together do not come back together.
+    The pause grows exponentially and has jitter, so that clients do not all return at the same moment.
     """
     longest = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(attempt, 16))
     return random.uniform(longest / 2, longest)

@@ -1,5 +1,7 @@
 """The search space: one class for each kind of parameter.
 
+A space is a list of parameters:
+
     space = [
         trimtab.Float("learning_rate", 1e-5, 1e-1, log=True, default=1e-3),
         trimtab.Int("threads", 1, 64, factor=2),                      # 1, 2, 4 ... 64
@@ -9,9 +11,9 @@
         trimtab.Bool("huge_pages", default=False),
     ]
 
-The service checks ranges, grids and conditions when the study is created; only what cannot be sent at all is refused
-here. `when` makes a parameter conditional: it is part of a configuration only while the parameter it names has one of
-the values given.
+`when` makes a parameter conditional: a configuration contains it only if the named parameter has one of the given
+values. The service checks ranges, grids and conditions when it creates the study; this module refuses only values that
+cannot be sent.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +24,7 @@ from typing import TypeAlias
 from trimtab.errors import InvalidInput
 
 Scalar: TypeAlias = float | int | str | bool
-"""A plain value of a parameter."""
+"""A value of a parameter."""
 
 Params: TypeAlias = dict[str, Scalar]
 """A configuration: the values of its active parameters by name."""
@@ -33,7 +35,7 @@ When: TypeAlias = tuple[str, Sequence[Scalar]] | Mapping[str, Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Parameter(ABC):
-    """What all kinds of parameters have: a name, perhaps a default value, and perhaps a condition."""
+    """A parameter: a name, an optional default value and an optional condition."""
 
     name: str
     default: Scalar | None = field(default=None, kw_only=True)
@@ -41,15 +43,15 @@ class Parameter(ABC):
 
     @abstractmethod
     def cast(self, value: Scalar) -> Scalar:
-        """The value in this parameter's own Python type; as it is where it does not fit."""
+        """Return the value in this parameter's Python type, unchanged if it does not fit."""
 
 
 @dataclass(frozen=True)
 class Float(Parameter):
     """A real number from `min` to `max`.
 
-    `log` searches on a logarithmic scale. `step` makes it an additive grid (min, min + step ...), `factor` a
-    multiplicative one (min, min * factor ...).
+    `log` searches on a logarithmic scale. `step` defines an additive grid (min, min + step, ...), `factor` a
+    multiplicative grid (min, min * factor, ...).
     """
 
     min: float
@@ -80,7 +82,7 @@ class Int(Parameter):
 
 @dataclass(frozen=True)
 class Ordinal(Parameter):
-    """One of a list of values, in an order that means something: numbers, texts or both."""
+    """One value of an ordered list of numbers, strings or both."""
 
     values: Sequence[Scalar]
 
@@ -93,7 +95,7 @@ class Ordinal(Parameter):
 
 @dataclass(frozen=True)
 class Categorical(Parameter):
-    """One of a list of values without an order."""
+    """One value of a list that has no order."""
 
     values: Sequence[Scalar]
 
@@ -106,19 +108,19 @@ class Categorical(Parameter):
 
 @dataclass(frozen=True)
 class Bool(Parameter):
-    """On or off."""
+    """A boolean: True or False."""
 
     default: bool | None = field(default=None, kw_only=True)
 
     def cast(self, value: Scalar) -> Scalar:
-        return value  # nothing but True and False means a boolean
+        return value  # only True and False are booleans
 
 
 def condition(parameter: Parameter) -> tuple[str, tuple[Scalar, ...]] | None:
-    """The parent and its values that make `parameter` active, out of either form of `when`; None: always active.
+    """Return the parent and the values of it that make `parameter` active; None if it is always active.
 
     Raises:
-        InvalidInput: `when` has neither form.
+        InvalidInput: `when` has neither of its two forms.
     """
     when = parameter.when
     if when is None:
@@ -129,23 +131,23 @@ def condition(parameter: Parameter) -> tuple[str, tuple[Scalar, ...]] | None:
             return parent, (value,)
         case [(str(parent), values)] if isinstance(values, Sequence):
             return parent, tuple(values)
-    raise InvalidInput.of(f"{parameter.name}.when", when, 'one parent and its values, as in ("alg", ["a", "b"])')
+    raise InvalidInput.of(f"{parameter.name}.when", when, 'one parent and its values, for example ("alg", ["a", "b"])')
 
 
 def cast(space: Sequence[Parameter], values: Mapping[str, Scalar]) -> Params:
-    """The values, each in the Python type of its parameter; of an unknown parameter as it is."""
+    """Return each value in the Python type of its parameter; values of unknown parameters stay unchanged."""
     kinds = {parameter.name: parameter for parameter in space}
     return {name: kinds[name].cast(value) if name in kinds else value for name, value in values.items()}
 
 
 def _plain_tuple(name: str, values: object) -> tuple[Scalar, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidInput.of(f"{name}.values", values, "a list of numbers, texts or booleans")
+        raise InvalidInput.of(f"{name}.values", values, "a list of numbers, strings or booleans")
     return tuple(values)
 
 
 def _listed(values: Sequence[Scalar], value: Scalar) -> Scalar:
-    # True == 1 in Python, but not here: a value of the same type goes before an equal one.
+    # True == 1 in Python but not here, so a value of the same type takes precedence.
     for other in values:
         if type(other) is type(value) and other == value:
             return other

@@ -1,4 +1,4 @@
-"""What a study is asked to do, and how far it has come."""
+"""The specification and the status of a study."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from trimtab.space import Parameter
 
 
 class StudyState(StrEnum):
-    """Where a study is in its life; compares with its name: `study.state == "PAUSED"`."""
+    """The state of a study. It equals its name: `study.state == "PAUSED"`."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -21,7 +21,7 @@ class StudyState(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether the study has ended."""
         return self in (StudyState.COMPLETED, StudyState.ABORTED)
 
 
@@ -30,29 +30,30 @@ class Placement:
     """Where the trials of a study on agents run."""
 
     exclusive: bool = True
-    """Each trial has its node for itself, so that none disturbs another's timing."""
+    """Each trial has a node for itself, so that trials do not disturb each other's timing."""
     spread: bool = True
-    """Trials of one configuration run on different nodes, as far as there are any, so that a slow node does not pass
-    for a slow configuration."""
+    """Trials of one configuration run on different nodes if there are several, so that a slow node does not look like
+    a slow configuration."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What agents run for a study. Without one a study is ask/tell only."""
+    """The component and application that agents run for a study."""
 
     component: str
     application: str
     digest: str = ""
-    """sha256 of the component's file; empty: whichever version the agents have."""
+    """sha256 of the component's file; empty: the version that the agents offer."""
     parallelism: int = 1
+    """How many trials run at the same time."""
     trial_timeout: float | None = None
-    """Seconds."""
+    """Seconds after which an agent stops a trial."""
     placement: Placement = Placement()
 
 
 @dataclass(frozen=True)
 class StudySpec:
-    """What a study is asked to do. Times are in seconds. Its budget and the ranges of its space may be changed."""
+    """The specification of a study. Times are in seconds. Only the budget and the ranges can change later."""
 
     space: tuple[Parameter, ...]
     objectives: tuple[Objective, ...]
@@ -63,6 +64,7 @@ class StudySpec:
     noisy: bool
     max_trials: int | None
     max_time: float | None
+
     execution: Execution | None
     max_node_hours: float | None = None
     outcome_constraints: tuple[str, ...] = ()
@@ -76,36 +78,36 @@ class StudySpec:
 
 @dataclass(frozen=True)
 class StartedFrom:
-    """What an earlier study gave to one that starts from it."""
+    """The configurations that a new study takes from an earlier study."""
 
     study: str
     taken: int
-    """How many of its configurations are measured first."""
+    """How many of the earlier study's configurations are measured first."""
     passed_over: int
-    """How many of its best lie outside of the new study's space."""
+    """How many of its best configurations lie outside the new study's space."""
 
 
 @dataclass(frozen=True)
 class Outside:
-    """How many trials of a study lie outside of its space once that was changed, by what they were before."""
+    """How many trials lie outside a changed space, by their state before the change."""
 
     finished: int
-    """They stay, but nothing is learned from them, and none of them is recommended."""
+    """They stay in the history, but the algorithm does not learn from them and none is recommended."""
     running: int
     """They may finish."""
     waiting: int
-    """They are withdrawn, and do not count against the budget."""
+    """They are withdrawn and do not count against the budget."""
 
 
 @dataclass(frozen=True)
 class StudyStatus:
-    """What changes about a study, as it was when it was read."""
+    """The progress of a study at the time when it was read."""
 
     state: StudyState
     reason: str
-    """Why it is in this state; empty while nothing is to be said."""
+    """Why the study is in this state; may be empty."""
     revision: int
-    """Counts the study's changes."""
+    """The number of changes of the study."""
     trial_count: int
     finished_count: int
     space_exhausted: bool
@@ -113,10 +115,10 @@ class StudyStatus:
     updated_at: datetime | None
     algorithm_choice: Choice | None = None
     search_end_reason: str = ""
-    """Why the search is over; empty before, and without a final check."""
+    """Why the search has ended; empty before its end and without a final check."""
     verdict: Verdict | None = None
-    """Of the final check, once it is over."""
+    """The result of the final check; None before its end."""
     space_version: int = 1
-    """One more with each change of the space."""
+    """It increases by one with each change of the space."""
     started_from: tuple[StartedFrom, ...] = ()
-    """What came of `start_from`, when it was created."""
+    """The configurations taken from each study in `start_from`."""

@@ -1,4 +1,4 @@
-"""JSON in protocol messages."""
+"""Conversion between JSON and protocol messages."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from trimtab.errors import JsonValue
 
 
 def to_struct(content: Mapping[str, JsonValue]) -> Struct:
-    """A JSON object as a message. Raises TypeError or ValueError for what JSON cannot say."""
+    """Return a JSON object as a message. Raises TypeError or ValueError for values that are not JSON."""
     struct = Struct()
     struct.update(content)
     return struct
 
 
 def from_struct(struct: Struct) -> dict[str, JsonValue]:
-    """A JSON object. A Struct knows only doubles: what is whole becomes an int again."""
+    """Return the JSON object of a message. A Struct stores only doubles; whole numbers become ints again."""
     return {name: _from_value(value) for name, value in struct.fields.items()}
 
 

@@ -1,4 +1,4 @@
-"""A study: ask for trials, tell their results, read what was found."""
+"""A study: ask for trials, tell their results, read the best configurations."""
 
 import json
 import uuid
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
-from trimtab.asking import Desk
+from trimtab.asking import HeldTrials
 from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound
 from trimtab.method import Recommendation, Verdict
 from trimtab.objective import Objective
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 PAGE_SIZE = 1000
 
 Metrics: TypeAlias = float | Mapping[str, float]
-"""A trial's result: one number for a study with one objective, else values by metric."""
+"""The result of a trial: one number if the study has one objective, else values by metric."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """The study as it is now and the trials that changed since the last change."""
+    """The current status of the study and the trials that changed since the last one."""
 
     status: StudyStatus
     trials: tuple[Trial, ...]
 
 
 class Study:
-    """A study of the service, made by `Client.create_study` or `Client.get_study`. Thread-safe.
+    """A study on the service. `Client.create_study` and `Client.get_study` return it. Thread-safe.
 
     For example:
 
@@ -48,10 +48,10 @@ class Study:
         print(study.best_trial.params)
     """
 
-    def __init__(self, transport: Transport, desk: Desk, message: pb.Study) -> None:
+    def __init__(self, transport: Transport, held: HeldTrials, message: pb.Study) -> None:
         self._transport = transport
         self._stub = transport.stub
-        self._desk = desk
+        self._held = held
         self._message = message
         self._exhausted = message.space_exhausted
 
@@ -59,47 +59,47 @@ class Study:
         status = self.status
         return f"<trimtab.Study {self.name!r} {status.state}, {status.finished_count} trials finished>"
 
-    # --- what it is
+    # --- description and status
 
     @property
     def name(self) -> str:
-        """The study's name, unique in the tenant."""
+        """The name of the study, unique in its tenant."""
         return self._message.name
 
     @cached_property
     def spec(self) -> StudySpec:
-        """What the study is asked to do, as of the last call that said so."""
+        """The specification of the study, as of the last call that returned it."""
         return converters.from_spec(self._message.spec)
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """What the study looks for."""
+        """The metrics to minimize or maximize."""
         return self.spec.objectives
 
     @property
     def client_id(self) -> str:
-        """Who asks for trials through this object."""
-        return self._desk.client_id
+        """The name under which this object asks for trials."""
+        return self._held.client_id
 
     @property
     def status(self) -> StudyStatus:
-        """How far the study has come, as of the last call that said so; `refresh` reads it anew."""
+        """The progress of the study, as of the last call that returned it; `refresh` reads it again."""
         return converters.from_status(self._message)
 
     @property
     def state(self) -> StudyState:
-        """`status.state`."""
+        """The state of the study: the same as `status.state`."""
         return self.status.state
 
     @property
     def algorithm(self) -> str:
-        """The algorithm at work: the one that "auto" has chosen; `status.algorithm_choice` has its reason."""
+        """The algorithm in use. If "auto" has chosen it, `status.algorithm_choice` gives the reason."""
         choice = self.status.algorithm_choice
         return self.spec.algorithm if choice is None else choice.name
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the final check has found out, read anew; None before it is over, and without one.
+        """The result of the final check, read from the service; None before the check ends or without one.
 
         For example:
 
@@ -109,11 +109,11 @@ class Study:
 
     @property
     def space_exhausted(self) -> bool:
-        """Whether the space held no further configuration when last asked: `ask` then gives fewer trials, or none."""
+        """Whether the last ask found no more configurations in the space. `ask` then returns fewer trials, or none."""
         return self._exhausted
 
     def refresh(self) -> StudyStatus:
-        """Reads the study's status from the service."""
+        """Read the status of the study from the service and return it."""
         self._keep(self._transport.call(self._stub.GetStudy, pb.GetStudyRequest(name=self.name)))
         return self.status
 
@@ -122,27 +122,27 @@ class Study:
     def ask(
         self, n: int = 1, *, fixed: Mapping[str, object] | None = None, timeout: float | None = None
     ) -> list[Trial]:
-        """The next `n` trials to measure, once the algorithm has them.
+        """Return the next `n` trials to measure. Wait until the algorithm has suggested them.
 
             [trial] = study.ask()
             trials = study.ask(4, fixed={"alg": "b"})
 
-        Trials that this client_id was given before and that this process does not know of (it crashed, and was
-        started again) come first. There are fewer than `n` only if the space is exhausted; see `space_exhausted`.
+        If this client_id holds trials that this process does not know (a process crashed and was started again), they
+        come first. The list is shorter than `n` only if the space is exhausted; see `space_exhausted`.
 
         Args:
-            n: how many, 1 to 1000.
-            fixed: parameters that all of them must have at these values.
-            timeout: how many seconds to wait for the algorithm; None: as long as it works.
+            n: the number of trials, 1 to 1000.
+            fixed: values that these parameters have in all the trials.
+            timeout: seconds to wait for the algorithm; None: no limit.
 
         Raises:
-            Timeout: naming the operation, which goes on: the next ask gets its trials.
-            OperationFailed: the algorithm failed; the message has its reason.
-            Conflict: the study is not ACTIVE, its budget is used up, or it runs on agents.
+            Timeout: the algorithm is still working. The message names the operation; the next ask returns its trials.
+            OperationFailed: the algorithm failed. The message has its reason.
+            Conflict: the study is not ACTIVE, its budget is used up, or its trials run on agents.
         """
         count = converters.to_int("n", n)
         wanted = converters.to_params("fixed", self.spec.space, fixed or {})
-        answer = self._desk.ask(count, wanted, timeout)
+        answer = self._held.ask(count, wanted, timeout)
         self._exhausted = answer.exhausted
         return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
 
@@ -154,22 +154,29 @@ class Study:
         infeasible: str | None = None,
         failed: str | None = None,
     ) -> Trial:
-        """Ends a trial with its result. Exactly one of the three is given.
+        """End a trial with its result: exactly one of `metrics`, `infeasible` and `failed`. Return the trial.
 
             study.tell(trial, 1.2)                                  # a study with one objective
             study.tell(trial, {"seconds": 1.2, "watts": 80.0})
             study.tell(trial, infeasible="does not compile")        # this configuration cannot work
             study.tell(trial, failed="the disk was full")           # not the configuration's fault
 
-        The same result told again changes nothing.
+        Telling the same result again changes nothing.
+
+        Args:
+            trial: the trial or its number.
+            metrics: finite values of all objectives; one number is enough for a study with one objective.
+            infeasible: why this configuration cannot work. The trial becomes INFEASIBLE.
+            failed: why the measurement failed although the configuration may work. The trial becomes FAILED.
 
         Raises:
-            Conflict: the trial is finished already, with another result (`trial_already_finished`).
-            InvalidInput: a metric that is missing or not finite, in `data["field"]`.
+            Conflict: the trial has ended with another result (`trial_already_finished`).
+            InvalidInput: a metric is missing or not finite; `data["field"]` names it.
         """
         if sum(item is not None for item in (metrics, infeasible, failed)) != 1:
             raise InvalidInput(
-                "invalid_argument", "tell takes exactly one of metrics, infeasible=REASON and failed=REASON"
+                "invalid_argument",
+                "tell takes exactly one of metrics, infeasible=REASON and failed=REASON.",
             )
         number = _number(trial)
         if metrics is not None:
@@ -178,23 +185,29 @@ class Study:
         else:
             reason = failed if infeasible is None else infeasible
             if not isinstance(reason, str):
-                raise InvalidInput.of("reason", reason, "a text that says why")
+                raise InvalidInput.of("reason", reason, "a string that gives the reason")
             fail = pb.FailTrialRequest(study=self.name, trial=number, infeasible=infeasible is not None, reason=reason)
             told = self._transport.call(self._stub.FailTrial, fail)
-        self._desk.put_away(number)
+        self._held.release(number)
         return converters.from_trial(self.spec.space, told)
 
     def report(self, trial: Trial | int, *, step: int, metrics: Metrics, elapsed: float | None = None) -> Trial:
-        """Reports metric values at a step of a trial that goes on. `elapsed` is the trial's time so far, in seconds.
+        """Report metric values of a running trial at a step; return the trial.
 
             trial = study.report(trial, step=3, metrics={"seconds": 2.0})
             if trial.should_prune():
-                ...                                                 # nothing more needs to be told of it
+                ...                                                 # the trial has ended: do not tell it
 
-        A pruning policy of the study may stop the trial: it comes back PRUNED, and is finished.
+        If a pruning policy of the study stops the trial, the returned trial is PRUNED and has ended.
+
+        Args:
+            trial: the trial or its number.
+            step: a whole number. The measurement with the highest step is the last one.
+            metrics: values by metric, or one number.
+            elapsed: the running time of the trial so far, in seconds.
 
         Raises:
-            Conflict: the step was reported with other values (`step_already_reported`), or the trial is finished.
+            Conflict: the step was reported before with other values (`step_already_reported`), or the trial has ended.
         """
         measurement = pb.Measurement(step=converters.to_int("step", step), metrics=self._metrics(metrics))
         if elapsed is not None:
@@ -202,24 +215,24 @@ class Study:
         request = pb.ReportMeasurementRequest(study=self.name, trial=_number(trial), measurement=measurement)
         reported = converters.from_trial(self.spec.space, self._transport.call(self._stub.ReportMeasurement, request))
         if reported.state.finished:
-            self._desk.put_away(reported.number)
+            self._held.release(reported.number)
         return reported
 
     def stop_trial(self, trial: Trial | int, reason: str = "") -> Trial:
-        """Ends a running trial early (PRUNED): its last measurement then counts as a bound."""
+        """Stop a running trial early (PRUNED) and return it. Its last measurement counts as a bound."""
         number = _number(trial)
         request = pb.StopTrialRequest(study=self.name, trial=number, reason=reason)
         stopped = self._transport.call(self._stub.StopTrial, request)
-        self._desk.put_away(number)
+        self._held.release(number)
         return converters.from_trial(self.spec.space, stopped)
 
     def add_trial(self, params: Mapping[str, object], metrics: Metrics, *, request_id: str | None = None) -> Trial:
-        """Adds a configuration of your own that has been measured.
+        """Add a configuration that you have measured yourself; return it as a trial.
 
             study.add_trial({"x": 0.5, "n": 8}, {"seconds": 1.4})
 
-        Added again with the same `request_id`, of 1 to 100 characters, it is the same trial: for programs that do not
-        know whether they came so far before they crashed.
+        Repeated calls with the same `request_id` (1 to 100 characters) return the same trial. Use it in programs that
+        cannot know after a crash whether they have added the trial.
         """
         request = pb.AddTrialRequest(
             study=self.name,
@@ -230,15 +243,17 @@ class Study:
         return converters.from_trial(self.spec.space, self._transport.call(self._stub.AddTrial, request))
 
     def enqueue(self, params: Mapping[str, object], *, count: int = 1) -> list[Trial]:
-        """Has a configuration of your own measured: the next ask gets it, or the next free agent.
+        """Have a configuration of your choice measured next, `count` times; return its trials.
 
             study.enqueue({"x": 0.5, "n": 8}, count=3)              # three times, for the noise
 
-        Trials that wait for an agent already stay before it. They count against the budget.
+        The next ask returns them, or the next free agent runs them. Trials that already wait for an agent stay ahead of
+        them. The trials count against the budget.
 
         Raises:
-            InvalidInput: a value outside the space, in `data["field"]`.
-            Conflict: the study has ended (`study_not_active`), or its budget holds fewer trials (`budget_exhausted`).
+            InvalidInput: a value is outside the space; `data["field"]` names it.
+            Conflict: the study has ended (`study_not_active`), or its budget has too few trials left
+                (`budget_exhausted`).
         """
         request = pb.EnqueueTrialsRequest(
             study=self.name,
@@ -260,29 +275,30 @@ class Study:
         fixed: Mapping[str, object] | None = None,
         catch: tuple[type[Exception], ...] = (Exception,),
     ) -> None:
-        """Asks, measures with `fn` and tells, until enough is done.
+        """Ask for trials, measure them with `fn` and tell the results until the budget or `n_trials` is used up.
 
             def fn(params: dict[str, ...]) -> float:
                 return run_program(**params)
 
             study.optimize(fn, n_trials=50, parallel=4)
 
-        `fn` gets the parameters and returns the objective's value, or a dict of metrics. If it raises
-        `trimtab.Infeasible`, the configuration counts as one that cannot work; any other exception makes the trial
-        FAILED, with the exception as its reason.
+        `fn` gets the parameters and returns the value of the objective, or a dict of metrics. If it raises
+        `trimtab.Infeasible`, the trial becomes INFEASIBLE. Any other exception makes the trial FAILED, with the
+        exception as its reason.
 
-        Ctrl-C starts nothing new, lets what runs in threads finish, and leaves no trial open; a second Ctrl-C marks
-        what still runs as FAILED and does not wait for it.
+        After Ctrl-C, no new trial starts, trials that run in threads finish, and no trial stays open. A second Ctrl-C
+        marks the running trials as FAILED and does not wait for them.
 
         Args:
-            fn: called in the calling thread, or in `parallel` threads if that is more than one.
-            n_trials: how many trials; None: until the study's own budget is used up or its space exhausted.
-            parallel: how many at a time.
-            timeout: seconds after which no further trial is begun.
-            progress: shows a progress bar with the best so far.
-            fixed: parameters that all trials must have at these values.
-            catch: kinds of exceptions of `fn` that do not end the run. Any other is raised again, after the trials
-                that run have finished. So is the last one of ten trials failed in a row: `fn` is taken to be broken.
+            fn: called in the calling thread, or in `parallel` threads if `parallel` is above 1.
+            n_trials: the number of trials; None: until the study's budget is used up or its space is exhausted.
+            parallel: how many trials run at the same time.
+            timeout: seconds after which no further trial starts.
+            progress: show a progress bar with the best value so far.
+            fixed: values that these parameters have in all trials.
+            catch: exception classes of `fn` that do not end the run. Other exceptions are raised after the running
+                trials have finished. After ten failed trials in a row the last exception is raised in any case,
+                because `fn` is probably broken.
         """
         from trimtab.optimize import Run
 
@@ -298,20 +314,20 @@ class Study:
         ).run()
 
     def as_file(self) -> str:
-        """Returns the study file (YAML) that describes the study again, with its space and budget as they are now."""
+        """Return the study file (YAML) that describes the study with its current space and budget."""
         return self._transport.call(self._stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name)).text
 
     def file_content(self) -> dict[str, JsonValue]:
-        """Returns the content of the study file with all defaults, for programs."""
+        """Return the content of the study file with all defaults, for programs."""
         answer = self._transport.call(self._stub.GetStudyFile, pb.GetStudyFileRequest(study=self.name))
         content: dict[str, JsonValue] = json.loads(answer.json)
         return content
 
-    # --- what was found
+    # --- results
 
     @property
     def recommendation(self) -> Recommendation | None:
-        """The configuration to take, and what to expect of it; None with several objectives and before any result.
+        """The recommended configuration and its expected value; None with several objectives or without a result.
 
         For example:
 
@@ -325,17 +341,17 @@ class Study:
 
     @property
     def best_trial(self) -> Trial:
-        """The first trial of the configuration that `recommendation` names.
+        """The first trial of the configuration in `recommendation`.
 
         Raises:
-            NotFound: no trial has been completed (`no_completed_trial`).
-            Conflict: the study has several objectives (`several_objectives`).
+            NotFound: no trial is COMPLETED yet (`no_completed_trial`).
+            Conflict: the study has several objectives (`several_objectives`). Use `pareto_front` instead.
         """
         if len(self.objectives) > 1:
             raise Conflict(
                 "several_objectives",
-                f"Study {self.name} has {len(self.objectives)} objectives, so there is no single best trial:"
-                " use pareto_front().",
+                f"Study {self.name} has {len(self.objectives)} objectives, so it has no single best trial:"
+                " use pareto_front() instead.",
             )
         best = self.best_trials
         if not best:
@@ -344,16 +360,16 @@ class Study:
 
     @property
     def best_trials(self) -> list[Trial]:
-        """The best trial or, with several objectives, the Pareto set; empty before any trial is completed."""
+        """The best trial or, with several objectives, the Pareto set; empty if no trial is COMPLETED."""
         answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
         return [converters.from_trial(self.spec.space, trial) for trial in answer.trials]
 
     def pareto_front(self) -> list[Trial]:
-        """The trials that no other beats in all objectives; with one objective the best trial alone."""
+        """Return the trials that no other trial dominates; with one objective, only the best trial."""
         return self.best_trials
 
     def trials(self, states: Sequence[TrialState | str] = ()) -> list[Trial]:
-        """The study's trials by number, or those in the given states, without their measurements and logs.
+        """Return the trials by number, without measurements and logs. `states` selects trials by state.
 
         study.trials(states=["COMPLETED", "INFEASIBLE"])
         """
@@ -367,36 +383,38 @@ class Study:
             request.page_token = page.next_page_token
 
     def trial(self, number: int) -> Trial:
-        """One trial with its measurements and the end of its log. Raises NotFound."""
+        """Return one trial with its measurements and the end of its log. Raises NotFound."""
         request = pb.GetTrialRequest(study=self.name, trial=_number(number))
         return converters.from_trial(self.spec.space, self._transport.call(self._stub.GetTrial, request))
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """The trials as a pandas DataFrame, a row each: number, state, params.NAME, metrics.NAME, times and reason.
+        """Return the trials as a pandas DataFrame.
+
+        Each row is a trial. The columns are number, state, params.NAME, metrics.NAME, the times and the reason.
 
         Raises:
-            ImportError: pandas is not installed; `trials()` needs nothing.
+            ImportError: pandas is not installed. `trials()` does not need it.
         """
         from trimtab.table import to_dataframe
 
         return to_dataframe(self.spec, self.trials())
 
-    # --- its life
+    # --- state changes
 
     def pause(self, reason: str = "") -> None:
-        """Suggests nothing more until `resume`; results are still taken."""
+        """Pause the study: it suggests no trials until `resume`, but still accepts results."""
         self._update(pb.STUDY_STATE_PAUSED, reason)
 
     def resume(self) -> None:
-        """Goes on after `pause`."""
+        """Resume a paused study."""
         self._update(pb.STUDY_STATE_ACTIVE, "")
 
     def stop(self, reason: str = "") -> None:
-        """Ends the study for good (ABORTED); agents stop its trials. What was found stays."""
+        """End the study for good (ABORTED). Agents stop its trials. Its results stay."""
         self._update(pb.STUDY_STATE_ABORTED, reason)
 
     def complete(self, reason: str = "") -> None:
-        """Ends the study as COMPLETED, before its budget is used up; agents stop its trials."""
+        """End the study as COMPLETED before its budget is used up. Agents stop its trials."""
         self._update(pb.STUDY_STATE_COMPLETED, reason)
 
     def extend_budget(
@@ -406,18 +424,18 @@ class Study:
         max_time: float | EllipsisType | None = ...,
         max_node_hours: float | EllipsisType | None = ...,
     ) -> None:
-        """Changes what the search may spend in all, from its beginning; None: no limit. What is left out stays.
+        """Change the total budget of the search. None removes a limit; omitted limits stay.
 
             study.extend_budget(max_trials=200)
 
         Args:
-            max_trials: of the search, without those that you added.
+            max_trials: number of trials of the search, without trials that you added.
             max_time: seconds from the first trial.
-            max_node_hours: of the trials' own running time.
+            max_node_hours: running time of the trials, in node-hours.
 
         Raises:
-            InvalidInput: no more than was spent already.
-            Conflict: the search is over (`search_over`).
+            InvalidInput: a limit is below what the search has already used.
+            Conflict: the search has ended (`search_over`).
         """
         given = {"max_trials": max_trials, "max_time": max_time, "max_node_hours": max_node_hours}
         budget, fields = converters.to_budget({key: value for key, value in given.items() if value is not ...})
@@ -425,22 +443,22 @@ class Study:
         self._keep(self._transport.call(self._stub.ExtendBudget, request))
 
     def change_space(self, ranges: Mapping[str, object], *, validate_only: bool = False) -> Outside:
-        """Gives parameters other ranges while the search goes on.
+        """Change the ranges of parameters while the search runs; return how many trials lie outside.
 
             study.change_space({"threads": {"min": 4, "max": 64}, "level": {"values": ["O2", "O3"]}})
 
-        Trials keep the values that they had. Those that lie outside now stay in the history, but nothing is learned
-        from them and none is recommended; those of them that wait are withdrawn, those that run may finish.
+        Trials keep their values. Trials outside the new ranges stay in the history, but the algorithm does not learn
+        from them and none is recommended. Waiting trials outside are withdrawn; running trials outside may finish.
 
         Args:
-            ranges: by parameter: of a number `min` and `max` (one left out stays), of a list of choices all `values`.
-            validate_only: change nothing, only say what would lie outside.
+            ranges: by parameter: `min` and `max` of a number (an omitted end stays), or all `values` of a list.
+            validate_only: change nothing; only return how many trials would lie outside.
 
         Raises:
-            InvalidInput: with `data["field"]` naming what is wrong: a range without the default (`default_outside`), a
-                start off the grid (`grid_shifted`), what is no range or a condition's parent
+            InvalidInput: `data["field"]` names the parameter: its range excludes the default (`default_outside`), its
+                start is off the grid (`grid_shifted`), or it has no range or is the parent of a condition
                 (`parameter_unchangeable`).
-            Conflict: the search is over, or its final check is under way (`search_over`).
+            Conflict: the search has ended, or its final check is in progress (`search_over`).
         """
         request = pb.ChangeSpaceRequest(
             study=self.name,
@@ -452,12 +470,12 @@ class Study:
         return Outside(answer.finished_outside, answer.running_outside, answer.waiting_outside)
 
     def watch(self, timeout: float | None = None) -> Iterator[Change]:
-        """The study and all its trials as they are, then every change as it happens, until the study has ended.
+        """Yield the study with all its trials, then every change, until the study has ended.
 
             for change in study.watch():
                 print(change.status.finished_count, [trial.number for trial in change.trials])
 
-        Connects again by itself, and goes on where it was. A study deleted meanwhile ends it as well.
+        It reconnects by itself and misses no change. It also ends if the study is deleted.
 
         Raises:
             Timeout: the study had not ended after `timeout` seconds.
@@ -473,12 +491,12 @@ class Study:
             self._keep(event.study)
             status = converters.from_status(event.study)
             yield Change(status, tuple(converters.from_trial(self.spec.space, trial) for trial in event.trials))
-            # A long history comes in parts, each with the study as it is now: the end is where nothing is left to see.
+            # A long history comes in parts, each with the current study: it ends when no newer revision exists.
             if status.state.finished and seen >= self.refresh().revision:
                 return
 
     def wait(self, timeout: float | None = None, *, progress: bool = True) -> StudyState:
-        """Waits until the study has ended, as one that runs on agents does by itself; shows its progress.
+        """Wait until the study has ended, and show its progress. For studies whose trials run on agents.
 
             state = client.create_study(..., component="gcc-flags", application="kernels", max_trials=30).wait()
 
@@ -486,7 +504,7 @@ class Study:
             COMPLETED or ABORTED.
 
         Raises:
-            Timeout: the study had not ended after `timeout` seconds. It goes on.
+            Timeout: the study had not ended after `timeout` seconds. The study continues.
         """
         from trimtab.progress import Progress
 
@@ -496,19 +514,19 @@ class Study:
                     shown.update(trial)
         return self.state
 
-    # --- within the package
+    # --- for this package only
 
     @property
     def address(self) -> str:
-        """Where the service is."""
+        """The address of the service."""
         return str(self._transport.address)
 
     def as_client(self, client_id: str, held: Iterable[int] = ()) -> "Study":
-        """This study as another client sees it, one that has the trials numbered `held` in hand."""
-        return Study(self._transport, Desk(self._transport, self.name, client_id, held), self._message)
+        """Return this study for another client, which already holds the trials with the numbers `held`."""
+        return Study(self._transport, HeldTrials(self._transport, self.name, client_id, held), self._message)
 
     def before_close(self, last: Callable[[], None]) -> None:
-        """Has `last` called before the client of this study closes its connection, while that can still be used."""
+        """Call `last` before the client closes its connection, while the connection still works."""
         self._transport.before_close(last)
 
     def _metrics(self, metrics: Metrics) -> dict[str, float]:
@@ -525,7 +543,7 @@ class Study:
 
     def _keep(self, message: pb.Study) -> None:
         if message.spec != self._message.spec:
-            # Read anew when it is next asked for.
+            # The property `spec` is computed again at its next use.
             self.__dict__.pop("spec", None)
         self._message = message
         self._exhausted = message.space_exhausted

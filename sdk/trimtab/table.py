@@ -15,7 +15,7 @@ Cell: TypeAlias = Scalar | datetime | None
 
 
 def columns(spec: StudySpec, trials: Sequence[Trial]) -> list[str]:
-    """The names of the cells in each row: first the trial, its parameters and its metrics, then the rest."""
+    """Return the column names: the trial, its parameters, its metrics, then the rest."""
     metrics = list(dict.fromkeys([objective.metric for objective in spec.objectives]))
     others = sorted({name for trial in trials for name in trial.metrics} - set(metrics))
     return [
@@ -36,7 +36,7 @@ def columns(spec: StudySpec, trials: Sequence[Trial]) -> list[str]:
 
 
 def row(trial: Trial) -> dict[str, Cell]:
-    """The cells of a trial by column; parameters that are not active and metrics that it lacks are left out."""
+    """Return the cells of a trial by column. Inactive parameters and missing metrics are omitted."""
     return {
         "number": trial.number,
         "state": str(trial.state),
@@ -55,7 +55,7 @@ def row(trial: Trial) -> dict[str, Cell]:
 
 
 def to_dataframe(spec: StudySpec, trials: Sequence[Trial]) -> "pd.DataFrame":
-    """A row for each trial. Raises ImportError where pandas is not installed."""
+    """Return a data frame with a row for each trial. Raises ImportError if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -64,7 +64,7 @@ def to_dataframe(spec: StudySpec, trials: Sequence[Trial]) -> "pd.DataFrame":
         ) from error
     names = columns(spec, trials)
     frame = pd.DataFrame([row(trial) for trial in trials], columns=names)
-    # Where a parameter is not active its cell is empty, which numpy's own integers and booleans cannot be.
+    # The cell of an inactive parameter is empty. NumPy's integers and booleans cannot represent that.
     for parameter in spec.space:
         name = f"params.{parameter.name}"
         if isinstance(parameter, Int):

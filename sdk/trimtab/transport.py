@@ -1,7 +1,6 @@
 """The connection to the service: the only file that calls gRPC.
 
-Sends every call again for as long as that can help (retries.py), and turns what fails in the end into the errors of
-errors.py.
+It sends each call again as long as that can help (retries.py), and turns final failures into the errors of errors.py.
 """
 
 import logging
@@ -27,25 +26,25 @@ logger = logging.getLogger("trimtab")
 Request = TypeVar("Request", bound="Message")
 Answer = TypeVar("Answer", bound="Message")
 
-# How long one attempt may take beyond the time for which the service is asked to hold it.
+# Seconds that one attempt may take beyond the time for which the service holds the call.
 ATTEMPT_SECONDS = 30.0
 
-# Where gRPC's convention has the details of an error: a google.rpc.Status in the trailing metadata.
+# By gRPC's convention the trailing metadata has the details of an error: a google.rpc.Status.
 DETAILS_KEY = "grpc-status-details-bin"
 
 OPTIONS = (
     # A page of a thousand trials may be larger than gRPC's default of 4 MiB.
     ("grpc.max_receive_message_length", 256 * 1024 * 1024),
-    # gRPC's own back-off between connections goes up to two minutes: a restarted service would wait for its clients.
+    # gRPC's default back-off between connections grows to two minutes, too long after a restart.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # Notices a machine that vanished without a word while an answer is awaited.
+    # Keepalive detects a machine that disappears while the client waits for an answer.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
 
-# Kinds of errors by gRPC status; the rest is Internal.
+# Error classes by gRPC status; other statuses give Internal.
 KINDS: dict[grpc.StatusCode, type[errors.TrimtabError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidInput,
     grpc.StatusCode.OUT_OF_RANGE: errors.InvalidInput,
@@ -61,27 +60,27 @@ KINDS: dict[grpc.StatusCode, type[errors.TrimtabError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.Unavailable,
 }
 
-# What gRPC says, under UNAVAILABLE, where the two sides cannot agree on an encrypted connection, and the code of that.
+# Parts of gRPC's message (status UNAVAILABLE) if the two sides do not agree on encryption, with our error codes.
 HANDSHAKES = (
     ("WRONG_VERSION_NUMBER", "not_encrypted"),
     ("CERTIFICATE_VERIFY_FAILED", "untrusted_certificate"),
     ("Hostname Verification Check failed", "wrong_certificate"),
 )
 ADVICE = {
-    "not_encrypted": "What answers at {target} does not encrypt (TLS), or is no gRPC port: check the address. Where the"
-    " service is meant to be reached unencrypted, say so: grpc://{target}, plaintext=True or --plaintext.",
-    "untrusted_certificate": "The certificate of the service at {target} cannot be believed ({why}). If an authority of"
-    ' your own has signed it, give that one\'s certificate: ca="FILE", TRIMTAB_TLS_CA=FILE, or'
+    "not_encrypted": "The server at {target} does not use TLS, or the port is not its gRPC port: check the address. If"
+    " the service is not encrypted on purpose, use grpc://{target}, plaintext=True or --plaintext.",
+    "untrusted_certificate": "The certificate of the service at {target} is not trusted ({why}). If your own authority"
+    ' has signed it, pass the certificate of that authority: ca="FILE", TRIMTAB_TLS_CA=FILE or'
     " `trimtab login {address} --tls-ca FILE`.",
-    "wrong_certificate": "The certificate of the service at {target} is for another name: use the address that it was"
-    " made for.",
+    "wrong_certificate": "The certificate of the service at {target} is for another name: use the address for which"
+    " it was issued.",
 }
 
 
 class Transport:
     """A channel to one service, for one caller. Thread-safe.
 
-    `retry_seconds` is how long a call is tried again after its first failure before it is given up.
+    `retry_seconds` is how long, in seconds, a call is sent again after its first failure.
     """
 
     def __init__(self, login: Login, retry_seconds: float) -> None:
@@ -102,11 +101,11 @@ class Transport:
         self.identity = identity_pb2_grpc.IdentityServiceStub(self._channel)
 
     def before_close(self, last: Callable[[], None]) -> None:
-        """Has `last` called before the connection is ended."""
+        """Call `last` before the connection is closed."""
         self._before_close.append(last)
 
     def close(self) -> None:
-        """Ends the connection, and calls that are under way with it."""
+        """Close the connection and end the calls that are in progress."""
         while self._before_close:
             self._before_close.pop()()
         self._closed = True
@@ -120,13 +119,13 @@ class Transport:
         hold: float = 0.0,
         until: float = math.inf,
     ) -> Answer:
-        """The answer to `request`, sent again unchanged where that can help.
+        """Send `request`, again and unchanged if that can help, and return the answer.
 
-        `hold` is how long, in seconds, the service was asked to hold the call; `until` a time of time.monotonic()
-        after which nothing is sent again.
+        `hold` is how long, in seconds, the service may hold the call. `until` is a time of time.monotonic()
+        after which the call is not sent again.
 
         Raises:
-            TrimtabError: the service refused, or (Unavailable) did not answer in time.
+            TrimtabError: the service refused the call, or did not answer in time (Unavailable).
         """
         patience = Patience(self._retry_seconds, until)
         renewals = 1
@@ -150,9 +149,9 @@ class Transport:
         *,
         until: float = math.inf,
     ) -> Iterator[Answer]:
-        """The messages of a stream that is opened again, with the next request, whenever it breaks.
+        """Yield the messages of a stream. If it breaks, open it again with the next request.
 
-        Ends when the service ends it. `until` is a time of time.monotonic().
+        It ends when the service ends the stream. `until` is a time of time.monotonic().
 
         Raises:
             TrimtabError: as in `call`.
@@ -174,8 +173,8 @@ class Transport:
                 return
             except grpc.RpcError as error:
                 if time.monotonic() >= until:
-                    raise errors.Timeout("watch_timeout", "The time given for watching is over.") from None
-                # A stream may outlive the token that it was opened with.
+                    raise errors.Timeout("watch_timeout", "The time limit for watching is over.") from None
+                # A stream may last longer than the token that opened it.
                 if renewals and _refuses_caller(error) and self._bearer.renew():
                     renewals -= 1
                     continue
@@ -184,7 +183,7 @@ class Transport:
                 messages.cancel()
 
     def _show(self, patience: "Patience") -> tuple[tuple[str, str], ...]:
-        """What the next attempt shows, as soon as there is something."""
+        """Return the credentials for the next attempt; wait while they cannot be renewed."""
         while True:
             try:
                 return self._bearer.metadata()
@@ -193,13 +192,13 @@ class Transport:
                     raise
 
     def _bear(self, error: grpc.RpcError, patience: "Patience") -> None:
-        """Sleeps if the call is worth another attempt, else raises what it failed with."""
+        """Sleep if another attempt can help, else raise the error of the call."""
         status, text, detail = _read(error)
         failure = self._insecure(text) or _failure(status, text, detail)
-        # A service that has been reached before may be about to come back.
+        # A service that has answered before may be restarting.
         hopeless = isinstance(failure, errors.Insecure) and not self._reached
         if self._closed or hopeless or not retries.worth_it(status, text, failure.retryable):
-            raise failure from None  # gRPC's own error says the same at great length
+            raise failure from None  # gRPC's own error repeats this at great length
         wait = failure.data.get("retry_after_seconds")
         if isinstance(wait, int | float):
             logger.warning("%s", text)
@@ -218,8 +217,8 @@ class Transport:
         raise type(failure)(
             failure.code,
             f"The service at {self.address} did not answer for {patience.elapsed:.0f} s ({failure.message}):"
-            " check that it runs and that this is its gRPC address"
-            + ("." if self.address.secure else f", and say grpcs://{self.address.target} if it encrypts."),
+            " check that it is running and that this is its gRPC address"
+            + ("." if self.address.secure else f". If it uses TLS, use grpcs://{self.address.target}."),
             retryable=True,
             data=failure.data,
         ) from None
@@ -234,11 +233,11 @@ class Transport:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise errors.Unavailable("client_closed", "This client has been closed: make another one.")
+            raise errors.Unavailable("client_closed", "This client is closed. Create a new one.")
 
 
 class Patience:
-    """The pauses between the attempts at one call, and when they are to end."""
+    """The pauses between the attempts of one call and their time limit."""
 
     def __init__(self, seconds: float, until: float) -> None:
         self._seconds = seconds
@@ -252,7 +251,7 @@ class Patience:
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     def sleep(self, least: float = 0.0) -> bool:
-        """Waits for the next attempt, so many seconds at least; False, at once, when there is none left."""
+        """Wait for the next attempt, at least `least` seconds; return False at once if no time is left."""
         now = time.monotonic()
         if self._since is None:
             self._since = now

@@ -1,4 +1,4 @@
-"""One evaluation of one configuration."""
+"""Trials: a trial is one evaluation of one configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from trimtab.space import Params
 
 
 class TrialState(StrEnum):
-    """Where a trial is in its life; compares with its name: `trial.state == "ACTIVE"`."""
+    """The state of a trial. It equals its name: `trial.state == "ACTIVE"`."""
 
     REQUESTED = "REQUESTED"
     ACTIVE = "ACTIVE"
@@ -20,13 +20,13 @@ class TrialState(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more is to come."""
+        """Whether the trial has ended."""
         return self not in (TrialState.REQUESTED, TrialState.ACTIVE)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Metric values at one step of a trial; `elapsed` in seconds, where the reporter gave it."""
+    """Metric values at one step of a trial. `elapsed` is in seconds, None if it was not reported."""
 
     step: int
     metrics: Mapping[str, float]
@@ -35,37 +35,37 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial as it was when it was read. `study` and `number` name it."""
+    """A trial at the time when it was read. `study` and `number` identify it."""
 
     study: str
     number: int
     state: TrialState
     params: Params
-    """The values of the configuration's active parameters, in plain Python types."""
+    """The values of the active parameters, as plain Python types."""
     metrics: Mapping[str, float]
-    """Of the final measurement; empty before it."""
+    """The values of the last measurement; empty before it."""
     measurements: tuple[Measurement, ...]
     reason: str
-    """Why it is INFEASIBLE, FAILED or PRUNED, or waits; of a COMPLETED one, what makes its timing doubtful."""
+    """Why the trial is INFEASIBLE, FAILED, PRUNED or waiting; or why the timing of a COMPLETED trial is doubtful."""
     client_id: str
     agent: str
     attempt: int
     origin: str
-    """"suggested", "replicate" (a policy had it measured again), "check" (of the final check), "default" (the
-    configuration of the defaults), "added" (you measured it), "enqueued" (you wanted it measured) or "earlier" (it was
-    among the best of a study that this one starts from)."""
+    """Why the trial exists: "suggested" (by the algorithm), "replicate" (by the resampling policy), "check" (by the
+    final check), "default" (the default configuration), "added" (you measured it), "enqueued" (you asked for it) or
+    "earlier" (one of the best configurations of an earlier study)."""
     created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     log: str = ""
-    """The end of what it printed; only from `Study.trial(number)`."""
+    """The end of its output; only `Study.trial(number)` returns it."""
     node: str = ""
-    """Where it runs or ran last; empty: not on an agent, or not yet. Several nodes as their cluster writes them."""
+    """The node of the last attempt; empty if no agent has run it. Several nodes in the cluster's own notation."""
     seconds: float | None = None
-    """Its own running time, where its agent has told it."""
+    """Its running time in seconds; None if its agent has not reported it."""
 
     def should_prune(self) -> bool:
-        """Whether it was stopped, by a pruning policy or a user, as of when it was read: no need to go on.
+        """Return whether a pruning policy or a user had stopped the trial when it was read.
 
         For example:
 

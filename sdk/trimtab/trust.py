@@ -1,4 +1,4 @@
-"""Whose certificates are believed: those of one's own authority, from a PEM file, or those that everybody knows."""
+"""The trusted certificate authorities: the user's own from a PEM file, or the system's."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,21 +10,22 @@ if TYPE_CHECKING:
 
 
 def roots(ca: str) -> bytes | None:
-    """The file's content, for gRPC; None without a file: then gRPC takes its own list, or that of
-    GRPC_DEFAULT_SSL_ROOTS_FILE_PATH.
+    """Return the content of the PEM file for gRPC.
+
+    Without a file return None: gRPC then uses its own list, or the file in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH.
 
     Raises:
-        InvalidInput: the file has no certificates.
+        InvalidInput: the file cannot be read or contains no certificates.
     """
     if not ca:
         return None
-    context(ca)  # gRPC itself would say no more than that no connection comes about
+    context(ca)  # gRPC would only report that the connection failed
     return Path(ca).read_bytes()
 
 
 def context(ca: str) -> "ssl.SSLContext":
-    """For HTTPS: the system's authorities, and those of the file if there is one. Raises InvalidInput as `roots`."""
-    # Only those who connect wait for its import.
+    """Return the TLS context for HTTPS: the system's authorities and the file's. Raises as `roots` does."""
+    # The import is slow. Only programs that connect pay for it.
     import ssl
 
     made = ssl.create_default_context()
@@ -32,6 +33,6 @@ def context(ca: str) -> "ssl.SSLContext":
         try:
             made.load_verify_locations(ca)
         except OSError as error:  # ssl.SSLError is one
-            why = error.strerror or "no certificate in it"
-            raise InvalidInput.of("ca", ca, f"a PEM file of certificates that can be read ({why})") from None
+            why = error.strerror or "it contains no certificate"
+            raise InvalidInput.of("ca", ca, f"a readable PEM file of certificates ({why})") from None
     return made

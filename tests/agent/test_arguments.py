@@ -175,7 +175,7 @@ def test_agents_own_settings_are_kept_from_trials(
         ({"on": 1}, "'on': 1 is not true or false"),
         ({"mode": "c"}, "'mode': 'c' is not one of"),
         ({"quiet": True}, "'quiet': True is not one of 0, 1, 2"),
-        ({"deep": 7}, "'deep' has a value but is active only while 'on' is True"),
+        ({"deep": 7}, "'deep' has a value but is active only if 'on' is True"),
         ({"on": True, "deep": 5, "deeper": 1}, "active only while 'deep' is 7"),
     ],
 )

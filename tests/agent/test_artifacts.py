@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab_agent.artifacts import TOLD, Artifact, collect
+from trimtab_agent.artifacts import REPORTED, Artifact, collect
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def test_what_is_too_large_or_too_much_is_told_of_alone(work: Path) -> None:
     assert (found[0].size, found[0].data, found[0].left_out) == (
         2048,
         b"",
-        "larger than the 1 KiB that an agent here sends",
+        "the file is larger than 1 KiB, the agent's limit",
     )
     assert [one.name for one in found if one.data] == ["00.txt", "01.txt"]
-    assert len(found) == 3 + TOLD
+    assert len(found) == 3 + REPORTED
     assert list(collect(work, ["*"], most=0, largest=1024)) == []
 
 

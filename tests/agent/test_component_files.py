@@ -99,7 +99,7 @@ def test_batch_script(component: LoadComponent, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "line", "words"),
     [
-        ("#!/bin/sh\necho a\r\n", 2, "allowed is LF alone"),
+        ("#!/bin/sh\necho a\r\n", 2, "use LF only"),
         ("echo a\n", 1, "'echo a' is not '#!' with the path of an interpreter"),
         ("", 1, "is not '#!'"),
         ("#! sh\n", 1, "is not '#!'"),
@@ -128,7 +128,7 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
 def test_a_name_that_is_taken(tmp_path: Path) -> None:
     for file in ("one.yaml", "two.yaml"):
         (tmp_path / file).write_text("name: same\napplications: {m: {command: [x]}}\n")
-    with pytest.raises(ComponentError, match=r"'same' is already the name of .*one\.yaml"):
+    with pytest.raises(ComponentError, match=r"'same' is also the name of .*one\.yaml"):
         load_all(tmp_path, Generator(tmp_path / "generated"))
 
 

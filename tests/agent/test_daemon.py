@@ -104,7 +104,7 @@ def test_what_a_trial_leaves_is_sent_once_it_is_settled(agent: AgentProcess, far
     sent = far_side.artifacts[lease]
     assert (sent["result.txt"].data, sent["result.txt"].left_out) == (b"got 0.0\n", "")
     assert (sent["big.bin"].data, sent["big.bin"].size) == (b"", 2000)
-    assert "larger than the 1 KiB" in sent["big.bin"].left_out
+    assert "larger than 1 KiB" in sent["big.bin"].left_out
     wait_until(lambda: not list((agent.state / "leases").iterdir()))
     assert far_side.artifact_calls == 3
 
@@ -212,7 +212,7 @@ def test_an_exclusive_trial_runs_alone(agent: AgentProcess, far_side: FarSide) -
     before = far_side.offer("basic", application="gated")
     far_side.wait_for(lambda: far_side.started.get(before))
     alone = far_side.offer("basic", application="long", placed=EXCLUSIVE)
-    far_side.wait_for(lambda: "has the agent's machine for itself" in far_side.waiting.get(alone, ""))
+    far_side.wait_for(lambda: "can have the agent's machine for itself" in far_side.waiting.get(alone, ""))
     assert before not in far_side.settled
     after = far_side.offer("basic")
     (agent.folder / "gate").touch()
@@ -348,7 +348,7 @@ def test_wrong_token_is_told_at_the_start(tmp_path: Path, far_side: FarSide) -> 
         (["--token-file", "/no/such/file"], "--token-file /no/such/file cannot be read"),
         (["--components", "/no/such/folder"], "components /no/such/folder: no such file or folder"),
         (["--label", "x"], "--label 'x' is not of the form KEY=VALUE"),
-        (["--slots", "0"], "0 is not at least 1"),
+        (["--slots", "0"], "0 is below the minimum 1"),
         (["--state-dir", "/proc/no"], "--state-dir"),
     ],
 )
@@ -368,7 +368,7 @@ def test_two_agents_with_one_state(agent: AgentProcess, far_side: FarSide) -> No
     options = ["--server", f"127.0.0.1:{far_side.port}", "--token-file", str(agent.folder / "token")]
     done = run_agent_command(["run", *options, "--components", str(agent.components), "--state-dir", str(agent.state)])
     assert done.returncode == 1
-    assert "another agent works with" in done.stderr
+    assert "another agent uses" in done.stderr
 
 
 def test_two_agents_with_one_identity(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_two_agents_with_one_identity(agent: AgentProcess, far_side: FarSide, tm
     options += ["--components", str(agent.components), "--state-dir", str(tmp_path / "copy")]
     done = run_agent_command(["run", *options])
     assert done.returncode == 1
-    assert "another agent works with the identity in" in done.stderr
+    assert "another agent uses the identity in" in done.stderr
     (agent.folder / "gate").touch()
     assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
     assert len(far_side.registrations) == 1

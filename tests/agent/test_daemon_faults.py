@@ -203,9 +203,9 @@ def test_full_disk_under_the_journal(agent: AgentProcess, far_side: FarSide) -> 
         # the disk space for a result was set aside before its trial began
         settled = far_side.outcome(lease)
         assert settled.outcome == Outcome.OUTCOME_FAILED
-        assert settled.reason == "metric 'value': the output could not be kept: No space left on device"
+        assert settled.reason == "metric 'value': the output could not be stored: No space left on device"
         waiting = far_side.offer("basic", x=9.0)
-        wait_until(lambda: "no further trial is started until there is room" in agent.log)
+        wait_until(lambda: "no further trial starts until there is enough space" in agent.log)
         assert waiting not in far_side.granted
         filler.unlink()
         assert far_side.outcome(waiting).metrics["value"] == 9.0
@@ -250,7 +250,7 @@ def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(agent: Agent
     pipe.rename(aside := pipe.with_name("aside"))
     pipe.symlink_to(pipe)  # too many levels of symbolic links
     agent.start()
-    wait_until(lambda: "study/1 cannot be followed now" in agent.log)
+    wait_until(lambda: "study/1 cannot be reached" in agent.log)
     assert lease not in far_side.settled
     aside.rename(pipe)
     (agent.folder / "gate").touch()

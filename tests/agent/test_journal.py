@@ -60,7 +60,7 @@ def test_one_process_for_each_identity(tmp_path: Path) -> None:
     """Also where the state directory was copied."""
     original, copy = Journal(tmp_path / "original"), Journal(tmp_path / "copy")
     (copy.state / "agent-id").write_text(original.agent_id())
-    with pytest.raises(JournalError, match=r"another agent works with the identity in .*agent-id, of which this is a"):
+    with pytest.raises(JournalError, match=r"another agent uses the identity in .*agent-id: one state directory is a"):
         copy.agent_id()
     copy.close()
     identity = original.agent_id()
@@ -71,7 +71,7 @@ def test_one_process_for_each_identity(tmp_path: Path) -> None:
 
 
 def test_one_agent_for_each_state_directory(journal: Journal) -> None:
-    with pytest.raises(JournalError, match="another agent works with"):
+    with pytest.raises(JournalError, match="another agent uses"):
         Journal(journal.state)
 
 
@@ -116,7 +116,7 @@ def test_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_state_directory_that_is_away_has_no_room(journal: Journal) -> None:
-    assert journal.has_room()
+    assert journal.has_space()
     journal.state.rename(away := journal.state.with_name("away"))
-    assert not journal.has_room()
+    assert not journal.has_space()
     away.rename(journal.state)

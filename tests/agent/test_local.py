@@ -98,8 +98,8 @@ def test_shares(slots: int, count: int | None, trials: list[Cpus], alone: Cpus, 
 def test_more_slots_than_cores() -> None:
     shares = share_out(5, None, FOUR)
     assert list(shares.trials) == [ALL] * 5
-    assert shares.warning.startswith("5 slots share 4 cores, so that trials disturb each other's timing")
-    with pytest.raises(ConfigError, match="--trial-cores 3 with 2 slots needs 6 cores; the agent may use 4"):
+    assert shares.warning.startswith("5 slots share 4 cores, so trials disturb each other's timing")
+    with pytest.raises(ConfigError, match="--trial-cores 3 with 2 slots needs 6 cores; the agent may use only 4"):
         share_out(2, 3, FOUR)
 
 
@@ -249,7 +249,7 @@ async def test_cpus_that_are_gone_are_the_machines_fault(job: Callable[..., tupl
     folder, spec = job("a", "true")
     result = await run(runner, folder, spec)
     assert result.outcome is Ended.FAILED
-    assert "'true' cannot be started: CPUs [1023] may not be used: Invalid argument" in result.reason
+    assert "'true' cannot be started: CPUs [1023] cannot be used: Invalid argument" in result.reason
     runner.close()
 
 
@@ -301,11 +301,11 @@ def test_one_with_a_folder_of_its_own_is_tried_whatever_its_neighbours_lack(agen
 def test_options_that_mean_nothing(agent: AgentProcess) -> None:
     many = str(2 * len(os.sched_getaffinity(0)))
     for options, words in (
-        (["--trial-cores", many], f"--trial-cores {many} with 1 slot needs {many} cores; the agent may use "),
-        (["--trial-cores", "-1"], "-1 is not at least 0"),
-        (["--trial-memory-mib", "0"], "0 is not at least 1"),
-        (["--runner", "slurm", "--trial-cores", "1"], "--trial-cores has a meaning only with --runner local"),
-        (["--runner", "slurm", "--trial-memory-mib", "9"], "--trial-memory-mib has a meaning only with --runner local"),
+        (["--trial-cores", many], f"--trial-cores {many} with 1 slot needs {many} cores; the agent may use only "),
+        (["--trial-cores", "-1"], "-1 is below the minimum 0"),
+        (["--trial-memory-mib", "0"], "0 is below the minimum 1"),
+        (["--runner", "slurm", "--trial-cores", "1"], "--trial-cores is only valid with --runner local"),
+        (["--runner", "slurm", "--trial-memory-mib", "9"], "--trial-memory-mib is only valid with --runner local"),
     ):
         done = run_agent_command(["try", "basic", "--components", str(agent.components), *options])
         assert done.returncode == 2
@@ -334,7 +334,7 @@ async def test_out_of_memory_is_the_configurations_fault(
     runner = LocalRunner(memory=96 * MIB)
     folder, spec = job("fits", sys.executable, "-c", EAT, "40")
     assert (await run(runner, folder, spec)).outcome is Ended.COMPLETED
-    needs = "ran out of memory: it needs more than the 96 MiB that a trial may have here"
+    needs = "out of memory: it needs more than 96 MiB, the limit of a trial on this agent"
     folder, spec = job("eats", "sh", "-c", 'echo begun; "$0" -c "$1" 200; exit 0', sys.executable, EAT)
     result = await run(runner, folder, spec)
     assert result.outcome is Ended.INFEASIBLE
@@ -420,7 +420,9 @@ async def test_without_control_groups_it_goes_on_and_says_so_once(
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
     assert (await asyncio.wait_for(runner.wait(folder), 60)).outcome is Ended.FAILED
     (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told.startswith("no control groups for trials (none is mounted): no limit of memory holds, and trials are ")
+    assert told.startswith(
+        "no control groups for trials (no control groups are mounted): there is no memory limit, and trials are "
+    )
     assert stored_result(folder) is None
     runner.close()
 

@@ -26,7 +26,7 @@ def test_regex_prefers_the_group_named_value() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "nothing that matches"),
+        ("", "nothing in stdout matches"),
         ("t=fast", "'fast' is not a number"),
         ("t=nan", "not a finite"),
         ("t=inf", "not a finite"),

@@ -169,7 +169,7 @@ def test_a_job_within_ray_s_rules(tmp_path: Path) -> None:
         ("--memory=1073741825", "--memory '1073741825' (rule ray.memory_mib: at most 1024)"),
         ('--resources={"bench": 1, "other": 1}', "--resources 'other' (rule ray.resources: bench)"),
         ('--label-selector={"zone": "a"}', "--label-selector 'zone' (rule ray.labels: none)"),
-        ("--num-cpus=many", "The policy cannot tell what the job asks of Ray"),
+        ("--num-cpus=many", "The policy cannot read the job's options for Ray"),
     ],
 )
 def test_a_job_beyond_ray_s_rules(tmp_path: Path, option: str, words: str) -> None:
@@ -208,12 +208,12 @@ def test_a_flag_takes_no_value_from_the_next_word() -> None:
     ("text", "words"),
     [
         ("tenant: [a]", "policy.yaml:1: tenant: unknown key; did you mean 'tenants'?"),
-        ("slurm: {time: soon}", "policy.yaml:1: slurm.time: 'soon' is not a time as sbatch takes it"),
+        ("slurm: {time: soon}", "policy.yaml:1: slurm.time: 'soon' is not a time for sbatch"),
         ("slurm: {partitions: []}", "slurm.partitions: must name at least one"),
         ("components: {a: {digests: [abc]}}", "components.a.digests: 'abc' is not a digest"),
-        ("limits: {trials: 0}", "limits.trials: 0 is not at least 1"),
-        ("limits: {artifacts: 21}", "limits.artifacts: 21 is more than 20"),
-        ("limits: {artifact_kib: 2049}", "limits.artifact_kib: 2049 is more than 2048"),
+        ("limits: {trials: 0}", "limits.trials: 0 is below the minimum 1"),
+        ("limits: {artifacts: 21}", "limits.artifacts: 21 is above 20"),
+        ("limits: {artifact_kib: 2049}", "limits.artifact_kib: 2049 is above 2048"),
         ("batch_scripts: maybe", "batch_scripts: 'maybe' is not true or false"),
         ("- a", "must be a mapping"),
     ],
@@ -254,7 +254,7 @@ def test_a_policy_that_leaves_nothing_stops_the_agent(agent: AgentProcess, tmp_p
     agent.start("--policy", str(policy_file(tmp_path, "components: {other: {}}")))
     assert agent.process is not None
     assert agent.process.wait(60) == 2
-    wait_until(lambda: "the policy allows none of the components here: basic" in agent.log)
+    wait_until(lambda: "the policy allows none of the installed components: basic" in agent.log)
 
 
 def test_a_policy_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_it_is_shown_and_installed_with_consent_alone(agent: AgentProcess, pull:
     assert [path.name for path in target.parent.iterdir()] == ["component.yaml"]
     again = pull()
     assert again.returncode == 0
-    assert "says so already" in again.stdout
+    assert "already has this content" in again.stdout
     # The next version is told by what differs, and a pin holds against it.
     write(TEXT.replace("max: 10", "max: 20"), 1)
     pinned = pull("--yes", "--digest", written["sha256"])
@@ -147,7 +147,7 @@ def test_a_running_agent_offers_it(agent: AgentProcess, pull: Pull, write: Write
     wait_until(lambda: offering() == ["puller"])
     # A file with a fault changes nothing.
     (agent.components / "other.yaml").write_text("name: [")
-    wait_until(lambda: "component files were changed and are not used" in agent.log)
+    wait_until(lambda: "the changed component files are not used" in agent.log)
     assert offering() == ["puller"]
     (agent.components / "other.yaml").unlink()
     wait_until(lambda: "offered are pulled" in agent.log)

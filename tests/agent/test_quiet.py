@@ -142,7 +142,11 @@ def test_a_short_run_says_nothing_of_the_load(tmp_path: Path) -> None:
     ("files", "kinds", "words"),
     [
         ({"cpu1__cpufreq__scaling_governor": "performance\n"}, [], ""),
-        ({"cpu1__cpufreq__scaling_governor": "schedutil\n"}, ["governor"], "(governor schedutil; steady: performance)"),
+        (
+            {"cpu1__cpufreq__scaling_governor": "schedutil\n"},
+            ["governor"],
+            "(governor schedutil; constant: performance)",
+        ),
         ({"cpu0__cpufreq__scaling_governor": "powersave\n"}, [], ""),  # not the trial's
         ({"intel_pstate__no_turbo": "0\n"}, ["turbo"], "turbo is on"),
         ({"intel_pstate__no_turbo": "1\n"}, [], ""),

@@ -319,9 +319,9 @@ def test_whatever_is_wrong_is_told_on_the_trial_and_the_study_goes_on(
         assert found["build"].reason == "build: sh ended with exit code 1\ncompiling\ncc1: error: no such flag"
         missing = f"command: '{programs}/missing' cannot be started: No such file or directory"
         assert found["missing"].reason == missing
-        crlf = "its lines end with CRLF, as on Windows; allowed is LF alone (dos2unix)"
+        crlf = "its lines end with CRLF, as on Windows; use LF only (dos2unix)"
         assert found["crlf"].reason == f"command: '{programs}/crlf' cannot be started: {crlf}"
-        nothing = "metric 'value': stdout has nothing that matches 'value=(\\\\S+)'\nnothing to say"
+        nothing = "metric 'value': nothing in stdout matches 'value=(\\\\S+)'\nnothing to say"
         assert found["silent"].reason == nothing
         assert found["wrong"].reason == "metric 'value': 'none' is not a number\nvalue=none"
         assert (found["missing"].attempt, found["build"].attempt) == (3, 1)

@@ -108,7 +108,7 @@ def test_an_agent_says_what_to_do_where_the_two_sides_disagree(
     (agent.components / "basic.yaml").write_text(BASIC)
     try:
         agent.start("--tls-ca", str(files.ca))
-        wait_until(lambda: "does not encrypt: check --server, or say --plaintext" in agent.log, PATIENCE)
+        wait_until(lambda: "does not use TLS: check --server, or use --plaintext" in agent.log, PATIENCE)
         # it goes on trying: a service that is set right is found
         restart(own_grpc_service, files.options)
         wait_until(lambda: "ready agent=tested" in agent.log, PATIENCE)

@@ -215,7 +215,7 @@ def test_ctrl_c_lets_threads_finish(embedded_service: EmbeddedService, study: St
     program = Program(embedded_service, study, parallel=3, gate=tmp_path / "gate")
     program.interrupt()
     assert program.process.stderr is not None
-    assert "Ctrl-C again abandons them" in program.process.stderr.readline()
+    assert "Press Ctrl-C again to abandon them" in program.process.stderr.readline()
     (tmp_path / "gate").touch()
     out, _ = program.end()
     assert out.splitlines()[-1] == "interrupted"

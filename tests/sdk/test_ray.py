@@ -403,8 +403,8 @@ def test_how_trials_end(search: Any) -> None:
     search.on_trial_complete("unknown", result(2, 1.0))
     ends = [(trial.state, trial.reason) for trial in search.study.trials()]
     assert ends == [
-        ("FAILED", "Ray's trial a was ended before it had a result"),
-        ("FAILED", "Ray's trial b has reported no number for loss"),
+        ("FAILED", "Ray's trial a ended without a result"),
+        ("FAILED", "Ray's trial b reported no number for loss"),
         ("INFEASIBLE", "reported that loss is -inf"),
         ("PRUNED", "by a user"),
     ]

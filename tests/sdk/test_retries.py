@@ -136,7 +136,7 @@ def test_the_client_gives_up_after_the_time_it_was_given(far_side: FarSide) -> N
     with (
         trimtab.Client(far_side.address, "t", retry_seconds=0.7) as client,
         pytest.raises(
-            trimtab.errors.Unavailable, match=r"did not answer for .* \(down\): check that it runs"
+            trimtab.errors.Unavailable, match=r"did not answer for .* \(down\): check that it is running"
         ) as caught,
     ):
         client.get_study("s")

@@ -153,7 +153,7 @@ def test_a_service_that_does_not_encrypt_is_told_and_gets_no_token(secured: Secu
 
 
 def test_a_service_that_encrypts_though_the_caller_does_not(secured: Secured) -> None:
-    with pytest.raises(Unavailable, match=f"grpcs://{secured.target} if it encrypts"):
+    with pytest.raises(Unavailable, match=f"If it uses TLS, use grpcs://{secured.target}"):
         reaches(secured.target, "t")
 
 

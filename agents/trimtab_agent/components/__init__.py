@@ -1,1 +1,1 @@
-"""Component files: what is tuned, and how a configuration's values reach it."""
+"""Component files: they describe what is tuned and how a configuration's values reach it."""

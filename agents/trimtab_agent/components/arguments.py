@@ -1,4 +1,4 @@
-"""From a configuration to what programs are given: argv, environment, options, rendered files."""
+"""Turn a configuration into argv, environment variables, scheduler options and rendered files."""
 
 import contextlib
 import hashlib
@@ -30,11 +30,11 @@ from trimtab_agent.errors import NotInComponentError, UnsuitableValueError
 
 
 def effective_values(component: Component, given: Configuration) -> dict[str, Scalar]:
-    """The value of every active parameter: as given, checked against the component's own limits, or its default.
+    """Return the value of every active parameter: the given value, checked, or the default.
 
     Raises:
-        NotInComponentError: a name that is not a parameter's.
-        UnsuitableValueError: a value that the file does not allow, or one for a parameter that is not active.
+        NotInComponentError: a name is not a parameter's name.
+        UnsuitableValueError: the file does not allow a value, or the parameter is not active.
     """
     for name in given:
         if name not in component.parameters:
@@ -42,8 +42,7 @@ def effective_values(component: Component, given: Configuration) -> dict[str, Sc
     known: dict[str, Scalar | None] = {}
 
     def value_of(parameter: Parameter) -> Scalar | None:
-        """The value, or None while the parameter is not active. The loader has made sure that conditions do not go in
-        a circle."""
+        """Return the value, or None if the parameter is not active. The loader has excluded circular conditions."""
         if parameter.name not in known:
             condition = parameter.condition
             if condition is not None and value_of(component.parameters[condition.parent]) not in condition.values:
@@ -67,16 +66,16 @@ def effective_values(component: Component, given: Configuration) -> dict[str, Sc
             assert condition is not None
             wanted = ", ".join(repr(value) for value in condition.values)
             raise UnsuitableValueError(
-                f"parameter {name!r} has a value but is active only while {condition.parent!r} is {wanted}"
+                f"parameter {name!r} has a value but is active only if {condition.parent!r} is {wanted}"
             )
     return values
 
 
 def parse_value(parameter: Parameter, text: str) -> Scalar:
-    """The value that a person has typed.
+    """Parse a value that a person has typed.
 
     Raises:
-        UnsuitableValueError: it is not one of the parameter's values.
+        UnsuitableValueError: the parameter does not allow the value.
     """
     domain = parameter.domain
     candidates: list[Scalar] = []
@@ -93,18 +92,18 @@ def parse_value(parameter: Parameter, text: str) -> Scalar:
 
 @dataclass(frozen=True)
 class Rendering:
-    """A configuration in every form in which it reaches the system."""
+    """A configuration in all forms in which it reaches the system."""
 
     texts: Mapping[str, str]
     flags: Mapping[str, Sequence[str]]
     env: Mapping[str, str]
-    # for a scheduler: what values add to its options, and to each of the component's directives
+    # for a scheduler: additions to its options, and to each of the component's directives
     options: Sequence[str]
     directives: Sequence[str]
 
 
 def render(component: Component, values: Configuration) -> Rendering:
-    """Writes checked values (of `effective_values`) in the forms that the component's file gives them."""
+    """Render checked values (from `effective_values`) in the forms that the component file defines."""
     flags: dict[str, list[str]] = {}
     env: dict[str, str] = {}
     options: list[str] = []
@@ -130,7 +129,7 @@ def render(component: Component, values: Configuration) -> Rendering:
 def command_line(
     component: Component, application: Application, rendering: Rendering, places: Mapping[str, str]
 ) -> list[str]:
-    """The application's argv. Flags that stand nowhere else are appended to it."""
+    """Return the application's argv. Flags without a placeholder anywhere are appended to it."""
     argv = render_arguments(application.command, {**rendering.texts, **places}, rendering.flags)
     everywhere = [*application.command, *(item for command in component.header for item in command)]
     if component.build:
@@ -141,40 +140,40 @@ def command_line(
 
 
 def scheduler_options(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[str]:
-    """What a scheduler is given on its command line."""
+    """Return the scheduler's command-line options."""
     values = {**rendering.texts, **places}
     return [*render_arguments(component.scheduler_options, values, {}), *rendering.options]
 
 
 def directives(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[str]:
-    """The component's lines in a batch script's head."""
+    """Return the component's directive lines for the head of a batch script."""
     lines = render_arguments(component.directives, {**rendering.texts, **places}, {})
     return [" ".join([line, *rendering.directives]) for line in lines]
 
 
 def asks(component: Component, rendering: Rendering) -> bool:
-    """Whether values themselves are among these options and directives, so that they may be what cannot be had."""
+    """Return whether the options and directives depend on values, which may then be the cause of a refusal."""
     written = [*component.scheduler_options, *component.directives]
     named = any(name in rendering.texts for item in written for name in names_in_argument(item))
     return named or bool(rendering.options) or bool(component.directives and rendering.directives)
 
 
 def header_commands(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[list[str]]:
-    """The argv of each command that runs before the application."""
+    """Return the argv of each command that runs before the application."""
     values = {**rendering.texts, **places}
     return [render_arguments(command, values, rendering.flags) for command in component.header]
 
 
 def build_key(component: Component, rendering: Rendering) -> str:
-    """Names the output of this configuration's build: the same for every configuration that builds the same from the
-    same sources.
+    """Return the name of this configuration's build output. Configurations that build the same from the same sources
+    have the same name.
 
     Raises:
-        FileNotFoundError: a source or a program that the build depends on is not there.
+        FileNotFoundError: a source, or a program that the build depends on, does not exist.
     """
     build = component.build
     assert build is not None
-    # the places stay as they are written: the output's own place depends on this key
+    # The folders stay as placeholders, because the path of the output depends on this key.
     values = {**rendering.texts, **{name: f"{{{name}}}" for name in ("build", "component")}}
     content = {
         "component": component.name,
@@ -190,7 +189,7 @@ def build_key(component: Component, rendering: Rendering) -> str:
 
 
 def build_commands(component: Component, rendering: Rendering, places: Mapping[str, str]) -> list[list[str]]:
-    """The argv of each command of the build."""
+    """Return the argv of each command of the build."""
     assert component.build is not None
     values = {**rendering.texts, **places}
     return [render_arguments(command, values, rendering.flags) for command in component.build.commands]
@@ -199,14 +198,14 @@ def build_commands(component: Component, rendering: Rendering, places: Mapping[s
 def environment(
     component: Component, application: Application, rendering: Rendering, places: Mapping[str, str]
 ) -> dict[str, str]:
-    """The application's variables: the component's, then its own, then those of parameters."""
+    """Return the environment variables of the component, then the application, then the parameters."""
     values = {**rendering.texts, **places}
     written = {**component.env, **application.env}
     return {**{name: render_argument(text, values) for name, text in written.items()}, **rendering.env}
 
 
 def write_templates(component: Component, rendering: Rendering, places: Mapping[str, str], work: Path) -> None:
-    """Renders the component's templates into the trial's work folder."""
+    """Render the component's templates into the trial's work folder."""
     for template in component.templates:
         target = work / template.target
         target.parent.mkdir(parents=True, exist_ok=True)

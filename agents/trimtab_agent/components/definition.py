@@ -1,8 +1,8 @@
-"""What the text of a component file says, and what is wrong with it.
+"""Read the text of a component file and find its errors.
 
-Nothing here opens a file or starts a program. What a text refers to is found by those who read it in its folder
-(loader.py); others, such as the service while somebody writes a component there, are told in `unseen` what is left to
-them. The service has a copy of this, made by proto/generate.py, so that the two cannot disagree.
+This module opens no file and starts no program. A subclass finds the files that a text refers to (loader.py). Without
+one, for example in the service while somebody writes a component, `unseen` lists what nobody has checked. The service
+has a copy of this module, made by proto/generate.py, so that both apply the same rules.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 VARIABLE_ALLOWED = "a variable's name: letters, digits and '_', the first not a digit"
 FUNCTION = r"[^:]+\.py:[A-Za-z_][A-Za-z0-9_]*"
 
-# Of a value of ordinal or categorical that is a text.
+# Maximum length of a string value of an ordinal or categorical parameter.
 LONGEST_CHOICE = 1000
 TYPES = ("float", "int", "ordinal", "categorical", "boolean")
 AGGREGATES = ("median", "min", "max", "mean")
@@ -79,8 +79,7 @@ METRIC_KEYS = {
     "json": ("type", "path", "from"),
     "python": ("type", "function", "timeout"),
 }
-# What may stand at a place, for those who are writing a file: keys of a mapping, or the words that a field may have. A
-# star stands for any name.
+# The keys or words that are allowed at a place, as suggestions for people who write a file. A star stands for any name.
 WORDS: Mapping[str, Sequence[str]] = {
     "": FILE_KEYS,
     "parameters.*": (*PARAMETER_KEYS, *RANGE_KEYS, "values"),
@@ -100,13 +99,12 @@ WORDS: Mapping[str, Sequence[str]] = {
     "stream": STREAM_KEYS,
     "exit_codes": EXIT_KEYS,
 }
-# the group that says which step a measurement belongs to
+# the group of a pattern that gives the step of a measurement
 STEP = "step"
 
 
 class Definition:
-    """One pass over one text. What it collects on the way: the placeholders in use, and what only a look at the
-    component's folder can tell."""
+    """One pass over one text. It collects the placeholders in use, and what only the component's folder can tell."""
 
     def __init__(self, file: Path, text: str, reader: Reader, top: Table) -> None:
         self.file = file
@@ -115,16 +113,16 @@ class Definition:
         self.top = top
         self.used_names: set[str] = set()
         self.parameters: dict[str, Parameter] = {}
-        # where each parameter stands
+        # the table of each parameter
         self.places: dict[str, Table] = {}
-        # files and programs that nobody has looked at
+        # files and programs that nobody has checked
         self.unseen: list[str] = []
-        # whether parameters, or uses of them, may be among those
+        # whether these may define or use parameters
         self.unseen_parameters = False
         self.unseen_uses = False
 
     def read(self) -> Component:
-        """The component; worth nothing where the reader has noted faults."""
+        """Return the component. It is valid only if the reader has found no errors."""
         top = self.top
         top.allow(FILE_KEYS)
         top.require("name", "applications")
@@ -146,7 +144,7 @@ class Definition:
         self._check_items(top, "preload", preload, flags=False)
         self._check_reach()
         if "build" in self.used_names and build is None:
-            top.reader.report(None, "build", "is missing, but {build} is used")
+            top.reader.report(None, "build", "is missing although {build} is used")
         return Component(
             name=top.text("name", pattern=NAME, allowed=NAME_ALLOWED),
             file=self.file,
@@ -175,41 +173,41 @@ class Definition:
                 self.top.fault("artifacts", f"{pattern!r} must be a path or pattern inside the trial's work folder")
         return patterns
 
-    # -- what only its folder can tell
+    # -- what only the component's folder can tell
 
     def digest(self, generated: str) -> str:
-        """Of the text, of what was generated and of all files that are referred to; empty where they were not seen."""
+        """Return the digest of the text, the generated parameters and all files; "" if they were not read."""
         return ""
 
     def generate(self, table: Table, command: Sequence[str], timeout: float, depends: Sequence[str]) -> str:
-        """What the program prints that lists parameters: JSON; empty where it cannot be run."""
+        """Return the JSON text of the program that lists parameters; "" if it cannot run."""
         self.unseen.append(f"the parameters that {' '.join(command[:2])} prints")
         self.unseen_parameters = True
         return ""
 
     def find(self, table: Table, key: str, name: str) -> Path:
-        """A file that the component refers to."""
+        """Return the path of a file that the component refers to."""
         self.unseen.append(name)
         return self.file.parent / name
 
     def find_all(self, table: Table, pattern: str) -> list[Path]:
-        """The sources of a build that match a pattern."""
+        """Return the sources of a build that match a pattern."""
         self.unseen.append(pattern)
         return []
 
     def template(self, table: Table, source: Path) -> str | None:
-        """The text of a template; None where there is none."""
+        """Return the text of a template, or None."""
         self.unseen_uses = True
         return None
 
     def script(self, table: Table, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """A user's own batch script: the command that runs it, and its lines for the scheduler."""
+        """Return the command that runs a user's batch script, and its scheduler lines."""
         return (), ()
 
     # -- parameters
 
     def _parameters(self) -> str:
-        """Fills `self.parameters`; answers with the generated text, which is part of the digest."""
+        """Fill `self.parameters` and return the generated text, which is part of the digest."""
         generated = ""
         tables: dict[str, Table] = {}
         if source := self.top.table("parameters_from"):
@@ -231,7 +229,7 @@ class Definition:
         return generated
 
     def _generated_tables(self, generated: str, command: Sequence[str]) -> dict[str, Table]:
-        # JSON is YAML, so that one reader serves both; its faults carry the program's name and the line of its output
+        # JSON is YAML, so one reader serves both. Its errors name the program and the line of its output.
         table = Reader(f"<output of {' '.join(command)}>", self.reader.problems).parse(generated)
         if table is None:
             return {}
@@ -244,9 +242,7 @@ class Definition:
         if not re.fullmatch(NAME, name):
             table.reader.report(table.node, table.field, f"{name!r} is not {NAME_ALLOWED}")
         if name in placeholders.RESERVED:
-            table.reader.report(
-                table.node, table.field, f"{name!r} has a meaning of its own in braces; call the parameter otherwise"
-            )
+            table.reader.report(table.node, table.field, f"{name!r} is a reserved placeholder; rename the parameter")
         table.require("type", "default")
         if "type" not in table:
             return None
@@ -270,7 +266,7 @@ class Definition:
         forms = {key: self._form(key, domain, table) for key in ("flag", "scheduler", "directive")}
         group = table.text("group", pattern=NAME, allowed=NAME_ALLOWED)
         if group and "flag" not in table:
-            table.fault("group", "has a meaning only beside `flag`")
+            table.fault("group", "is only valid together with `flag`")
         if len(self.reader.problems) > before or default is None:
             return None
         try:
@@ -279,7 +275,7 @@ class Definition:
             table.fault("default", str(error))
             return None
         if isinstance(domain, Range) and not domain.has_on_grid(cast(float, default)):
-            table.fault("default", f"{default!r} is not on the grid that step or factor makes from min on")
+            table.fault("default", f"{default!r} is not on the grid that starts at min with this step or factor")
             return None
         return Parameter(
             name=name,
@@ -302,9 +298,9 @@ class Definition:
             table.require("values")
             values = table.scalars("values")
             if "values" in table and len(values) < 2:
-                table.fault("values", "must hold at least two values")
+                table.fault("values", "must have at least two values")
             if len({(isinstance(value, bool), value) for value in values}) < len(values):
-                table.fault("values", "a value stands twice")
+                table.fault("values", "a value appears twice")
             for value in values:
                 if isinstance(value, str) and len(value) > LONGEST_CHOICE:
                     table.fault("values", f"{value[:20]!r}... is longer than {LONGEST_CHOICE} characters")
@@ -327,9 +323,9 @@ class Definition:
         if "min" in table and "max" in table and low >= high:
             table.fault("min", f"{low!r} is not below max, {high!r}")
         if step is not None and factor is not None:
-            table.fault("factor", "give either step (additive grid) or factor (multiplicative grid), not both")
+            table.fault("factor", "step (additive grid) and factor (multiplicative grid) are both given; give only one")
         if (log or factor is not None) and low <= 0:
-            table.fault("min", f"{low!r} is not above 0, as log and factor need")
+            table.fault("min", f"{low!r} is not above 0, which log and factor require")
         if step is not None and step > high - low:
             table.fault("step", f"{step!r} is greater than max - min, {high - low!r}")
         finest = FINEST_STEP * max(abs(low), abs(high))
@@ -342,7 +338,7 @@ class Definition:
 
     def _check_size(self, kind: Literal["float", "int"], value: float, key: str, table: Table) -> None:
         if abs(value) >= (2**63 if kind == "int" else 1e300):
-            table.fault(key, f"{value!r} is beyond what {'64 bits hold' if kind == 'int' else 'floats may be'}")
+            table.fault(key, f"{value!r} is too large for {'64 bits' if kind == 'int' else 'a float'}")
 
     def _env_delivery(self, name: str, domain: Domain, table: Table) -> tuple[str, Form] | None:
         if "env" not in table:
@@ -358,7 +354,8 @@ class Definition:
         if "on" not in inner and "off" not in inner:
             return variable, Form((inner.text("value", "{value}"),))
         if not isinstance(domain, Switch):
-            inner.fault("on" if "on" in inner else "off", "on and off are for booleans; use value: text with {value}")
+            message = "on and off are only for booleans; use `value` with a text that contains {value}"
+            inner.fault("on" if "on" in inner else "off", message)
         on = (inner.text("on"),) if "on" in inner else None
         off = (inner.text("off"),) if "off" in inner else None
         return variable, Form(on=on, off=off)
@@ -371,17 +368,17 @@ class Definition:
             if isinstance(domain, Switch) and not any("{value}" in item for item in items):
                 table.fault(
                     key,
-                    f"a boolean needs {key}: {{on: ..., off: ...}}, or a text with {{value}} (true or false)",
+                    f"a boolean needs {key}: {{on: ..., off: ...}}, or a text with {{value}} (becomes true or false)",
                 )
             elif not isinstance(domain, Switch) and not any("{value}" in item for item in items):
-                table.fault(key, "must hold {value}, where the value is to stand")
+                table.fault(key, "must contain {value}, the place of the value")
             self._check_form_names(key, table, items)
             return Form(items)
         inner = table.table(key)
         assert inner is not None
         inner.allow(SWITCH_KEYS)
         if not isinstance(domain, Switch):
-            table.fault(key, "on and off are for booleans; give a text with {value}")
+            table.fault(key, "on and off are only for booleans; use a text that contains {value}")
         if "on" not in inner and "off" not in inner:
             table.fault(key, "needs on, off or both")
         on = inner.text_or_texts("on") if "on" in inner else None
@@ -403,11 +400,12 @@ class Definition:
             table = self.places[name]
             parent = self.parameters.get(condition.parent)
             if parent is None:
-                if condition.parent not in self.places and not self.unseen_parameters:  # a faulty one is told already
+                if condition.parent not in self.places and not self.unseen_parameters:  # its errors are reported
                     table.fault("condition", f"parent {condition.parent!r} is not a parameter of this file")
                 continue
             if isinstance(parent.domain, Range) and parent.domain.is_continuum:
-                table.fault("condition", f"parent {condition.parent!r} needs a grid or choices: it is a continuum")
+                message = f"parent {condition.parent!r} is continuous; it needs step, factor or a list of values"
+                table.fault("condition", message)
             for value in condition.values:
                 try:
                     parent.domain.cast(value)
@@ -416,33 +414,33 @@ class Definition:
             seen = [name]
             while parent is not None and parent.condition is not None:
                 if parent.name in seen:
-                    table.fault("condition", f"goes in a circle: {' -> '.join([*seen, parent.name])}")
+                    table.fault("condition", f"is circular: {' -> '.join([*seen, parent.name])}")
                     break
                 seen.append(parent.name)
                 parent = self.parameters.get(parent.condition.parent)
 
     def _check_reach(self) -> None:
-        """Every parameter must reach the system in some way; every group of flags must stand somewhere."""
+        """Report parameters that do not reach the system, and groups of flags that no command uses."""
         for name, parameter in self.parameters.items():
             delivered = (parameter.env, parameter.flag, parameter.scheduler, parameter.directive)
             if not any(delivered) and name not in self.used_names and not self.unseen_uses:
                 self.reader.report(
                     self.top.at("parameters"),
                     f"parameters.{name}",
-                    f"its value reaches nothing: give one of {', '.join(DELIVERY_KEYS)}, "
+                    f"its value is not used: give one of {', '.join(DELIVERY_KEYS)}, "
                     f"or use {{{name}}} in a command or ${{{name}}} in a template",
                 )
             if parameter.group and f"flags:{parameter.group}" not in self.used_names:
                 self.reader.report(
                     self.top.at("parameters"),
                     f"parameters.{name}.group",
-                    f"{{flags:{parameter.group}}} stands in no command",
+                    f"no command contains {{flags:{parameter.group}}}",
                 )
 
     # -- commands
 
     def _check_items(self, table: Table, key: str, items: Sequence[str], *, flags: bool = True) -> None:
-        """Notes placeholders that mean nothing."""
+        """Report unknown placeholders and note the others as used."""
         for item in items:
             try:
                 names = placeholders.names_in_argument(item)
@@ -452,20 +450,20 @@ class Definition:
             for name in names:
                 if name == "flags" or name.startswith("flags:"):
                     if not flags or not placeholders.is_flags(item):
-                        table.fault(key, f"{item!r}: {{{name}}} must be an item of a command, alone")
+                        table.fault(key, f"{item!r}: {{{name}}} must be a separate item of a command")
                     group = name.partition(":")[2]
                     groups = {parameter.group for parameter in self.parameters.values()}
                     all_known = len(self.parameters) == len(self.places) and not self.unseen_parameters
                     if group and group not in groups and all_known:
-                        table.fault(key, f"{item!r}: no parameter has group {group!r}")
+                        table.fault(key, f"{item!r}: no parameter has the group {group!r}")
                 elif not self._means_something(name):
                     table.fault(
-                        key, f"{item!r}: {{{name}}} is not one of {self._allowed_names()}; a literal brace is doubled"
+                        key, f"{item!r}: {{{name}}} is not one of {self._allowed_names()}; write a literal brace twice"
                     )
                 self.used_names.add(name)
 
     def _means_something(self, name: str) -> bool:
-        # a faulty parameter has been told of already
+        # The errors of a parameter are reported already.
         return name in placeholders.PLACES or name in self.places or self.unseen_parameters
 
     def _allowed_names(self) -> str:
@@ -505,7 +503,7 @@ class Definition:
             ("env", list(env.values())),
         ):
             if any("{work}" in item for item in items):
-                table.fault(key, "{work} is a trial's own folder, but a build is shared by trials: use {build}")
+                table.fault(key, "{work} is a trial's own folder, but trials share a build; use {build}")
         return Build(commands, tuple(sources), table.texts("depends"), env, table.number("timeout", 600.0, above=0))
 
     def _templates(self) -> tuple[Template, ...]:
@@ -525,7 +523,7 @@ class Definition:
             for line, used in placeholders.names_in_template(text):
                 if not self._means_something(used):
                     allowed = self._allowed_names().replace("{", "${")
-                    message = f"${{{used}}} is not one of {allowed}; a literal ${{ is written $${{"
+                    message = f"${{{used}}} is not one of {allowed}; write a literal ${{ as $${{"
                     self.reader.problems.append(Problem(str(source), line, table.path("source"), message))
                 self.used_names.add(used)
             templates.append(Template(source, target, text))
@@ -542,7 +540,7 @@ class Definition:
         for line in directives:
             if not line.startswith("#") or line.startswith(("#!", "#SBATCH")):
                 table.fault(
-                    "directives", f"{line!r} must start with '#', as '#BB' does; what #SBATCH says goes to options"
+                    "directives", f"{line!r} must start with '#', such as '#BB'; put #SBATCH options under `options`"
                 )
         return options, directives
 
@@ -558,7 +556,7 @@ class Definition:
             directives: tuple[str, ...] = ()
             if "script" in table:
                 if "command" in table:
-                    table.fault("script", "give either command or script, not both")
+                    table.fault("script", "command and script are both given; give one of them")
                 command, directives = self.script(table, self.find(table, "script", table.text("script")))
             else:
                 table.require("command")
@@ -598,7 +596,7 @@ class Definition:
             elif outer.text(name) == "wall_time":
                 metrics[name] = Metric(name, "wall_time")
             else:
-                outer.fault(name, "must be wall_time or a mapping with type: " + ", ".join(METRIC_KEYS))
+                outer.fault(name, "must be wall_time or a mapping with one of these types: " + ", ".join(METRIC_KEYS))
         if outer is not None and not metrics:
             self.top.fault("metrics", "must name at least one metric")
         return metrics
@@ -612,7 +610,7 @@ class Definition:
                 if "pattern" in table and not set(re.compile(pattern).groupindex) - {STEP}:
                     table.fault(
                         "pattern",
-                        "must have a group (?P<METRIC>...) around a number, beside (?P<step>...) for the step",
+                        "must have a group (?P<METRIC>...) around a number; (?P<step>...) alone is not enough",
                     )
             except (re.error, OverflowError, RecursionError) as error:
                 table.fault("pattern", f"is not a regular expression: {error}")
@@ -636,7 +634,7 @@ class Definition:
             pattern = table.text("pattern")
             try:
                 if "pattern" in table and re.compile(pattern).groups < 1:
-                    table.fault("pattern", "must have a group, in parentheses, around the number")
+                    table.fault("pattern", "must have a group in parentheses around the number")
             except (re.error, OverflowError, RecursionError) as error:
                 table.fault("pattern", f"is not a regular expression: {error}")
             return Metric(name, "regex", source, pattern=pattern, take=table.choice("take", TAKES, "last"))

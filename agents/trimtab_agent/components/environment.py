@@ -1,9 +1,8 @@
-"""The environment that programs of a component start from."""
+"""The base environment of a component's programs."""
 
 from collections.abc import Mapping
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """The agent's own environment without what is the agent's alone: its `TRIMTAB_` settings, a token among them
-    perhaps."""
+    """Return the agent's environment without its own `TRIMTAB_` settings, which may include a token."""
     return {name: value for name, value in environ.items() if not name.startswith("TRIMTAB_")}

@@ -1,5 +1,4 @@
-"""Parameters that a program of the component lists: a compiler's flags, for example, as the installed compiler has
-them."""
+"""Parameters that a program of the component lists, for example the flags of the installed compiler."""
 
 import hashlib
 import json
@@ -14,26 +13,26 @@ from trimtab_agent.supervisor.files import write_atomically
 
 
 class GeneratorError(Exception):
-    """The program did not give a list of parameters; `str()` says why."""
+    """The program did not list parameters. `str(error)` says why."""
 
 
 class Generator:
-    """Runs such programs, and keeps the answer of those that name what it depends on."""
+    """Runs such programs, and caches the output of those that name their dependencies."""
 
     def __init__(self, cache: Path) -> None:
         self.cache = cache
 
     def run(self, file: Path, command: Sequence[str], timeout: float, depends: Sequence[str]) -> str:
-        """What the program prints: JSON text.
+        """Return the output of the program, a JSON text.
 
         Args:
             file: the component's file.
-            command: argv, with `{component}` for the file's folder.
+            command: argv; `{component}` stands for the file's folder.
             timeout: seconds.
-            depends: programs and files that the answer depends on; none: it is asked every time.
+            depends: programs and files that the output depends on; none: the program runs every time.
 
         Raises:
-            GeneratorError: it cannot be started, fails, is late, or prints something else.
+            GeneratorError: the program cannot start, fails, exceeds the time-out, or prints no JSON.
         """
         argv = [placeholders.render_argument(item, {"component": str(file.parent)}) for item in command]
         entry = self.cache / (self._key(file, argv, depends) + ".json") if depends else None

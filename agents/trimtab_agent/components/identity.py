@@ -1,4 +1,4 @@
-"""Tells whether a program or file is still the one that an earlier result was made with."""
+"""Identify a program or file, to detect whether it has changed since an earlier result."""
 
 import hashlib
 import shutil
@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def of_dependency(name: str, folder: Path) -> str:
-    """Identifies a file of `folder` by its content, or else a program in PATH by its place, size and time.
+    """Identify a file of `folder` by its content, or a program in PATH by its path, size and time.
 
     Raises:
-        FileNotFoundError: it is neither.
+        FileNotFoundError: there is no such file or program.
     """
     file = folder / name
     if file.is_file():

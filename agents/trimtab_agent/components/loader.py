@@ -1,5 +1,4 @@
-"""Component files, from YAML to `Component`. Everything wrong with all of them is told at once, before the agent
-starts."""
+"""Load component files from YAML. All errors of all files are reported at once, before the agent starts."""
 
 import hashlib
 import os
@@ -15,17 +14,19 @@ from trimtab_agent.errors import ComponentError, Problem
 
 
 def load_all(location: Path, generator: Generator) -> dict[str, Component]:
-    """Every component of `location`: a file, or a folder with files `*.yaml` and `NAME/component.yaml`.
+    """Load all components of `location`: a file, or a folder with `*.yaml` and `NAME/component.yaml`.
 
     Raises:
-        ComponentError: with every fault of every file.
+        ComponentError: with all errors of all files.
     """
     files = find_files(location)
     components: dict[str, Component] = {}
     problems: list[Problem] = []
     if not files:
         problems.append(
-            Problem(str(location), 1, "components", "no component file here: expected NAME/component.yaml or *.yaml")
+            Problem(
+                str(location), 1, "components", "there is no component file: expected NAME/component.yaml or *.yaml"
+            )
         )
     for file in files:
         try:
@@ -34,7 +35,7 @@ def load_all(location: Path, generator: Generator) -> dict[str, Component]:
             problems += error.problems
             continue
         if component.name in components:
-            message = f"{component.name!r} is already the name of {components[component.name].file}"
+            message = f"{component.name!r} is also the name of {components[component.name].file}"
             problems.append(Problem(str(file), 1, "name", message))
         components[component.name] = component
     if problems:
@@ -43,17 +44,17 @@ def load_all(location: Path, generator: Generator) -> dict[str, Component]:
 
 
 def find_files(location: Path) -> list[Path]:
-    """The component files at `location`."""
+    """Return the component files at `location`."""
     if location.is_file():
         return [location.absolute()]
     return sorted(path.absolute() for path in [*location.glob("*.yaml"), *location.glob("*/component.yaml")])
 
 
 def load(file: Path, generator: Generator) -> Component:
-    """One component file.
+    """Load one component file.
 
     Raises:
-        ComponentError: with every fault of the file.
+        ComponentError: with all errors of the file.
     """
     file = file.absolute()
     try:
@@ -69,7 +70,7 @@ def load(file: Path, generator: Generator) -> Component:
 
 
 class _InFolder(Definition):
-    """A text with the files and programs that it refers to."""
+    """A definition with the files and programs that it refers to."""
 
     def __init__(self, file: Path, text: str, reader: Reader, top: Table, generator: Generator) -> None:
         super().__init__(file, text, reader, top)

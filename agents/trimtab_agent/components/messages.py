@@ -1,11 +1,11 @@
-"""A component as the service is told of it."""
+"""Components as messages for the service."""
 
 from trimtab_agent._gen import agent_pb2, tuning_pb2
 from trimtab_agent.components.schema import Choices, Component, Parameter, Range, Scalar
 
 
 def of_component(component: Component) -> agent_pb2.Component:
-    """Name, digest and space; no command ever leaves the machine."""
+    """Return a component's name, digest and space as a message. It contains no commands."""
     return agent_pb2.Component(
         name=component.name,
         digest=component.digest,
@@ -18,7 +18,7 @@ def of_component(component: Component) -> agent_pb2.Component:
 
 
 def of_parameter(parameter: Parameter) -> tuning_pb2.Parameter:
-    """A parameter with its range, default and condition."""
+    """Return a parameter with its range, default and condition as a message."""
     message = tuning_pb2.Parameter(name=parameter.name, default=of_value(parameter.default))
     domain = parameter.domain
     if isinstance(domain, Range) and domain.kind == "int":
@@ -46,7 +46,7 @@ def of_parameter(parameter: Parameter) -> tuning_pb2.Parameter:
 
 
 def of_value(value: Scalar) -> tuning_pb2.Value:
-    """A plain value."""
+    """Return a value as a message."""
     if isinstance(value, bool):
         return tuning_pb2.Value(flag=value)
     if isinstance(value, int):
@@ -55,7 +55,7 @@ def of_value(value: Scalar) -> tuning_pb2.Value:
 
 
 def to_value(message: tuning_pb2.Value) -> Scalar:
-    """The plain value of a message; an empty one is empty text, which no parameter's check lets through unseen."""
+    """Return the value in a message. An empty message gives "", which the parameter's check then refuses."""
     kind = message.WhichOneof("kind")
     value: Scalar = getattr(message, kind) if kind else ""
     return value

@@ -1,7 +1,7 @@
-"""`{NAME}` in an argument and `${NAME}` in a template.
+"""The placeholders `{NAME}` in an argument and `${NAME}` in a template.
 
-A value is put into an item of a list, never into a line that something takes apart, so it cannot become a second
-argument.
+A value replaces a placeholder in an item of a list, and nothing splits that item afterwards, so a value cannot become a
+second argument.
 """
 
 import re
@@ -19,48 +19,48 @@ class AbsentError(Exception):
 
 
 def names_in_argument(item: str) -> list[str]:
-    """The names between braces.
+    """Return the names between braces.
 
     Raises:
-        ValueError: a brace that is neither doubled nor part of a pair.
+        ValueError: a brace is neither doubled nor part of a pair.
     """
     names = []
     for match in _ARGUMENT.finditer(item):
         if match.group() in ("{", "}"):
-            raise ValueError("a literal brace must be doubled: {{ or }}")
+            raise ValueError("write a literal brace twice: {{ or }}")
         if match.group(1) is not None:
             names.append(match.group(1))
     return names
 
 
 def names_in_template(text: str) -> list[tuple[int, str]]:
-    """The names in `${}`, each with the number of its line."""
+    """Return the names in `${}`, each with its line number."""
     return [
         (text.count("\n", 0, m.start()) + 1, m.group(1)) for m in _TEMPLATE.finditer(text) if m.group(1) is not None
     ]
 
 
 def is_flags(item: str) -> bool:
-    """Whether the item is `{flags}` or `{flags:GROUP}`, which becomes any number of items."""
+    """Return whether the item is `{flags}` or `{flags:GROUP}`, which becomes any number of items."""
     return re.fullmatch(r"\{flags(:[^{}]*)?\}", item) is not None
 
 
 def flags_group(item: str) -> str:
-    """The group of such an item; empty for `{flags}`."""
+    """Return the group of such an item; "" for `{flags}`."""
     return item[1:-1].partition(":")[2]
 
 
 def render_argument(item: str, values: Mapping[str, str]) -> str:
-    """The item with its placeholders replaced.
+    """Return the item with its placeholders replaced.
 
     Raises:
-        AbsentError: a name without a value.
+        AbsentError: a name has no value.
     """
     return _ARGUMENT.sub(lambda match: _replace(match, values, {"{{": "{", "}}": "}"}), item)
 
 
 def render_arguments(items: Sequence[str], values: Mapping[str, str], flags: Mapping[str, Sequence[str]]) -> list[str]:
-    """An argv. An item that names an inactive parameter is left out."""
+    """Return an argv. An item that names an inactive parameter is omitted."""
     argv: list[str] = []
     for item in items:
         if is_flags(item):
@@ -74,7 +74,7 @@ def render_arguments(items: Sequence[str], values: Mapping[str, str], flags: Map
 
 
 def render_template(text: str, values: Mapping[str, str]) -> str:
-    """A template's text. A line that names an inactive parameter is left out."""
+    """Return a template's text. A line that names an inactive parameter is omitted."""
     replace: Callable[[re.Match[str]], str] = lambda match: _replace(match, values, {"$${": "${"})  # noqa: E731
     lines = []
     for line in text.splitlines(keepends=True):

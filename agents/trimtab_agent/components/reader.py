@@ -1,7 +1,6 @@
-"""Reads YAML with the place of every value at hand, so that a fault can be told by file, line, field and what is
-allowed.
+"""Read YAML with the position of every value, so that errors name the file, line, field and allowed values.
 
-Scalars follow YAML 1.2: only `true` and `false` are booleans (`on`, `off`, `yes` and `no` are text) and `1e-3` is a
+Scalars follow YAML 1.2: only `true` and `false` are booleans (`on`, `off`, `yes` and `no` are strings), and `1e-3` is a
 number.
 """
 
@@ -17,25 +16,24 @@ from trimtab_agent.errors import Problem
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-# beyond it aliases of aliases make a short text a long one
+# aliases of aliases can turn a short text into a huge one
 MOST_VALUES = 100_000
 MOST_LEVELS = 50
-# longer ones are numbers, no integers; Python takes its time to read them
+# longer ones are read as floats, because Python is slow at reading huge integers
 LONGEST_INTEGER = 300
-# libyaml's parser where PyYAML was built with it: ten times faster
+# libyaml's parser is ten times faster, if PyYAML was built with it
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Reader:
-    """One file being read. Faults are collected, in a list that readers may share, so that all of them can be told at
-    once."""
+    """One file being read. It collects errors in a list that readers may share, so that all are reported at once."""
 
     def __init__(self, label: str, problems: list[Problem] | None = None) -> None:
         self.label = label
         self.problems = [] if problems is None else problems
 
     def report(self, node: yaml.Node | None, field: str, message: str) -> None:
-        """Notes a fault at `node` (at the file's start where there is none)."""
+        """Record an error at `node`, or at the start of the file without one."""
         if node is None:
             self.problems.append(Problem(self.label, 1, field, message))
             return
@@ -44,11 +42,11 @@ class Reader:
         self.problems.append(Problem(self.label, start.line + 1, field, message, start.column + 1, length))
 
     def parse(self, text: str) -> "Table | None":
-        """The file's outermost mapping; None, with the fault noted, where there is none."""
+        """Return the file's outermost mapping; record an error and return None if there is none."""
         try:
             if (place := _too_deep(text)) is not None:
                 line, column = place
-                message = f"lists and mappings are within one another more than {MOST_LEVELS} times"
+                message = f"lists and mappings are nested more than {MOST_LEVELS} levels deep"
                 self.problems.append(Problem(self.label, line, "syntax", message, column))
                 return None
             node = yaml.compose(text, Loader=_LOADER)
@@ -65,13 +63,13 @@ class Reader:
             self.report(node, "file", "must be a mapping: lines of `key: value`")
             return None
         if not _is_bounded(node):
-            self.report(node, "file", f"has more than {MOST_VALUES} values, those that aliases repeat included")
+            self.report(node, "file", f"has more than {MOST_VALUES} values, counting those that aliases repeat")
             return None
         return Table(self, node, "")
 
 
 class Table:
-    """A mapping in the file. Every getter notes a fault and answers with something harmless where the file is wrong."""
+    """A mapping in the file. For a wrong value, each getter records an error and returns a harmless value."""
 
     def __init__(self, reader: Reader, node: yaml.MappingNode, field: str) -> None:
         self.reader = reader
@@ -81,18 +79,18 @@ class Table:
         self._keys: dict[str, yaml.Node] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                reader.report(key, field or "file", "a key must be plain text")
+                reader.report(key, field or "file", "a key must be a plain string")
             elif key.value in self._values:
                 reader.report(
                     key,
                     self.path(key.value),
-                    f"stands twice; first on line {self._keys[key.value].start_mark.line + 1}",
+                    f"appears twice; first on line {self._keys[key.value].start_mark.line + 1}",
                 )
             else:
                 self._keys[key.value], self._values[key.value] = key, value
 
     def path(self, key: str) -> str:
-        """The full name of one of this mapping's fields."""
+        """Return the full name of one of this mapping's fields."""
         return f"{self.field}.{key}" if self.field else key
 
     def __contains__(self, key: str) -> bool:
@@ -102,15 +100,15 @@ class Table:
         return iter(self._values)
 
     def at(self, key: str) -> yaml.Node:
-        """Where the field stands; this mapping's own place where the field is absent."""
+        """Return the node of a field, or of this mapping if the field is absent."""
         return self._values.get(key, self.node)
 
     def fault(self, key: str, message: str) -> None:
-        """Notes a fault of the field `key`."""
+        """Record an error of the field `key`."""
         self.reader.report(self.at(key), self.path(key), message)
 
     def allow(self, keys: Sequence[str]) -> None:
-        """Notes every key that is not one of `keys`, with the nearest that is."""
+        """Record an error for every key that is not one of `keys`, with the nearest allowed key."""
         for key in self._values:
             if key not in keys:
                 near = difflib.get_close_matches(key, keys, n=1, cutoff=0.6)
@@ -118,7 +116,7 @@ class Table:
                 self.reader.report(self._keys[key], self.path(key), f"unknown key{hint} Allowed: {', '.join(keys)}")
 
     def require(self, *keys: str) -> None:
-        """Notes every one of `keys` that is absent."""
+        """Record an error for every absent key."""
         for key in keys:
             if key not in self._values:
                 self.reader.report(self.node, self.path(key), "is missing")
@@ -126,16 +124,16 @@ class Table:
     # -- scalars
 
     def scalar(self, key: str) -> Scalar | None:
-        """A plain value, typed as YAML 1.2 has it; None where it is absent or not a plain value."""
+        """Return a plain value with its YAML 1.2 type; None if it is absent or not a plain value."""
         return self._scalar(self._values[key], self.path(key)) if key in self._values else None
 
     def text(self, key: str, default: str = "", pattern: str = "", allowed: str = "") -> str:
-        """A text; one that `pattern` does not match whole is a fault that `allowed` explains."""
+        """Return a string. If `pattern` does not match all of it, record an error with `allowed`."""
         value = self.scalar(key)
         if value is None:
             return default
         if not isinstance(value, str):
-            # an unquoted 7 where a text belongs is taken as it is spelled
+            # an unquoted 7 is accepted as the string "7"
             node = self._values[key]
             value = node.value if isinstance(node, yaml.ScalarNode) else ""
         if pattern and not re.fullmatch(pattern, value):
@@ -143,7 +141,7 @@ class Table:
         return value
 
     def choice(self, key: str, options: Sequence[str], default: str) -> str:
-        """One of `options`."""
+        """Return one of `options`."""
         value = self.text(key, default)
         if value not in options:
             near = difflib.get_close_matches(value, options, n=1)
@@ -153,7 +151,7 @@ class Table:
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A boolean."""
+        """Return a boolean."""
         value = self.scalar(key)
         if value is None:
             return default
@@ -163,7 +161,7 @@ class Table:
         return value
 
     def number(self, key: str, default: float = 0.0, *, above: float | None = None) -> float:
-        """A finite number, greater than `above`."""
+        """Return a finite number greater than `above`."""
         value = self.scalar(key)
         if value is None:
             return default
@@ -175,7 +173,7 @@ class Table:
         return value
 
     def integer(self, key: str, default: int = 0, *, minimum: int | None = None) -> int:
-        """An integer, at least `minimum`."""
+        """Return an integer of at least `minimum`."""
         value = self.scalar(key)
         if value is None:
             return default
@@ -183,13 +181,13 @@ class Table:
             self.fault(key, f"{value!r} is not an integer")
             return default
         if minimum is not None and value < minimum:
-            self.fault(key, f"{value!r} is not at least {minimum}")
+            self.fault(key, f"{value!r} is below the minimum {minimum}")
         return value
 
     # -- lists and mappings
 
     def scalars(self, key: str) -> tuple[Scalar, ...]:
-        """A list of plain values."""
+        """Return a list of plain values."""
         found = [
             self._scalar(node, f"{self.path(key)}[{i}]")
             for i, node in enumerate(self._sequence(key, "a list of values"))
@@ -197,11 +195,11 @@ class Table:
         return tuple(value for value in found if value is not None)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
-        return tuple(self._texts(self._sequence(key, "a list of texts"), self.path(key)))
+        """Return a list of strings."""
+        return tuple(self._texts(self._sequence(key, "a list of strings"), self.path(key)))
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """A list of integers."""
+        """Return a list of integers."""
         values = self.scalars(key)
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int):
@@ -209,20 +207,20 @@ class Table:
         return tuple(value for value in values if isinstance(value, int))
 
     def text_or_texts(self, key: str) -> tuple[str, ...]:
-        """A text, taken as a list of one, or a list of texts."""
+        """Return a list of strings; a single string becomes a list of one."""
         if isinstance(self._values.get(key), yaml.ScalarNode):
             return (self.text(key),)
         return self.texts(key)
 
     def argv(self, key: str) -> tuple[str, ...]:
-        """A command as a list of texts: never one text, since no shell takes it apart."""
+        """Return a command as a list of strings. A single string is an error: no shell splits it."""
         items = self.texts(key)
         if key in self._values and not items and isinstance(self._values[key], yaml.SequenceNode):
             self.fault(key, 'must be a list with the program first: [program, "argument"]')
         return items
 
     def argvs(self, key: str) -> tuple[tuple[str, ...], ...]:
-        """A list of commands."""
+        """Return a list of commands."""
         commands = []
         for i, node in enumerate(self._sequence(key, 'a list of commands, each a list: [[program, "argument"], ...]')):
             field = f"{self.path(key)}[{i}]"
@@ -233,16 +231,16 @@ class Table:
         return tuple(commands)
 
     def mapping_of_texts(self, key: str) -> dict[str, str]:
-        """A mapping from names to texts."""
+        """Return a mapping from names to strings."""
         table = self.table(key)
         return {name: table.text(name) for name in table} if table else {}
 
     def is_table(self, key: str) -> bool:
-        """Whether the field is there and a mapping."""
+        """Return whether the field exists and is a mapping."""
         return isinstance(self._values.get(key), yaml.MappingNode)
 
     def table(self, key: str) -> "Table | None":
-        """A mapping; None where it is absent or not one."""
+        """Return a mapping; None if it is absent or not a mapping."""
         node = self._values.get(key)
         if node is None:
             return None
@@ -252,7 +250,7 @@ class Table:
         return Table(self.reader, node, self.path(key))
 
     def tables(self, key: str) -> "list[tuple[str, Table]]":
-        """A mapping from names to mappings."""
+        """Return a mapping from names to mappings, as pairs."""
         outer = self.table(key)
         if outer is None:
             return []
@@ -260,7 +258,7 @@ class Table:
         return [(name, table) for name, table in found if table is not None]
 
     def list_of_tables(self, key: str) -> "list[Table]":
-        """A list of mappings."""
+        """Return a list of mappings."""
         tables = []
         for i, node in enumerate(self._sequence(key, "a list of mappings")):
             field = f"{self.path(key)}[{i}]"
@@ -285,7 +283,8 @@ class Table:
             if isinstance(node, yaml.ScalarNode):
                 texts.append(node.value)
             else:
-                self.reader.report(node, f"{field}[{i}]", "must be a text; quote it where it holds braces or brackets")
+                message = "must be a string; quote it if it contains braces or brackets"
+                self.reader.report(node, f"{field}[{i}]", message)
         return texts
 
     def _scalar(self, node: yaml.Node, field: str) -> Scalar | None:
@@ -293,7 +292,7 @@ class Table:
             self.reader.report(node, field, "must be a plain value, not a list or a mapping")
             return None
         text: str = node.value
-        if node.style not in (None, ""):  # quoted; libyaml says "" for plain
+        if node.style not in (None, ""):  # quoted; libyaml gives "" for plain
             return text
         if text in ("true", "True", "TRUE"):
             return True
@@ -308,25 +307,24 @@ class Table:
 
 
 def _too_deep(text: str) -> tuple[int, int] | None:
-    """The line and column where the text goes deeper than any component file: libyaml's composer would run out of its
-    stack."""
+    """Return the line and column where the text is nested too deeply; libyaml's composer would overflow its stack."""
     levels = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             levels += 1
             if levels > MOST_LEVELS:
                 mark = event.start_mark
-                return (1, 1) if mark is None else (mark.line + 1, mark.column + 1)  # events of a parser have marks
+                return (1, 1) if mark is None else (mark.line + 1, mark.column + 1)  # marks are always set here
         elif isinstance(event, yaml.CollectionEndEvent):
             levels -= 1
     return None
 
 
 def _is_bounded(node: yaml.Node) -> bool:
-    """Whether there are few enough values below a node, each counted as often as aliases repeat it."""
+    """Return whether a node has at most MOST_VALUES values, counting repetitions by aliases."""
     try:
         return _size(node, {}) <= MOST_VALUES
-    except RecursionError:  # aliases of aliases of aliases
+    except RecursionError:  # deeply nested aliases
         return False
 
 
@@ -334,7 +332,7 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
     if isinstance(node, yaml.ScalarNode):
         return 1
     if id(node) not in known:
-        known[id(node)] = MOST_VALUES + 1  # until it is known: of a node that is within itself
+        known[id(node)] = MOST_VALUES + 1  # for a node that contains itself, until its size is known
         below = [part for pair in node.value for part in (pair if isinstance(pair, tuple) else (pair,))]
         known[id(node)] = 1 + sum(_size(part, known) for part in below)
     return known[id(node)]

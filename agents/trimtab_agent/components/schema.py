@@ -1,4 +1,4 @@
-"""What a component file says, once it has been read and found right."""
+"""The content of a valid component file."""
 
 import math
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ Configuration = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `min` to `max`, both included. Of values the grid (`step` or `factor`) is the algorithms' business:
-    a study may use another. The default is on it."""
+    """Numbers from `min` to `max`, both included. Values need not lie on the grid (`step` or `factor`), because a study
+    may use another grid. The default lies on it."""
 
     kind: Literal["float", "int"]
     min: float
@@ -25,10 +25,10 @@ class Range:
     factor: float | None = None
 
     def cast(self, value: object) -> Scalar:
-        """The plain number.
+        """Return the value as a number of this kind.
 
         Raises:
-            UnsuitableValueError: not a finite number of this kind, or out of range.
+            UnsuitableValueError: the value is not a finite number of this kind, or is out of range.
         """
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
@@ -40,11 +40,11 @@ class Range:
 
     @property
     def is_continuum(self) -> bool:
-        """Whether it has any number, not only those of a grid."""
+        """Whether the range is continuous, without a grid."""
         return self.kind == "float" and self.step is None and self.factor is None
 
     def has_on_grid(self, value: float) -> bool:
-        """Whether a value within the range is a point of its grid, as far as rounding allows to tell."""
+        """Return whether a value in the range is on its grid, within rounding."""
         if self.step is not None:
             steps = round((value - self.min) / self.step)
             return abs(self.min + steps * self.step - value) <= 1e-6 * self.step
@@ -62,23 +62,23 @@ class Range:
         return any(abs(point - value) <= 1e-9 * value for point in points)
 
     def allowed(self) -> str:
-        """In words, for messages."""
+        """Return the allowed values as text."""
         noun = "an integer" if self.kind == "int" else "a number"
         return f"{noun} from {self.min!r} to {self.max!r}"
 
 
 @dataclass(frozen=True)
 class Choices:
-    """One of `values`; `ordered` where their order means something."""
+    """One of `values`. `ordered` says whether their order has a meaning."""
 
     ordered: bool
     values: tuple[Scalar, ...]
 
     def cast(self, value: object) -> Scalar:
-        """The value as the file spells it (1.0 is found as 1; True is not).
+        """Return the value as the file has it (1.0 matches 1; True does not).
 
         Raises:
-            UnsuitableValueError: not one of the values.
+            UnsuitableValueError: the value is not in the list.
         """
         for known in self.values:
             if known == value and isinstance(known, bool) == isinstance(value, bool):
@@ -86,26 +86,26 @@ class Choices:
         raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
 
     def allowed(self) -> str:
-        """In words, for messages."""
+        """Return the allowed values as text."""
         return "one of " + ", ".join(repr(value) for value in self.values)
 
 
 @dataclass(frozen=True)
 class Switch:
-    """On or off."""
+    """True or False."""
 
     def cast(self, value: object) -> Scalar:
-        """The boolean.
+        """Return the boolean.
 
         Raises:
-            UnsuitableValueError: not a boolean.
+            UnsuitableValueError: the value is not a boolean.
         """
         if not isinstance(value, bool):
             raise UnsuitableValueError(f"{value!r} is not {self.allowed()}")
         return value
 
     def allowed(self) -> str:
-        """In words, for messages."""
+        """Return the allowed values as text."""
         return "true or false"
 
 
@@ -114,7 +114,7 @@ Domain = Range | Choices | Switch
 
 @dataclass(frozen=True)
 class Condition:
-    """The parameter is active only while `parent` is active and has one of `values`."""
+    """A condition: the parameter is active only if `parent` is active and has one of `values`."""
 
     parent: str
     values: tuple[Scalar, ...]
@@ -122,14 +122,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Form:
-    """How a value is written: items with `{name}` and `{value}` in them; for a switch, either of two lists of items."""
+    """How a value is written: items with `{name}` and `{value}`; for a switch, a list for on and for off."""
 
     items: tuple[str, ...] = ()
     on: tuple[str, ...] | None = None
     off: tuple[str, ...] | None = None
 
     def render(self, name: str, value: Scalar) -> tuple[str, ...]:
-        """The items for this value; none where a switch has no form for it."""
+        """Return the items for a value; none if a switch has no items for it."""
         items = self.items
         if self.on is not None or self.off is not None:
             items = (self.on if value else self.off) or ()
@@ -139,7 +139,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter and every way in which its value reaches the system."""
+    """A parameter and all the ways in which its value reaches the system."""
 
     name: str
     domain: Domain
@@ -156,7 +156,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Template:
-    """A file written anew for each trial."""
+    """A file that is rendered for each trial."""
 
     source: Path
     target: str
@@ -165,7 +165,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Build:
-    """What has to be made before a configuration can run. Kept in a cache, not timed."""
+    """The build of a configuration. Its output is cached, and its time is not measured."""
 
     commands: tuple[tuple[str, ...], ...]
     sources: tuple[Path, ...] = ()
@@ -176,7 +176,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Application:
-    """What is run to judge a configuration. `timeout` is in seconds, for all runs of a trial together."""
+    """The program that measures a configuration. `timeout` is in seconds, for all runs of a trial together."""
 
     name: str
     command: tuple[str, ...]
@@ -185,7 +185,7 @@ class Application:
     files: tuple[Path, ...] = ()
     cwd: str = "{work}"
     is_script: bool = False
-    # the lines of a batch script's head that are for a scheduler: #SBATCH and the like
+    # the scheduler lines at the head of a batch script, such as #SBATCH
     directives: tuple[str, ...] = ()
     timeout: float = 3600.0
     repeats: int = 1
@@ -194,7 +194,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Metric:
-    """How a number is read from a run. `source` is stdout, stderr or a file's name in the trial's work folder."""
+    """How a number is read from a run. `source` is stdout, stderr or a file in the trial's work folder."""
 
     name: str
     kind: Literal["wall_time", "regex", "json", "python"]
@@ -209,8 +209,8 @@ class Metric:
 
 @dataclass(frozen=True)
 class Stream:
-    """Lines that tell measurements while the application runs. `source` as in `Metric`; the named groups of `pattern`
-    are the metrics; empty: each line is a JSON object."""
+    """Lines with measurements during the run. `source` is as in `Metric`. The named groups of `pattern` are the
+    metrics; an empty pattern means that each line is a JSON object."""
 
     source: str = "stdout"
     pattern: str = ""
@@ -218,8 +218,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Component:
-    """A component file. `digest` covers the file, generated parameters and every file that it refers to; `file_digest`
-    the file alone."""
+    """A component file. `digest` covers the file, generated parameters and every file that it refers to. `file_digest`
+    covers only the file."""
 
     name: str
     file: Path
@@ -237,18 +237,18 @@ class Component:
     directives: tuple[str, ...] = ()
     failed_exit_codes: tuple[int, ...] = ()
     stream: tuple[Stream, ...] = ()
-    # patterns of files in a trial's work folder that are kept with the trial
+    # patterns of files in a trial's work folder that are stored with the trial
     artifacts: tuple[str, ...] = ()
     file_digest: str = ""
 
     @property
     def folder(self) -> Path:
-        """Where the file and what it refers to are."""
+        """The folder of the file and of the files that it refers to."""
         return self.file.parent
 
 
 def as_text(value: Scalar) -> str:
-    """A value as programs are given it: shortest exact decimal, true and false in lower case."""
+    """Return a value as text for programs: shortest exact decimal, true and false in lower case."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value) if isinstance(value, float) else str(value)

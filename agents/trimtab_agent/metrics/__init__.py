@@ -1,1 +1,1 @@
-"""From what a trial printed or wrote to numbers. Runs in the trial's supervisor: the standard library alone."""
+"""Read metrics from the output of a trial. It runs in the supervisor and uses only the standard library."""

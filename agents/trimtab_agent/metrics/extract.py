@@ -1,4 +1,4 @@
-"""Reads a metric from a run's output: by regular expression or as JSON."""
+"""Read a metric from a run's output, by regular expression or as JSON."""
 
 import json
 import math
@@ -7,34 +7,34 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# bytes read of a file that the application wrote
+# Maximum number of bytes to read from a file of the application.
 FILE_LIMIT = 16 << 20
 
 
 class NoValueError(Exception):
-    """The output does not hold the metric; `str()` says what was looked for, and where."""
+    """The output does not contain the metric. `str(error)` says what was searched, and where."""
 
 
 def by_regex(text: str, metric: Mapping[str, Any]) -> float:
-    """The number in the pattern's group `value`, or else its first group; where it is found more than once, `take`
-    decides.
+    """Return the number in the pattern's group `value`, or else in its first group. `take` selects one of several
+    matches.
 
     Raises:
-        NoValueError: no match, or what matched is not a number.
+        NoValueError: there is no match, or the match is not a number.
     """
     pattern = re.compile(metric["pattern"], re.MULTILINE)
     group: str | int = "value" if "value" in pattern.groupindex else 1
     found = [number(match.group(group), metric) for match in pattern.finditer(text)]
     if not found:
-        raise NoValueError(f"{metric['source']} has nothing that matches {metric['pattern']!r}")
+        raise NoValueError(f"nothing in {metric['source']} matches {metric['pattern']!r}")
     return _taken(found, metric["take"])
 
 
 def by_json(text: str, metric: Mapping[str, Any]) -> float:
-    """The number at a dotted path of a JSON text, or of its last line that is not empty.
+    """Return the number at a dotted path of a JSON text, or of its last non-empty line.
 
     Raises:
-        NoValueError: not JSON, nothing at that path, or not a number.
+        NoValueError: the text is not JSON, or there is no number at the path.
     """
     try:
         value = json.loads(text)
@@ -43,20 +43,20 @@ def by_json(text: str, metric: Mapping[str, Any]) -> float:
         try:
             value = json.loads(lines[-1])
         except (ValueError, IndexError):
-            raise NoValueError(f"{metric['source']} is not JSON, nor is its last line") from None
+            raise NoValueError(f"neither {metric['source']} nor its last line is JSON") from None
     for key in metric["path"].split(".") if metric["path"] else []:
         try:
             value = value[int(key)] if isinstance(value, list) else value[key]
         except (KeyError, IndexError, TypeError, ValueError):
-            raise NoValueError(f"{metric['source']} has no {metric['path']!r}: nothing at {key!r}") from None
+            raise NoValueError(f"{metric['source']} has no {metric['path']!r}: {key!r} is missing") from None
     return number(value, metric)
 
 
 def number(value: object, metric: Mapping[str, Any]) -> float:
-    """A finite number from what was found.
+    """Return a value as a finite number.
 
     Raises:
-        NoValueError: it is not one.
+        NoValueError: the value is not a finite number.
     """
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -70,15 +70,15 @@ def number(value: object, metric: Mapping[str, Any]) -> float:
 
 
 def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str) -> str:
-    """The text that the metric is to be found in.
+    """Return the text that contains the metric.
 
     Args:
-        metric: names it: stdout, stderr, or a file in `work`.
-        streams: paths of the captured streams.
+        metric: its `source` is stdout, stderr, or a file in `work`.
+        streams: paths of the captured output streams.
         work: the trial's work folder.
 
     Raises:
-        NoValueError: the application did not write that file.
+        NoValueError: the application did not write the file.
     """
     source = metric["source"]
     path = streams.get(source) or os.path.join(work, source)
@@ -90,7 +90,7 @@ def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str
 
 
 def aggregate(values: Sequence[float], how: str) -> float:
-    """One number for several runs."""
+    """Return one number for several runs."""
     if how == "median":
         ordered = sorted(values)
         middle = len(ordered) // 2

@@ -1,8 +1,7 @@
-"""`python -I function_host.py REQUEST ANSWER`: calls a metric function in a process of its own, which it may crash or
-hang as it likes.
+"""`python -I function_host.py REQUEST ANSWER`: call a metric function in a separate process, which may crash or hang.
 
-REQUEST is a JSON file: file, function, stdout, stderr, work, seconds, params. ANSWER gets {"value": number} or
-{"error": text}.
+REQUEST is a JSON file with file, function, stdout, stderr, work, seconds and params. The program writes {"value":
+number} or {"error": text} to ANSWER.
 """
 
 import importlib.util
@@ -14,7 +13,7 @@ from typing import Any
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Loads the function's file and calls it with the run."""
+    """Load the function's file, call the function with the run, and return the answer."""
     file = Path(request["file"])
     sys.path.insert(0, str(file.parent))
     try:
@@ -33,12 +32,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         )
         value = function(run)
         return {"value": None if value is None else float(value)}
-    except Exception as error:  # noqa: BLE001  whatever the function raises is its answer
+    except Exception as error:  # noqa: BLE001  any exception of the function is its answer
         return {"error": f"{type(error).__name__}: {error}"}
 
 
 def main() -> None:
-    """Reads the request and writes the answer."""
+    """Read the request and write the answer."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     Path(sys.argv[2]).write_text(json.dumps(answer(request)), encoding="utf-8")
 

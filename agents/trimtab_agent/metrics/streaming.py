@@ -1,4 +1,4 @@
-"""Measurements that an application tells while it runs: by lines of its output, or of a file that is followed."""
+"""Read measurements during the run, from lines of the application's output or of a file."""
 
 import json
 import math
@@ -11,20 +11,20 @@ from typing import Any
 
 from trimtab_agent.supervisor.process import HaltedError, Signals
 
-# bytes of a line that are looked at; seconds that the lines of one look may take: a bad pattern can take for ever
+# Maximum bytes of a line, and seconds for the lines of one pass: a bad pattern can take very long.
 LINE_LIMIT = 64 << 10
 PARSING_TIME = 2.0
-# bytes read of a file in one look
+# Bytes read from a file in one pass.
 PIECE = 1 << 20
 STEP = "step"
 
 
 class Streams:
-    """Reads an application's measurements and appends them to a file, one JSON object in each line: `step`, `metrics`,
-    `elapsed`, seconds since the application's start, and `run`, the number of this run of the trial.
+    """Reads an application's measurements and appends them to a file, as one JSON object per line.
 
-    Of steps with many digits only those are kept that end in zeros after the first two (990, 1000, 1100): as many as
-    anybody looks at, and the same ones in every trial.
+    Each object has `step`, `metrics`, `elapsed` (seconds since the application's start) and `run` (the number of this
+    run of the trial). Steps with more than two digits are kept only if the digits after the second are zeros (990,
+    1000, 1100): that is enough for a curve, and the kept steps are the same in every trial.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Streams:
     ) -> None:
         """
         Args:
-            streams: each with `source` (stdout, stderr or a file in `work`) and `pattern`, whose named groups are the
-                metrics; empty: lines are JSON objects.
-            path: the file that is written, anew.
+            streams: each has a `source` (stdout, stderr or a file in `work`) and a `pattern`. The named groups of the
+                pattern are the metrics. With an empty pattern the lines are JSON objects.
+            path: the file to write; an existing file is replaced.
             work: the trial's work folder.
-            signals: those of this process.
-            elapsed: gives the seconds since the application's start.
-            complain: is told, for people, what was not understood.
-            run: see above; 0: not known.
+            signals: the signals of this process.
+            elapsed: returns the seconds since the application's start.
+            complain: called with a text for people about lines that could not be read.
+            run: the number of the run; 0 if unknown.
         """
         self._signals = signals
         self._elapsed = elapsed
@@ -66,19 +66,19 @@ class Streams:
         ]
 
     def look(self) -> None:
-        """Reads what files have gained."""
+        """Read new lines of the files."""
         for followed in self._files:
             followed.read()
 
     def close(self) -> None:
-        """Reads what is left."""
+        """Read the rest and close the output file."""
         self.look()
         for source in self.sources.values():
             source.add(b"\n")
         os.close(self._file)
 
     def take(self, lines: Sequence[bytes], rules: "list[re.Pattern[bytes] | None]") -> None:
-        """Keeps what lines tell."""
+        """Store the measurements in lines."""
         try:
             self._signals.interrupts = True
             signal.setitimer(signal.ITIMER_REAL, PARSING_TIME)
@@ -90,7 +90,7 @@ class Streams:
         except HaltedError:
             rules.clear()
             if not self._signals.stopped:
-                self._complain(f"reading lines took {PARSING_TIME:g} s, and no more are read; is a pattern costly?")
+                self._complain(f"reading lines took {PARSING_TIME:g} s, so no more are read; simplify the pattern")
             return
         for metrics in found:
             self._lines += 1
@@ -98,12 +98,12 @@ class Streams:
             if metrics and step >= 0 and step == int(step) and is_kept(int(step)) and step not in self._told:
                 self._told.add(int(step))
                 data = {"step": int(step), "metrics": metrics, "elapsed": self._elapsed(), "run": self._run}
-                with suppress(OSError):  # a full disk: the trial goes on without
+                with suppress(OSError):  # on a full disk the trial continues without measurements
                     os.write(self._file, json.dumps(data).encode() + b"\n")
 
 
 class Source:
-    """Takes the bytes of one source as they come."""
+    """Splits the bytes of one source into lines."""
 
     def __init__(self, streams: Streams) -> None:
         self.rules: list[re.Pattern[bytes] | None] = []
@@ -111,7 +111,7 @@ class Source:
         self._rest = b""
 
     def add(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Process the next bytes."""
         *lines, rest = data.split(b"\n")
         if lines:
             lines[0] = self._rest + lines[0]
@@ -130,7 +130,7 @@ class _Followed:
     def read(self) -> None:
         with suppress(OSError), open(self._path, "rb") as file:
             if os.fstat(file.fileno()).st_size < self._offset:
-                self._offset = 0  # written anew
+                self._offset = 0  # the file was replaced
             file.seek(self._offset)
             while data := file.read(PIECE):
                 self._offset += len(data)
@@ -138,13 +138,13 @@ class _Followed:
 
 
 def is_kept(step: int) -> bool:
-    """Whether a step is among those that are reported."""
+    """Return whether a step is reported."""
     distance: int = 10 ** max(0, len(str(step)) - 2)
     return step % distance == 0
 
 
 def _metrics(line: bytes, rule: "re.Pattern[bytes] | None") -> dict[str, float]:
-    """The finite numbers of a line by name; empty where it tells none."""
+    """Return the finite numbers of a line by name; empty if it has none."""
     found: Mapping[str, Any]
     if rule is None:
         try:

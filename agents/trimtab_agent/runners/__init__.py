@@ -1,1 +1,1 @@
-"""Where trials run: each runner knows one way to start, follow and end a job."""
+"""Runners: each one knows one way to start, follow and end a job."""

@@ -1,4 +1,4 @@
-"""The contract of runners, and what passes between a runner and the supervisor that it starts."""
+"""The contract of runners, and the data that a runner and its supervisor exchange."""
 
 import json
 import os
@@ -14,31 +14,31 @@ Json = Any
 RESULT = "result.json"
 SPEC = "spec.json"
 LOG = "log"
-# what the application has told while it runs: metrics.streaming
+# The application's measurements during the run (metrics.streaming).
 MEASUREMENTS = "measurements"
-# how long the application ran in the runs before, and the monotonic clock when this one began (- between two runs)
+# Duration of the earlier runs in seconds, and the monotonic clock at the start of this run ("-" between runs).
 RUNNING = "running"
-# disk space set aside for the result before a trial begins: a trial that fills the disk is not lost
+# Disk space reserved for the result before a trial starts, so that a trial may fill the disk.
 RESULT_SPACE = 64 << 10
 
 
 class Outcome(StrEnum):
-    """How a trial ended. The words are those of SettleLease."""
+    """How a trial ended. The names are the same as in SettleLease."""
 
     COMPLETED = "completed"
     # the configuration cannot work
     INFEASIBLE = "infeasible"
-    # the machine's fault, or the component's: tried again, a bounded number of times
+    # the fault of the machine or the component; the service repeats it a limited number of times
     FAILED = "failed"
     CANCELLED = "cancelled"
-    # given back without a result, when the agent is shut down
+    # given back without a result because the agent stops
     RELEASED = "released"
 
 
 class JobState(StrEnum):
-    """What a runner knows of a job."""
+    """The state of a job."""
 
-    # never submitted, or gone without a result
+    # never submitted, or lost without a result
     ABSENT = "absent"
     QUEUED = "queued"
     RUNNING = "running"
@@ -48,7 +48,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class BuildSpec:
-    """A build whose output is kept at `entry`; the cache that `entry` is in holds at most `limit` bytes.
+    """A build with its output at `entry`. The cache that contains `entry` has at most `limit` bytes.
 
     `own_env`: see JobSpec.
     """
@@ -63,12 +63,12 @@ class BuildSpec:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """All that a supervisor needs to run a trial; every value is final. Stored as JSON in the job's folder.
+    """Everything that a supervisor needs to run a trial, with final values. Stored as JSON in the job's folder.
 
-    `work` and `cwd` are absolute paths; times are in seconds; `stream_limit` and `log_limit` are bytes kept of each
-    output stream and of the log. `metrics` holds the fields of `components.schema.Metric`; `required` names those
-    without which the trial is infeasible. `own_env` names the variables of `env` that the component sets: the others,
-    and all of `base_env`, are the agent's own, in whose place a batch job has those that it finds on its node.
+    `work` and `cwd` are absolute paths. Times are in seconds. `stream_limit` and `log_limit` are the bytes kept of each
+    output stream and of the log. `metrics` has the fields of `components.schema.Metric`. `required` names the metrics
+    without which the trial is infeasible. `own_env` names the variables in `env` that the component sets. The others,
+    and all of `base_env`, come from the agent; in a batch job the variables of its node replace them.
     """
 
     name: str
@@ -87,153 +87,154 @@ class JobSpec:
     repeats: int = 1
     aggregate: str = "median"
     failed_exit_codes: Sequence[int] = ()
-    # each with `source` and `pattern`, see metrics.streaming; of the first of the repeats
+    # each with `source` and `pattern`, see metrics.streaming; only for the first repeat
     stream: Sequence[Mapping[str, Json]] = ()
-    # seconds between SIGTERM and SIGKILL when the time is over
+    # seconds between SIGTERM and SIGKILL after a time-out
     grace: float = 2.0
     stream_limit: int = 2 << 20
     log_limit: int = 64 << 10
-    # the CPUs that it may use, for the local runner; none: those that its supervisor has
+    # the CPUs that it may use, for the local runner; none: those of its supervisor
     cpus: Sequence[int] = ()
-    # the control group that its supervisor is in, and the bytes of memory that this allows; empty, 0: none
+    # the control group of its supervisor, and the memory limit of the group in bytes; empty and 0: none
     cgroup: str = ""
     memory_limit: int = 0
     # for batch runners
     own_env: Sequence[str] = ()
     scheduler_options: Sequence[str] = ()
     directives: Sequence[str] = ()
-    # whether parameters' values are among the options and directives, so that they may be what cannot be had
+    # whether the options and directives depend on parameters, which may then be the cause of a refusal
     asks: bool = False
-    # has its node for itself
+    # whether the job has its node for itself
     exclusive: bool = False
-    # what the jobs of one configuration have in common, which are to run on different nodes; empty: it does not matter
+    # equal for jobs of one configuration, which should run on different nodes; empty: any node
     replicates: str = ""
-    # the nodes where others of them ran or run, once for each
+    # the nodes of the other jobs, one entry for each job
     measured_on: Sequence[str] = ()
-    # which run of the trial within its lease this is, from 1 on; a scheduler that starts a job anew adds to it
+    # the number of the run within the lease, from 1; a restart by the scheduler adds to it
     run: int = 1
-    # whether the log, which people read, tells command lines
+    # whether the log, which people read, shows command lines
     log_commands: bool = True
-    # argv with secrets, each with what the log shows in its place
+    # argv with secrets, each with its masked form for the log
     masked: Sequence[Sequence[Sequence[str]]] = ()
-    # patterns of files in the work folder that are kept beyond it
+    # patterns of files in the work folder that are sent to the service
     artifacts: Sequence[str] = ()
 
     def to_json(self) -> str:
-        """The stored form, which the supervisor reads."""
+        """Return the stored form, which the supervisor reads."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Reads the stored form."""
+        """Parse the stored form."""
         data = json.loads(text)
         return cls(**{**data, "build": data["build"] and BuildSpec(**data["build"])})
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """How a job ended. `elapsed`: seconds that the application ran, without builds and queues."""
+    """How a job ended. `elapsed` is the running time of the application in seconds, without build and queue."""
 
     outcome: Outcome
     reason: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     elapsed: float = 0.0
-    # where it ran; empty: nowhere, or nobody knows any more
+    # the node where it ran; empty if it did not run or the node is unknown
     node: str = ""
-    # for people: seconds that the build took; None where there was none to do
+    # duration of the build in seconds, for people; None if nothing was built
     build_seconds: float | None = None
-    # why its timing may be wrong, in one line (supervisor.quiet); empty where nothing speaks against it
+    # why its timing may be wrong, in one line (supervisor.quiet); empty if there is no doubt
     doubt: str = ""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Reads what the supervisor wrote."""
+        """Parse the result that the supervisor wrote."""
         data = json.loads(text)
         return cls(**{**data, "outcome": Outcome(data["outcome"])})
 
 
 class Runner(ABC):
-    """Runs jobs, each in a folder of its own that outlives the agent.
+    """Runs jobs, each in its own folder, which outlives the agent.
 
-    A job is known by its folder alone, so that an agent that was killed and started again finds every job of its
-    predecessor: `submit` leaves there all that the other methods need. All methods may be called for any number of
-    jobs at a time; none blocks the event loop for more than some milliseconds. Where a scheduler cannot be reached they
-    take as long as that lasts: it is no reason to give a trial up. Where the folder cannot be, `status`, `wait` and
-    `cancel` raise OSError, which is none either: they are to be called again.
+    The folder alone identifies a job: `submit` stores there everything that the other methods need, so that a restarted
+    agent finds every job of its predecessor. All methods may be called for any number of jobs at the same time. None
+    blocks the event loop for more than some milliseconds. If a scheduler is unreachable, the methods wait, because that
+    is no reason to give up a trial. If the folder is unreachable, `status`, `wait` and `cancel` raise OSError and can
+    be called again.
     """
 
-    # whether all jobs run on the agent's own machine, so that they wait for one that has its node for itself
+    # Whether all jobs run on the agent's own machine, so that they wait for an exclusive one.
     one_machine: ClassVar[bool] = False
 
     @abstractmethod
     async def submit(self, folder: Path, spec: JobSpec) -> None:
-        """Starts the job, or hands it to a queue. From here on it runs to its end even if the agent dies.
+        """Start the job or put it into a queue. From then on it runs to its end even if the agent dies.
 
-        May take until the machine is free for it; one that is cancelled meanwhile is not started.
+        This may wait until the machine is free. A job that is cancelled meanwhile is not started.
 
         Raises:
-            OSError: it could not be started; nothing runs.
-            NotAcceptedError: the scheduler does not take it; nothing runs.
-            UnsuitableValueError: the scheduler does not take what the configuration asks for; nothing runs.
+            OSError: the job could not be started; nothing runs.
+            NotAcceptedError: the scheduler refuses the job; nothing runs.
+            UnsuitableValueError: the scheduler refuses what the configuration asks for; nothing runs.
         """
 
     @abstractmethod
     async def status(self, folder: Path) -> JobState:
-        """What is known of the job now; of one that an earlier agent submitted, too."""
+        """Return the state of the job, also of one that an earlier agent process submitted."""
 
     @abstractmethod
     async def wait(self, folder: Path) -> JobResult:
-        """Follows the job to its end and collects its result.
+        """Wait for the end of the job and return its result.
 
-        A job that is gone without a result gives FAILED. Cancelling the waiting (of the coroutine) leaves the job
-        alone.
+        A job that is lost without a result gives FAILED. Cancelling the coroutine does not affect the job.
         """
 
     @abstractmethod
     async def started(self, folder: Path) -> str:
-        """Where the job runs, as soon as it does: the node's name. May wait for ever where it never does."""
+        """Wait until the job runs and return the node's name. If it never runs, this never returns."""
 
     @abstractmethod
     async def elapsed(self, folder: Path) -> float | None:
-        """Seconds that the application has been running so far, without builds and queues; None before it began, and
-        where the folder cannot be reached."""
+        """Return the running time of the application so far, in seconds, without build and queue; None before its start
+        and if the folder is unreachable."""
 
     def waiting(self, folder: Path) -> str:
-        """Why the job does not start, where somebody ought to know; empty: nothing is amiss."""
+        """Return why the job does not start, for people; "" if there is no problem."""
         return ""
 
     def script(self, folder: Path, spec: JobSpec) -> str:
-        """What a scheduler is given for the job, whether it has it already or not; empty where there is none."""
+        """Return the batch script of the job; "" if the runner has none."""
         return ""
 
     @abstractmethod
     async def cancel(self, folder: Path) -> None:
-        """Ends the job. Returns when no process of it is left (within about a second, or two in a cluster); `wait` then
-        gives what there is: CANCELLED, or its result where it ended first. A job that has ended or never ran is left
-        alone."""
+        """End the job. Return when no process of it is left (within about 1 s, or 2 s in a cluster).
+
+        `wait` then returns CANCELLED, or the job's result if it ended first. A job that has ended or never ran is not
+        affected.
+        """
 
     def silence(self) -> tuple[float, str]:
-        """For how many seconds the scheduler has not answered, and in words who, what came instead and what to look
-        at; 0 where it has answered last, or there is none."""
+        """Return for how many seconds the scheduler has not answered, and a text with the program, its error and what
+        to check; 0 if it has answered last or there is no scheduler."""
         return 0.0, ""
 
     @abstractmethod
     def close(self) -> None:
-        """Gives back what the runner holds beside its jobs; called once no job runs that the agent follows."""
+        """Release the runner's own resources. Called when the agent follows no running job."""
 
 
 def reserve_result(folder: Path) -> None:
-    """Sets disk space aside for the result.
+    """Reserve disk space for the result.
 
     Raises:
-        OSError: there is none.
+        OSError: there is not enough space.
     """
     with (folder / "result.reserved").open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
 
 
 def stored_spec(folder: Path) -> JobSpec | None:
-    """What `submit` has left of the job in the folder; None where there is nothing that can be read."""
+    """Return the specification that `submit` has stored; None if it cannot be read."""
     try:
         return JobSpec.from_json((folder / SPEC).read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError):
@@ -241,7 +242,7 @@ def stored_spec(folder: Path) -> JobSpec | None:
 
 
 def stored_result(folder: Path) -> JobResult | None:
-    """The result that a supervisor left in the folder; None where there is none."""
+    """Return the result that a supervisor has stored; None if there is none."""
     try:
         return JobResult.from_json((folder / RESULT).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""What runners of clusters have in common: each job is a supervisor in batch mode (supervisor.batch), in a folder that
+"""The common part of the cluster runners. Each job is a supervisor in batch mode (supervisor.batch), in a folder that
 the nodes share.
 
-What a job's folder holds beside the files of every runner (supervisor.supervise):
+Besides the files of every runner (supervisor.supervise), a job's folder contains:
 
     owner       the job that works on the trial, how often it was started before, and its nodes
-    cancel      the trial is to be ended, for good
+    cancel      a mark: the trial must end for good
     fresh/      the work folder as it was before the trial, for a job that is started again
-    batch.log   what the shell and the supervisor had to say themselves
+    batch.log   the output of the shell and of the supervisor itself
 """
 
 import asyncio
@@ -40,19 +40,19 @@ OWNER = "owner"
 CANCEL = "cancel"
 FRESH = "fresh"
 BATCH_LOG = "batch.log"
-# how every supervisor of a job is started; its folder follows
+# The command that starts a supervisor; the job's folder follows.
 SUPERVISOR = (sys.executable, "-I", "-S", str(Path(__file__).parent.parent / "supervisor" / "__main__.py"))
 
-# seconds between two looks for a result, with few jobs; and looks per second at all of them together
+# Seconds between two checks for a result with few jobs, and the limit of checks per second for all jobs.
 RESULT_INTERVAL = 0.1
 RESULT_LOOKS = 200.0
-# seconds that a result may take to show itself here after its job has ended: where the scheduler says that there is
-# one, and where there may be none
+# Seconds that a result may take to become visible here after its job has ended: if the scheduler reports success, and
+# if there may be no result.
 RESULT_DELAY = 30.0
 NO_RESULT_DELAY = 1.0
-# how often a job must be missing from the queue before it counts as gone
+# How often a job must be missing from the queue before it counts as lost.
 MISSES = 2
-# seconds between two looks at the queue: at first after a job was submitted or cancelled, and at most
+# Seconds between two queries of the queue: right after a job was submitted or cancelled, and at most.
 SHORTEST_PAUSE = 0.2
 LONGEST_PAUSE = 2.0
 PAUSE_FACTOR = 1.5
@@ -62,8 +62,8 @@ Jobs = TypeVar("Jobs")
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a scheduler's state of a job means. `outcome` is that of a trial without a result of its own; None: the job
-    is not over. `reason`: for people."""
+    """The meaning of a scheduler's job state. `outcome` is the outcome of a trial that has no result of its own; None
+    means that the job has not ended. `reason` is for people."""
 
     state: JobState
     outcome: Outcome | None = None
@@ -71,17 +71,17 @@ class Meaning:
 
     @classmethod
     def infeasible(cls, reason: str) -> "Meaning":
-        """The configuration's fault: it would end the same way elsewhere."""
+        """Return the meaning of a job that the configuration made fail: it would fail elsewhere too."""
         return cls(JobState.ENDED, Outcome.INFEASIBLE, reason)
 
     @classmethod
     def failed(cls, reason: str) -> "Meaning":
-        """The machine's fault, or its administrator's will: worth another try."""
+        """Return the meaning of a job that failed for another cause: another attempt may succeed."""
         return cls(JobState.ENDED, Outcome.FAILED, reason)
 
 
 class Silence:
-    """Since when a scheduler does not answer, and what came instead."""
+    """Records since when a scheduler has not answered, and its last error."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -89,7 +89,7 @@ class Silence:
 
     @contextlib.contextmanager
     def call(self, is_answer: Callable[[Exception], bool]) -> Iterator[None]:
-        """Around a call; `is_answer`: whether what it raises is a refusal, and so an answer."""
+        """Surround a call. `is_answer` says whether an exception is a refusal, which counts as an answer."""
         begun = time.monotonic()
         try:
             yield
@@ -101,15 +101,15 @@ class Silence:
 
     @property
     def seconds(self) -> float:
-        """How long it has lasted; 0: the last call was answered."""
+        """How long it has lasted in seconds; 0 if the last call was answered."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
 
 class Queue(Generic[Jobs]):
-    """The scheduler's jobs that are trials. One look at a time serves all that wait for one."""
+    """The scheduler's jobs that are trials. One query at a time serves all waiting callers."""
 
     def __init__(self, scheduler: str, look: Callable[[], Awaitable[Jobs]], away: type[Exception]) -> None:
-        """`scheduler`: its name, for people; `away`: what `look` raises where it does not answer."""
+        """`scheduler` is its name for people. `away` is the exception that `look` raises if it does not answer."""
         self._scheduler = scheduler
         self._look = look
         self._away = away
@@ -119,7 +119,7 @@ class Queue(Generic[Jobs]):
         self._hurried = asyncio.Event()
 
     def next(self) -> "asyncio.Future[Jobs]":
-        """The next look, one that begins after this call. While the scheduler is away it takes that long."""
+        """Return the next query, which begins after this call. It waits while the scheduler is away."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         if self._task is None or self._task.done():
@@ -127,12 +127,12 @@ class Queue(Generic[Jobs]):
         return self._next
 
     def hurry(self) -> None:
-        """Something has changed: the next look comes soon."""
+        """Make the next query come soon, because something has changed."""
         self._pause = SHORTEST_PAUSE
         self._hurried.set()
 
     def close(self) -> None:
-        """Ends the looking."""
+        """Stop the queries."""
         if self._task is not None and not self._task.get_loop().is_closed():
             self._task.cancel()
 
@@ -146,7 +146,7 @@ class Queue(Generic[Jobs]):
                     jobs = await self._look()
                     break
                 except Exception as error:
-                    # whatever it is: every trial waits for this
+                    # Catch every error, because all trials wait for this loop.
                     failures += 1
                     if failures in (1, 10) or failures % 100 == 0:
                         logger.warning("%s; trying again", error, exc_info=not isinstance(error, self._away))
@@ -156,7 +156,7 @@ class Queue(Generic[Jobs]):
                 failures = 0
             if not asked.done():
                 asked.set_result(jobs)
-            # who has waited for this one may ask for the next
+            # Let the callers of this query ask for the next one.
             await asyncio.sleep(0)
 
     async def _rest(self) -> None:
@@ -164,18 +164,18 @@ class Queue(Generic[Jobs]):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._pause):
                 await self._hurried.wait()
-            # in the middle of a long pause: a short one from here
+            # A hurry during a long pause leads to a short pause.
             await asyncio.sleep(SHORTEST_PAUSE)
         self._pause = min(LONGEST_PAUSE, self._pause * PAUSE_FACTOR)
 
 
 class BatchRunner(Runner):
-    """`result.json` in the folder is the truth about a trial that has ended, and is seen within a fraction of a second.
-    The scheduler is asked about all jobs at once, and believed where there is no result."""
+    """A runner of a cluster. `result.json` in the folder decides how a trial ended, and is noticed within a fraction of
+    a second. The scheduler is asked about all jobs at once; its answer counts only if there is no result."""
 
-    # the scheduler's name, for people
+    # The scheduler's name, for people.
     scheduler: ClassVar[str]
-    # seconds after which `cancel` leaves the rest to `wait`
+    # Seconds after which `cancel` leaves the rest to `wait`.
     cancel_time: ClassVar[float]
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class BatchRunner(Runner):
 
     @abstractmethod
     async def _result(self, folder: Path) -> JobResult:
-        """As `wait` has it."""
+        """Wait for the end of the job and return its result."""
 
     async def cancel(self, folder: Path) -> None:
         if (folder / RESULT).exists() or not self._was_submitted(folder):
@@ -201,21 +201,21 @@ class BatchRunner(Runner):
             async with asyncio.timeout(self.cancel_time):
                 await self._cancel(folder)
         except TimeoutError:
-            logger.warning("%s is not ended yet, since %s does not answer; it will be", folder, self.scheduler)
+            logger.warning("%s has not ended yet because %s does not answer; it will end later", folder, self.scheduler)
 
     @abstractmethod
     def _was_submitted(self, folder: Path) -> bool:
-        """Whether the folder tells of a job, be it over."""
+        """Return whether a job was submitted for the folder."""
 
     @abstractmethod
     async def _cancel(self, folder: Path) -> None:
-        """Ends the job, whose folder says so already; may take until it is over."""
+        """End the job, whose folder has the cancel mark already. May wait until the job has ended."""
 
     def _let_go(self, folder: Path) -> None:
-        """The job is not followed any more."""
+        """Stop following the job."""
 
     async def _result_or(self, folder: Path, look: "asyncio.Future[Jobs]") -> JobResult | None:
-        """The result, if it comes before the look at the queue."""
+        """Return the result if it comes before the query of the queue ends, else None."""
         while not look.done():
             if result := stored_result(folder):
                 return result
@@ -234,19 +234,19 @@ class BatchRunner(Runner):
             before, began = path.read_text(encoding="ascii").split()
             if began == "-":
                 return float(before)
-            # the node's clock and this one need not agree: the file server's is asked, once for each end
+            # The clocks of the node and of this machine may differ, so both times come from the file server.
             probe = folder / "now"
             probe.touch()
             return float(before) + max(0.0, probe.stat().st_mtime - path.stat().st_mtime)
-        except (OSError, ValueError):  # it has not begun, or cannot be told now
+        except (OSError, ValueError):  # it has not started, or the folder is unreachable
             return None
 
     def _result_interval(self) -> float:
         return max(RESULT_INTERVAL, self._waiting / RESULT_LOOKS)
 
     async def _without_result(self, folder: Path, outcome: Outcome, reason: str, node: str = "") -> JobResult:
-        """The result of a job that has left none. Stored where the configuration is to blame; what another try may mend
-        is not."""
+        """Return the result of a job that has left none. It is stored only if the configuration is to blame, because
+        another attempt may change the others."""
         result = JobResult(outcome, reason, elapsed=await self.elapsed(folder) or 0.0, node=node)
         if outcome is Outcome.INFEASIBLE:
             write_atomically(folder / RESULT, json.dumps(asdict(result)).encode(), durable=True)
@@ -254,10 +254,10 @@ class BatchRunner(Runner):
 
 
 def prepare(folder: Path, work: Path) -> None:
-    """Makes a folder ready for a first run, or for another where an earlier one has left no result.
+    """Prepare a folder for a first run, or for another run after one without a result.
 
     Raises:
-        OSError: there is no room.
+        OSError: there is not enough disk space.
     """
     for left in (OWNER, CANCEL, RUNNING, "pid"):
         (folder / left).unlink(missing_ok=True)
@@ -268,7 +268,7 @@ def prepare(folder: Path, work: Path) -> None:
 
 
 async def late_result(folder: Path, seconds: float) -> JobResult | None:
-    """The result, which a file system of the network may show later than it was written."""
+    """Return the result, which a network file system may show with a delay; None after `seconds`."""
     give_up = time.monotonic() + seconds
     while True:
         if is_there(folder, RESULT) and (result := stored_result(folder)):

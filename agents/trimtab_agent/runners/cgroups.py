@@ -1,7 +1,7 @@
-"""Where this agent may make control groups for its trials.
+"""Create control groups for the agent's trials, if the machine allows it.
 
-A group belongs to a supervisor, which enters it once: moving into a group takes the kernel 10 ms, which no trial waits
-for. Version 2 is used where it can do what is asked for, else version 1's memory controller.
+A group belongs to a supervisor, which enters it once: entering takes the kernel 10 ms, and no trial should wait for it.
+Version 2 is used if it supports what is needed, else version 1's memory controller.
 """
 
 import errno
@@ -18,24 +18,24 @@ from trimtab_agent.supervisor.supervise import start_ticks
 logger = logging.getLogger(__name__)
 
 PREFIX = "trimtab-"
-# where the agent itself goes, if it has to make room; also a good DelegateSubgroup= for systemd
+# The group for the agent itself, if it must leave its own. It is a good DelegateSubgroup= for systemd too.
 INNER = "trimtab-agent"
 
 
 class Cgroups:
-    """Makes groups, each with the same limit of memory.
+    """Creates groups that all have the same memory limit.
 
-    Where the kernel or its administrator allows none, that is said once, and `make` gives "".
+    If the kernel or its administrator allows none, this is logged once, and `make` returns "".
     """
 
     def __init__(self, memory: int = 0) -> None:
-        """`memory`: bytes that a supervisor with its trial may take; 0: no limit."""
+        """`memory` is the limit of a supervisor with its trial in bytes; 0 means no limit."""
         self.memory = memory
         self._base: Path | None = None
         self._find()
 
     def make(self) -> str:
-        """The path of a new group; "" where there can be none."""
+        """Return the path of a new group; "" if there can be none."""
         if self._base is None:
             return ""
         group = self._base / f"{PREFIX}{os.getpid()}-{start_ticks(os.getpid())}-{uuid.uuid4().hex[:12]}"
@@ -61,18 +61,18 @@ class Cgroups:
             self._base = base
             _clear(base)
             return
-        self._do_without("; ".join(reasons) or "none is mounted")
+        self._do_without("; ".join(reasons) or "no control groups are mounted")
 
     def _do_without(self, reason: str) -> None:
         self._base = None
-        # without a limit they only make the end of a killed supervisor's trial surer
+        # Without a limit, groups only help to end the trial of a killed supervisor.
         level = logging.WARNING if self.memory else logging.INFO
-        lost = "no limit of memory holds, and " if self.memory else ""
+        lost = "there is no memory limit, and " if self.memory else ""
         logger.log(level, "no control groups for trials (%s): %strials are found by their environment", reason, lost)
 
 
 def _candidates(limited: bool) -> list[tuple[Path, "_Prepare"]]:
-    """Where groups may be possible: this process's own place in each hierarchy."""
+    """Return where groups may be possible: this process's own group in each hierarchy."""
     own = {}
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, names, path = line.split(":", 2)
@@ -92,7 +92,7 @@ def _candidates(limited: bool) -> list[tuple[Path, "_Prepare"]]:
 
 
 class _Prepare:
-    """Lets groups below `base` have the memory controller, where there is a base."""
+    """Enables the memory controller for groups below `base`, if there is a base."""
 
     def __init__(self, base: Path | None) -> None:
         self._base = base
@@ -102,7 +102,7 @@ class _Prepare:
         if base is None or "memory" in _words(base / "cgroup.subtree_control"):
             return
         if (base / "cgroup.type").exists():
-            # not the root: a group that gives controllers to others may hold no process itself
+            # A group below the root that delegates controllers must not contain processes.
             inner = base / INNER
             inner.mkdir(exist_ok=True)
             for pid in cgroup.processes(str(base)):
@@ -112,12 +112,12 @@ class _Prepare:
 
 
 def _probe(base: Path) -> None:
-    """Makes a group and has a process enter it. Raises OSError where that is not allowed."""
+    """Create a group and let a process enter it. Raises OSError if that is not allowed."""
     probe = base / f"{PREFIX}{os.getpid()}-probe"
     probe.mkdir()
     try:
         script = 'echo 0 > "$0/cgroup.procs"'
-        # the agent's own PATH is as good as any
+        # The agent's own PATH is used on purpose.
         done = subprocess.run(["sh", "-c", script, str(probe)], capture_output=True, text=True, check=False)  # nosec B607
         if done.returncode != 0:
             raise OSError(errno.EPERM, done.stderr.strip().rpartition(": ")[2] or "cannot be entered")
@@ -126,7 +126,7 @@ def _probe(base: Path) -> None:
 
 
 def _mounts() -> list[tuple[Path, str, set[str]]]:
-    """Mounted hierarchies: where, what part of the hierarchy, and their controllers ("cgroup2" for version 2)."""
+    """Return the mounted hierarchies: mount point, root in the hierarchy, controllers ("cgroup2": version 2)."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         fields, _, rest = line.partition(" - ")
@@ -138,7 +138,7 @@ def _mounts() -> list[tuple[Path, str, set[str]]]:
 
 
 def _below(mount: Path, root: str, path: str) -> Path:
-    """The folder of a group; in a container the mount may show a part of the hierarchy alone."""
+    """Return the folder of a group. In a container the mount may show only a part of the hierarchy."""
     with suppress(ValueError):
         path = str(Path(path).relative_to(root))
     return mount / path.lstrip("/")
@@ -154,17 +154,17 @@ def _words(file: Path) -> list[str]:
 def _limit(group: Path, memory: int) -> None:
     if (group / "memory.max").exists():
         (group / "memory.max").write_text(str(memory), encoding="ascii")
-        # what is swapped out is slow, and would be timed
+        # Swapping would distort the timing.
         with suppress(FileNotFoundError):
             (group / "memory.swap.max").write_text("0", encoding="ascii")
         return
     (group / "memory.limit_in_bytes").write_text(str(memory), encoding="ascii")
-    with suppress(FileNotFoundError):  # a kernel that does not account swap
+    with suppress(FileNotFoundError):  # the kernel does not account for swap
         (group / "memory.memsw.limit_in_bytes").write_text(str(memory), encoding="ascii")
 
 
 def _clear(base: Path) -> None:
-    """Removes the empty groups of agents that are no more; supervisors that go on without their agent keep theirs."""
+    """Remove empty groups of agents that no longer exist. Groups with running supervisors stay."""
     for group in base.glob(f"{PREFIX}[0-9]*-*-*"):
         pid, ticks = group.name.removeprefix(PREFIX).split("-")[:2]
         try:

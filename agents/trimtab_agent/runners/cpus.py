@@ -1,4 +1,4 @@
-"""Which CPUs a trial has for itself."""
+"""Assign CPUs to trials."""
 
 import os
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ Cpus = frozenset[int]
 
 @dataclass(frozen=True)
 class Shares:
-    """`trials`: the CPUs of each trial that may run. `alone`: those of one that runs alone. `spare`: those that no
-    trial has, for the agent and its supervisors; all where trials leave none. `warning`: what is wrong with that; ""
-    where nothing is."""
+    """CPU sets. `trials` has the CPUs of each trial that may run, `alone` the CPUs of a trial that runs alone. `spare`
+    has the CPUs that no trial has, for the agent and its supervisors; all CPUs if trials leave none. `warning` says
+    what is wrong with this assignment, or is empty."""
 
     trials: Sequence[Cpus]
     alone: Cpus
@@ -25,8 +25,8 @@ class Shares:
 
 
 def cores(allowed: Cpus, place: Path = CPUS) -> list[Cpus]:
-    """The cores that the CPUs belong to, neighbours next to each other: each the hardware threads of it that are
-    allowed. Where the kernel does not tell, every CPU counts as a core."""
+    """Return the cores of these CPUs, adjacent cores next to each other. Each core is the set of its allowed hardware
+    threads. If the kernel does not describe the cores, every CPU counts as a core."""
     found: dict[tuple[int, int], set[int]] = {}
     for cpu in sorted(allowed):
         topology = place / f"cpu{cpu}" / "topology"
@@ -37,15 +37,15 @@ def cores(allowed: Cpus, place: Path = CPUS) -> list[Cpus]:
 
 
 def share_out(slots: int, count: int | None, known: Sequence[Cpus]) -> Shares:
-    """Disjoint sets of whole cores, so that no trial shares a core's threads with another.
+    """Return disjoint sets of whole cores, so that no trial shares the threads of a core with another.
 
     Args:
-        slots: how many trials may run at a time.
-        count: cores for each; 0: all trials may use all; None: the cores are shared out evenly.
-        known: the cores there are.
+        slots: the number of trials that may run at the same time.
+        count: cores of each trial; 0: all trials may use all cores; None: the slots share the cores evenly.
+        known: the available cores.
 
     Raises:
-        ConfigError: there are not that many.
+        ConfigError: there are not enough cores.
     """
     every = frozenset[int]().union(*known)
     shared_out = count is None
@@ -53,8 +53,8 @@ def share_out(slots: int, count: int | None, known: Sequence[Cpus]) -> Shares:
         count = len(known) // slots
         if slots > 1 and count == 0:
             warning = (
-                f"{slots} slots share {len(known)} {_cores(len(known))}, so that trials disturb each other's timing: "
-                f"fewer --slots would not"
+                f"{slots} slots share {len(known)} {_cores(len(known))}, so trials disturb each other's timing: "
+                f"use fewer --slots"
             )
             return Shares([every] * slots, every, every, warning)
     if count == 0:
@@ -62,7 +62,7 @@ def share_out(slots: int, count: int | None, known: Sequence[Cpus]) -> Shares:
     if slots * count > len(known):
         raise ConfigError(
             f"--trial-cores {count} with {slots} {'slots' if slots > 1 else 'slot'} needs {slots * count} cores; "
-            f"the agent may use {len(known)}"
+            f"the agent may use only {len(known)}"
         )
     trials = [frozenset[int]().union(*known[number * count : (number + 1) * count]) for number in range(slots)]
     return Shares(trials, every if shared_out else trials[0], every.difference(*trials) or every)
@@ -73,7 +73,7 @@ def _cores(count: int) -> str:
 
 
 def _listed(file: Path) -> list[int]:
-    """The CPUs in a list such as 0-2,4; none where it cannot be read."""
+    """Return the CPUs in a list such as 0-2,4; none if it cannot be read."""
     try:
         parts = [part.partition("-") for part in file.read_text(encoding="ascii").strip().split(",")]
         return [cpu for first, _, last in parts for cpu in range(int(first), int(last or first) + 1)]
@@ -89,5 +89,5 @@ def _number(file: Path, otherwise: int) -> int:
 
 
 def allowed() -> Cpus:
-    """The CPUs that this process may use."""
+    """Return the CPUs that this process may use."""
     return frozenset(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Runs trials on the agent's own machine, each under a supervisor process that outlives the agent."""
+"""Run trials on the agent's own machine, each under a supervisor process that outlives the agent."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ from trimtab_agent.supervisor.supervise import start_ticks
 
 logger = logging.getLogger(__name__)
 
-# seconds that a supervisor has to end its trial and itself, before both are killed
+# Seconds for a supervisor to end its trial and itself before both are killed.
 CANCEL_TIME = 2.0
 
 _SUPERVISOR = Path(__file__).parent.parent / "supervisor" / "__main__.py"
@@ -46,8 +46,8 @@ _ALIVE = "alive"
 
 
 class _Supervisor:
-    """A supervisor process, which takes one job after another and ends when the agent does, or with its last job after
-    that. `group`: the control group that it and its trials are in; "" where there is none."""
+    """A supervisor process. It runs one job after another and ends when the agent ends, or after its current job then.
+    `group` is the control group of the process and its trials; "" if there is none."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -64,7 +64,7 @@ class _Supervisor:
             )
 
     def take(self, folder: Path) -> None:
-        """Hands it a job, with the writing end of the job's pipe, of which this process keeps nothing."""
+        """Give it a job with the writing end of the job's pipe, which this process then closes."""
         writer = os.open(folder / _ALIVE, os.O_WRONLY | os.O_CLOEXEC)
         try:
             socket.send_fds(self._socket, [os.fsencode(folder)], [writer])
@@ -72,38 +72,38 @@ class _Supervisor:
             os.close(writer)
 
     def is_alive(self) -> bool:
-        """Whether it can take a job."""
+        """Return whether it can take a job."""
         return self.process.poll() is None
 
     def dismiss(self) -> None:
-        """Lets it end, after the job that it has."""
+        """Let it end after its current job."""
         self._socket.close()
 
-    def bury(self) -> None:
-        """Waits for its end, and removes what it leaves."""
+    def reap(self) -> None:
+        """Wait for its end and remove its control group."""
         self.process.wait()
         if self.group:
             cgroup.remove(self.group)
 
 
 class LocalRunner(Runner):
-    """Jobs as processes.
+    """Runs jobs as local processes.
 
-    The folder's pipe `alive` is open for writing in the supervisor as long as that works on the job, and nowhere else:
-    reading its end tells when the job is over, without a question of process numbers and of whose child it is.
+    The supervisor keeps the folder's pipe `alive` open for writing as long as it works on the job, and no other process
+    does. Its end of file therefore shows that the job has ended, without checks of process numbers or parents.
     """
 
     one_machine = True
 
     def __init__(self, shares: Shares | None = None, memory: int = 0) -> None:
-        """`shares`: the CPUs of each trial that may run, all unless told otherwise. `memory`: bytes that a trial may
-        take, with its supervisor; 0: no limit."""
+        """`shares` has the CPUs of each trial; the default is all CPUs. `memory` is the limit of a trial with its
+        supervisor in bytes; 0 means no limit."""
         self._shares = shares or share_out(1, 0, cores(allowed()))
         self._cgroups = Cgroups(memory)
         self._idle: list[_Supervisor] = []
         self._busy: dict[Path, _Supervisor] = {}
         self._cancelled: set[Path] = set()
-        # the CPUs of jobs that run
+        # The CPUs of running jobs.
         self._placed: dict[Path, Cpus] = {}
         self._warned = False
         self._turns = Turns()
@@ -111,9 +111,7 @@ class LocalRunner(Runner):
     async def submit(self, folder: Path, spec: JobSpec) -> None:
         if (spec.scheduler_options or spec.directives) and not self._warned:
             self._warned = True
-            logger.warning(
-                "%s: scheduler options and directives are ignored: they mean nothing to the local runner", spec.name
-            )
+            logger.warning("%s: the local runner ignores scheduler options and directives", spec.name)
         self._cancelled.discard(folder)
         if not await self._turns.take(folder, exclusive=spec.exclusive):
             return
@@ -125,7 +123,7 @@ class LocalRunner(Runner):
 
     async def _start(self, folder: Path, spec: JobSpec) -> None:
         if (folder / "pid").exists():
-            # an earlier run of this job ended without a result, with its supervisor
+            # An earlier run of this job ended with its supervisor, without a result.
             await _kill_marked(folder)
             (folder / "pid").unlink()
         (folder / "cancel").unlink(missing_ok=True)
@@ -147,7 +145,7 @@ class LocalRunner(Runner):
         pipe = folder / _ALIVE
         pipe.unlink(missing_ok=True)
         os.mkfifo(pipe, 0o600)
-        # opening the other end waits for a reader
+        # Opening the other end waits for a reader.
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             supervisor.take(folder)
@@ -156,27 +154,27 @@ class LocalRunner(Runner):
             os.close(reader)
 
     def _free_cpus(self) -> Cpus:
-        """A share that no running job has; that which has least of theirs, where an agent before this one, with other
-        shares, has left jobs running."""
+        """Return a share that no running job has. If jobs of an earlier agent with other shares still run, return the
+        share that overlaps least with theirs."""
         taken = Counter(cpu for cpus in self._placed.values() for cpu in cpus)
         return min(self._shares.trials, key=lambda share: sum(taken[cpu] for cpu in share))
 
     def _supervisor(self) -> _Supervisor:
-        """One that is idle, or a new one: starting Python takes longer than all the rest between two trials."""
+        """Return an idle supervisor or a new one. Starting Python is the slowest step between two trials."""
         while self._idle:
             supervisor = self._idle.pop()
             if supervisor.is_alive():
                 return supervisor
             supervisor.dismiss()
-            supervisor.bury()
+            supervisor.reap()
         return _Supervisor(self._cgroups.make())
 
     def close(self) -> None:
-        """Lets the idle supervisors end."""
+        """Let the idle supervisors end."""
         for supervisor in self._idle:
             supervisor.dismiss()
         for supervisor in self._idle:
-            supervisor.bury()
+            supervisor.reap()
         self._idle.clear()
 
     async def status(self, folder: Path) -> JobState:
@@ -188,7 +186,7 @@ class LocalRunner(Runner):
         try:
             if not _is_over(reader):
                 self._placed.setdefault(folder, frozenset(_spec(folder)["cpus"]))
-                # it may be an earlier agent's
+                # The job may come from an earlier agent process.
                 self._turns.join(folder, exclusive=_is_exclusive(folder))
                 return JobState.RUNNING
         finally:
@@ -199,7 +197,7 @@ class LocalRunner(Runner):
         await self._until_gone(folder)
         result = stored_result(folder)
         if result is None:
-            # the supervisor was killed: what it ran may still be there
+            # The supervisor was killed. Its processes may still run.
             await _kill_marked(folder)
         self._turns.leave(folder)
         if result is not None:
@@ -215,11 +213,11 @@ class LocalRunner(Runner):
         try:
             before, began = (folder / RUNNING).read_text(encoding="ascii").split()
             return float(before) + (0.0 if began == "-" else max(0.0, time.monotonic() - float(began)))
-        except (OSError, ValueError):  # it has not begun, or cannot be told now
+        except (OSError, ValueError):  # it has not started, or the folder is unreachable
             return None
 
     def waiting(self, folder: Path) -> str:
-        return "waits until it has the agent's machine for itself" if self._turns.waits(folder) else ""
+        return "waits until it can have the agent's machine for itself" if self._turns.waits(folder) else ""
 
     async def cancel(self, folder: Path) -> None:
         if self._turns.waits(folder):
@@ -230,7 +228,7 @@ class LocalRunner(Runner):
             return
         self._cancelled.add(folder)
         (folder / "cancel").touch()
-        # it may not have come to writing its number yet: then it finds the mark by itself
+        # A supervisor that has not yet written its number will see the mark.
         if pid := _supervisor_pid(folder):
             _signal(pid, signal.SIGTERM)
         try:
@@ -264,8 +262,8 @@ class LocalRunner(Runner):
 
 
 def marked(spec: JobSpec, folder: Path) -> JobSpec:
-    """The specification with the job's mark in every environment, by which its processes are found when its supervisor
-    is gone."""
+    """Return the specification with the job's mark in every environment. The mark identifies the processes of a job
+    whose supervisor was killed."""
     mark = {JOB_VARIABLE: str(folder)}
     build = replace(spec.build, env={**spec.build.env, **mark}) if spec.build else None
     return replace(spec, env={**spec.env, **mark}, base_env={**spec.base_env, **mark}, build=build)
@@ -286,7 +284,7 @@ def _open_alive(folder: Path) -> int | None:
 
 
 def _is_over(reader: int) -> bool:
-    """Whether nobody holds the pipe's other end."""
+    """Return whether no process holds the other end of the pipe."""
     try:
         return os.read(reader, 1) == b""
     except BlockingIOError:
@@ -299,7 +297,7 @@ def _set(future: "asyncio.Future[None]") -> None:
 
 
 def _supervisor_pid(folder: Path) -> int | None:
-    """The supervisor's process number while it lives. The start time tells it from a later process of the same
+    """Return the supervisor's process number while it lives. The start time excludes a later process with the same
     number."""
     try:
         pid, started = (int(part) for part in (folder / "pid").read_text(encoding="ascii").split())
@@ -322,10 +320,10 @@ def _spec(folder: Path) -> dict[str, Json]:
 
 
 async def _kill_marked(folder: Path) -> None:
-    """Kills every process of a job whose supervisor is gone: those in its control group, and those that carry the job's
+    """Kill every process of a job whose supervisor was killed: those in its control group and those with the job's
     mark, until none is left (at most 2 s each)."""
     group = ""
-    with contextlib.suppress(FileNotFoundError):  # it was cancelled before its turn, or its folder is gone
+    with contextlib.suppress(FileNotFoundError):  # cancelled before its turn, or its folder is gone
         group = _spec(folder)["cgroup"]
     if group:
         await asyncio.to_thread(cgroup.kill, group)
@@ -349,5 +347,5 @@ def _marked_processes(folder: Path) -> list[int]:
                 if mark in (process / "environ").read_bytes().split(b"\0"):
                     found.append(int(process.name))
             except OSError:
-                continue  # gone, or another user's
+                continue  # it has ended, or belongs to another user
     return found

@@ -1,7 +1,7 @@
-"""Runs trials as Ray's jobs, on a cluster that is there. The state directory has to be on a file system that the nodes
-share. Nothing of Ray is imported: its dashboard is called.
+"""Run trials as jobs of an existing Ray cluster. The state directory must be on a file system that the nodes share.
 
-What a job's folder holds beside the files of every runner on a cluster (runners.batch):
+This module calls Ray's dashboard and imports nothing of Ray. Besides the files of every cluster runner (runners.batch),
+a job's folder contains:
 
     job         the name in Ray of the job that is followed, written before it is submitted
 """
@@ -42,19 +42,19 @@ from trimtab_agent.supervisor.files import is_there, write_atomically
 logger = logging.getLogger(__name__)
 
 NAME = "job"
-# seconds between two tries to submit a job
+# Seconds between two attempts to submit a job.
 SUBMIT_PAUSE = 2.0
-# seconds for which an answer about nodes holds
+# Seconds for which an answer about nodes is valid.
 NODES_TIME = 30.0
-# seconds that a supervisor whose job Ray has forgotten has to see that its trial is ended
+# Seconds for a supervisor whose job Ray has forgotten to see the cancel mark.
 FORGOTTEN_TIME = 3.0
 
 
 def check_options(options: Sequence[str]) -> None:
-    """Checks the administrator's options for jobs.
+    """Check the administrator's options for jobs.
 
     Raises:
-        ConfigError: one cannot be used.
+        ConfigError: an option cannot be used.
     """
     try:
         ray_options.asked(options)
@@ -63,13 +63,13 @@ def check_options(options: Sequence[str]) -> None:
 
 
 class RayRunner(BatchRunner):
-    """Jobs as Ray's jobs, each with a name of its own, under which it is submitted once at most."""
+    """Runs jobs as Ray jobs. Each has its own name, under which it is submitted at most once."""
 
     scheduler = "Ray"
     cancel_time = 6.0
 
     def __init__(self, address: str, options: Sequence[str] = ()) -> None:
-        """`address`: the dashboard's; `options`: for every job, a trial's own override them."""
+        """`address` is the dashboard's. `options` are for every job; a trial's own options override them."""
         super().__init__()
         self._dashboard = Dashboard(address)
         self._options = options
@@ -77,7 +77,7 @@ class RayRunner(BatchRunner):
         self._nodes: Sequence[Resources] = ()
         self._nodes_until = 0.0
         self._spread = Spread(self._dashboard, _node)
-        # why jobs wait for somebody, by folder
+        # Why jobs cannot start, by folder.
         self._stuck: dict[Path, str] = {}
 
     # -- submitting
@@ -108,7 +108,7 @@ class RayRunner(BatchRunner):
                     raise NotAcceptedError(f"the job was refused: {error}") from None
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be submitted now: %s; trying again", spec.name, error)
+                    logger.warning("%s cannot be submitted: %s; trying again", spec.name, error)
             await asyncio.sleep(SUBMIT_PAUSE)
 
     def _asked(self, spec: JobSpec) -> dict[str, Any]:
@@ -118,8 +118,8 @@ class RayRunner(BatchRunner):
             raise (UnsuitableValueError if spec.asks else NotAcceptedError)(str(error)) from None
 
     async def _complete(self, spec: JobSpec, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """With CPUs, without which Ray would run it on its head: one, or all of a largest node for a trial that is to
-        have its node for itself."""
+        """Return the options with a number of CPUs, without which Ray would run the job on its head: one, or all of a
+        largest node for a trial that needs its node for itself."""
         if "num-cpus" in asked:
             return dict(asked)
         most = max((node.get("CPU", 0.0) for node in await self._known_nodes()), default=0.0) if spec.exclusive else 0.0
@@ -132,7 +132,7 @@ class RayRunner(BatchRunner):
         return self._nodes
 
     async def _lacking(self, folder: Path) -> str:
-        """What a job asks for that no node of the cluster has, in words; empty: some node has it all."""
+        """Return the resources that no node of the cluster has together, as text; "" if some node has them."""
         spec = _spec(folder)
         wanted = ray_options.resources(await self._complete(spec, self._asked(spec)))
         nodes = await self._known_nodes()
@@ -169,7 +169,7 @@ class RayRunner(BatchRunner):
                 return result
             job = look.result().get(_name(folder))
             if job is None:
-                # one that is new shows itself at the next look
+                # A new job appears in the next query.
                 misses += 1
                 if misses >= MISSES:
                     return await self._verdict(folder, None)
@@ -182,18 +182,18 @@ class RayRunner(BatchRunner):
                     continue
                 return await self._verdict(folder, job)
             if (folder / CANCEL).exists():
-                # whatever happens to the one who has ordered it, it is done
+                # Stop it here too, because the caller of `cancel` may be gone.
                 await self._stop(job.id)
                 if job.meaning.state is JobState.QUEUED:
                     return await self._verdict(folder, job)
             elif job.meaning.state is JobState.QUEUED and self._spread.is_late(folder):
-                # the one that waits for its node stays there: whichever begins first has the trial
+                # The job that waits for its node stays. The first of the two to start runs the trial.
                 spec = _spec(folder)
                 await self._submit(folder, spec, self._asked(spec))
             await self._note_stuck(folder, job)
 
     async def _follows_another(self, folder: Path) -> bool:
-        """Whether another job for the same trial is at work on it, which is then the one to follow."""
+        """Return whether another job works on the same trial; if so, follow that one."""
         owner = _owner(folder)
         if owner in ("", _name(folder)):
             return False
@@ -204,7 +204,7 @@ class RayRunner(BatchRunner):
         return True
 
     async def _start_again(self, folder: Path) -> bool:
-        """Submits a job again that Ray let wait for too long; False where it is cancelled or would wait for ever."""
+        """Submit a job again that Ray gave up; return False if it is cancelled or can never start."""
         if (folder / CANCEL).exists() or (folder / OWNER).exists():
             return False
         self._nodes_until = 0.0
@@ -240,25 +240,25 @@ class RayRunner(BatchRunner):
         silence = self._dashboard.silence
         return silence.seconds, (
             f"the dashboard of Ray at {self._dashboard.address} does not answer ({silence.error}): check that Ray's"
-            " head runs, and that this is its dashboard's address (--ray-address)"
+            " head is running and that this is the address of its dashboard (--ray-address)"
         )
 
-    # -- what became of a job without a result
+    # -- jobs without a result
 
     async def _verdict(self, folder: Path, job: Job | None) -> JobResult:
-        """The result of a job that is over, as far as Ray knows."""
+        """Return the result of a job that has ended, as far as Ray knows."""
         cancelled = (folder / CANCEL).exists()
         has_begun = is_there(folder, OWNER)
         if job is None and has_begun and not cancelled:
             return await self._forgotten(folder)
         completed = job is not None and job.state == "SUCCEEDED" and not cancelled
-        # where no supervisor has begun there is nothing to wait for
+        # Without a supervisor there is no result to wait for.
         if result := await late_result(folder, (RESULT_DELAY if completed else NO_RESULT_DELAY) if has_begun else 0.0):
             return result
         if cancelled:
             return await self._without_result(folder, Outcome.CANCELLED, "cancelled")
         if job is None:
-            return await self._without_result(folder, Outcome.FAILED, "the job is gone from Ray without a result")
+            return await self._without_result(folder, Outcome.FAILED, "the job has left Ray without a result")
         if job.error in NEVER_STARTED:
             lacking = ""
             with contextlib.suppress(RayError):
@@ -270,8 +270,8 @@ class RayRunner(BatchRunner):
         )
 
     async def _forgotten(self, folder: Path) -> JobResult:
-        """A job that Ray does not know any more: its head was started anew. Its node may not have noticed yet, so what
-        runs there is ended before the trial is tried again."""
+        """Return the result of a job that Ray has forgotten because its head was restarted. The node may not have
+        noticed yet, so end what runs there before the trial is repeated."""
         if result := await late_result(folder, NO_RESULT_DELAY):
             return result
         node = _node(folder)
@@ -281,7 +281,7 @@ class RayRunner(BatchRunner):
             return last
         (folder / RESULT).unlink(missing_ok=True)
         return await self._without_result(
-            folder, Outcome.FAILED, "the job is gone from Ray without a result: was its head started anew?", node
+            folder, Outcome.FAILED, "the job has left Ray without a result: was its head restarted?", node
         )
 
     # -- cancelling
@@ -291,7 +291,7 @@ class RayRunner(BatchRunner):
 
     async def _cancel(self, folder: Path) -> None:
         name = _name(folder)
-        # at once; while the head is away it takes long, and the supervisor, which looks for the mark, is faster
+        # Stop it at once. While the head is away this takes long, and the supervisor sees the mark sooner.
         first = asyncio.create_task(self._stop(name))
         try:
             while True:
@@ -302,13 +302,13 @@ class RayRunner(BatchRunner):
                 await first
                 job = look.result().get(name)
                 if job is None or job.is_over or (job.state == "PENDING" and not is_there(folder, OWNER)):
-                    # one that has not begun sees the mark, should it ever begin
+                    # A job that has not started will see the mark if it ever starts.
                     return
         finally:
             first.cancel()
 
     async def _stop(self, name: str) -> None:
-        # where it does not work there is a next time
+        # The next round retries a failure.
         with contextlib.suppress(RayError):
             await self._dashboard.stop(name)
 
@@ -317,8 +317,8 @@ class RayRunner(BatchRunner):
 
 
 def _entrypoint(folder: Path, name: str) -> str:
-    """What the shell of the job runs: the supervisor, after which nobody else tidies up where it is killed. Nothing of
-    the trial stands in it."""
+    """Return the shell command of the job, which starts the supervisor. "alone" makes it clean up after a kill itself.
+    The command contains nothing of the trial."""
     start = shlex.join([*SUPERVISOR, str(folder), name, "0", "", "alone"])
     return f"exec >{shlex.quote(str(folder / BATCH_LOG))} 2>&1; exec {start}"
 
@@ -331,12 +331,12 @@ def _name(folder: Path) -> str:
 
 
 def _node(folder: Path) -> str:
-    """Where a job has begun; empty: nowhere."""
+    """Return the node where a job has started; "" if it has not."""
     return _owned(folder, 2)
 
 
 def _owner(folder: Path) -> str:
-    """The name of the job that has the trial; empty: none has."""
+    """Return the name of the job that works on the trial; "" if none does."""
     return _owned(folder, 0)
 
 
@@ -351,10 +351,10 @@ def _spec(folder: Path) -> JobSpec:
 
 
 def _told(folder: Path, job: Job) -> str:
-    """Why a job without a result has ended, with what its supervisor had to say."""
+    """Return why a job without a result has ended, with the supervisor's output."""
     output: bytes | None = None
     with contextlib.suppress(FileNotFoundError):
         output = (folder / BATCH_LOG).read_bytes()
     if job.error == "JOB_ENTRYPOINT_COMMAND_ERROR" and output is None:
-        return f"{job.meaning.reason}: is {folder} on a file system that the node shares?"
+        return f"{job.meaning.reason}: check that {folder} is on a file system that the node shares"
     return f"{job.meaning.reason}\n{last_lines(output)}" if output else job.meaning.reason

@@ -1,4 +1,4 @@
-"""Ray's dashboard: its REST interface for jobs, each call once; and one look at all jobs of the agent."""
+"""The REST interface of Ray's dashboard, and the query of all jobs."""
 
 import asyncio
 import functools
@@ -23,22 +23,22 @@ logger = logging.getLogger(__name__)
 
 DASHBOARD_PORT = 8265
 DEFAULT_ADDRESS = f"http://127.0.0.1:{DASHBOARD_PORT}"
-# seconds that a call may take
+# Time limit of a call in seconds.
 CALL_TIME = 30.0
-# every job of ours is called so, and by its lease
+# The name of every job of an agent starts with this; its lease follows.
 PREFIX = "trimtab-"
 ADDRESS_ALLOWED = (
-    "http://HOST:8265 or https://HOST, the address of the dashboard of Ray's head; ray://HOST:10001 or HOST:6379 where"
-    f" it has port {DASHBOARD_PORT}"
+    "http://HOST:8265 or https://HOST, the address of the dashboard of Ray's head; or ray://HOST:10001 or HOST:6379 if"
+    f" its dashboard has port {DASHBOARD_PORT}"
 )
-TOKEN_HINT = ": the cluster's token is wanted in RAY_AUTH_TOKEN, the file RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
+TOKEN_HINT = ": put the cluster's token into RAY_AUTH_TOKEN, the file RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
 
-# of their own: with the head away they are held up, and nothing else may be
+# These calls have their own threads, because they block while the head is away.
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="ray")
 
 
 class RayError(Exception):
-    """A call of the dashboard has failed; `str()` is what it said. `passing`: the same call later may succeed."""
+    """A call of the dashboard failed with the message `str(error)`. `passing`: the same call may succeed later."""
 
     def __init__(self, message: str, *, passing: bool) -> None:
         self.passing = passing
@@ -57,25 +57,25 @@ class Job:
 
     @property
     def meaning(self) -> Meaning:
-        """What its state means."""
+        """The meaning of its state."""
         return meaning_of(self.state, self.error, self.message, self.exit_code)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it runs or will run."""
+        """Whether the job has ended."""
         return self.meaning.outcome is not None
 
 
 Jobs = Mapping[str, Job]
-"""By the submission's name."""
+"""The jobs by their submission names."""
 
 Resources = Mapping[str, float]
-"""What a node has or a job asks for: CPU, GPU, memory in bytes, and whatever the cluster names."""
+"""Resources of a node or a job: CPU, GPU, memory in bytes, and the cluster's own resources."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node that is alive. `host`: what its machine is called."""
+    """A node that is alive. `host` is the name of its machine."""
 
     id: str
     host: str
@@ -83,14 +83,14 @@ class Node:
 
 
 def choose_address(given: str | None) -> str:
-    """The dashboard's address: what is given, else RAY_API_SERVER_ADDRESS, else RAY_ADDRESS, else this machine's.
+    """Return the dashboard's address: `given`, else RAY_API_SERVER_ADDRESS, else RAY_ADDRESS, else this machine's.
 
-    The head's other addresses, that of Ray Client (`ray://HOST:10001`) and that of its cluster (`HOST:6379`, as
-    RAY_ADDRESS is within one), stand for its dashboard at the usual port: what is begun by Ray Client ends with it,
-    while trials outlive the agent.
+    The head's other addresses, that of Ray Client (`ray://HOST:10001`) and that of its cluster (`HOST:6379`, as in
+    RAY_ADDRESS within a cluster), stand for the dashboard at its usual port. Work of Ray Client would end with the
+    client, while trials outlive the agent.
 
     Raises:
-        ConfigError: it is no such address.
+        ConfigError: the address has another form.
     """
     sources = {
         "--ray-address": given,
@@ -104,27 +104,27 @@ def choose_address(given: str | None) -> str:
         return address.rstrip("/")
     if found and not path and (scheme == "ray" or (scheme is None and port)):
         head = f"http://{host}:{DASHBOARD_PORT}"
-        logger.info("%s %s is the head's address: its dashboard is asked at %s", source, address, head)
+        logger.info("%s %s is an address of the head; using its dashboard at %s", source, address, head)
         return head
-    # Ray's own programs take `auto`, too: they ask the node that they run on
+    # Ray's own programs also accept `auto`, which means the node that they run on.
     is_host = found and not scheme and host not in ("auto", "local")
     told = f"; try --ray-address=http://{host}:{DASHBOARD_PORT}" if is_host else ""
     raise ConfigError(f"{source} {address!r} is not {ADDRESS_ALLOWED}{told}")
 
 
 class Dashboard:
-    """The calls. Each raises RayError where it fails, and does nothing else than what it says."""
+    """The calls of the dashboard. Each raises RayError if it fails."""
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.silence = Silence()
 
     def queue(self) -> Queue[Jobs]:
-        """The jobs that are trials, by one call for all."""
+        """Return the queue of the jobs that are trials."""
         return Queue("Ray", self.jobs, RayError)
 
     async def jobs(self) -> Jobs:
-        """Every job that is a trial, of whichever agent."""
+        """Return every job that is a trial, of any agent."""
         found: dict[str, Job] = {}
         for item in await self._call("GET", "/api/jobs/"):
             name = item.get("submission_id") or ""
@@ -134,7 +134,7 @@ class Dashboard:
         return found
 
     async def submit(self, name: str, entrypoint: str, asked: Mapping[str, Any]) -> None:
-        """Submits a job; one that is there already, since an answer was lost, is left alone."""
+        """Submit a job. A job that already exists, because an answer was lost, is not changed."""
         try:
             await self._call("POST", "/api/jobs/", {"submission_id": name, "entrypoint": entrypoint, **asked})
         except RayError as error:
@@ -142,7 +142,7 @@ class Dashboard:
                 raise
 
     async def stop(self, name: str) -> None:
-        """Signals a job to end; one that is over or not there is left alone."""
+        """Ask a job to stop. A job that has ended or does not exist is ignored."""
         try:
             await self._call("POST", f"/api/jobs/{urllib.parse.quote(name)}/stop")
         except RayError as error:
@@ -150,13 +150,13 @@ class Dashboard:
                 raise
 
     async def nodes(self) -> Sequence[Resources]:
-        """What each node that is alive has in all."""
+        """Return the total resources of each node that is alive."""
         answer = await self._call("GET", "/api/v0/nodes?detail=1&limit=10000")
         nodes = answer["data"]["result"]["result"]
         return [node["resources_total"] for node in nodes if node["state"] == "ALIVE"]
 
     async def machines(self) -> Sequence[Node]:
-        """The nodes that are alive, with their machines' names, of which the state API does not tell."""
+        """Return the nodes that are alive, with their host names, which the state API does not return."""
         answer = await self._call("GET", "/nodes?view=summary")
         nodes = [item["raylet"] for item in answer["data"]["summary"]]
         return [
@@ -180,7 +180,7 @@ def _call(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         text = error.read().decode(errors="replace").strip()
-        # the last line of a traceback says what it is about
+        # The last line of a traceback is the error.
         told = text.splitlines()[-1] if text else error.reason
         passing = error.code >= 500 or error.code in (401, 403, 408, 429)
         hint = TOKEN_HINT if error.code in (401, 403) else ""
@@ -190,8 +190,11 @@ def _call(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
 
 
 def _headers() -> dict[str, str]:
-    """With the token, for a cluster that wants one, from where Ray looks for it. Ray makes one when a cluster is first
-    started by `ray.init()`, and clusters that are started later want it though nobody has set RAY_AUTH_MODE."""
+    """Return the headers, with the token if there is one, from where Ray looks for it.
+
+    Ray creates a token when `ray.init()` first starts a cluster, and later clusters require it even if nobody has set
+    RAY_AUTH_MODE.
+    """
     headers = {"Content-Type": "application/json"}
     mode = os.environ.get("RAY_AUTH_MODE", "").lower()
     if mode not in ("", "token"):
@@ -203,7 +206,7 @@ def _headers() -> dict[str, str]:
             token = path.read_text(encoding="utf-8")
         except OSError as error:
             if mode == "token":
-                raise RayError(f"RAY_AUTH_MODE is 'token', but there is none: {error}", passing=True) from None
+                raise RayError(f"RAY_AUTH_MODE is 'token', but there is no token: {error}", passing=True) from None
             return headers
     headers["Authorization"] = f"Bearer {token.strip()}"
     return headers

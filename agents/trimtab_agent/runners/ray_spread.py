@@ -1,7 +1,7 @@
-"""Which node each job of one configuration is meant for, so that a slow node does not pass for a slow configuration.
+"""Spread the jobs of one configuration over nodes, so that a slow node does not look like a slow configuration.
 
-This is a wish: a job that would wait for long for its node is let in anywhere. Ray cannot move one that waits, so that
-is done by a second job for the same trial (see RayRunner).
+This is a preference: a job that would wait long for its node may run anywhere. Ray cannot move a waiting job, so a
+second job for the same trial is submitted (see RayRunner).
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from trimtab_agent.runners.ray_client import Dashboard, Node, RayError
 
 logger = logging.getLogger(__name__)
 
-# the label that Ray gives every node, whose value is the node's number
+# The label that Ray gives every node. Its value is the node's id.
 NODE_LABEL = "ray.io/node-id"
-# seconds for which an answer about nodes holds
+# Seconds for which an answer about nodes is valid.
 NODES_TIME = 30.0
-# seconds that a job waits for its node
+# Seconds that a job waits for its node.
 PATIENCE = 60.0
-# seconds for which a job is held back while others of its configuration have been submitted and have not begun: only
-# then is it known which node is theirs. Ray itself has no such wish for jobs, neither a strategy nor a placement group.
+# Seconds that a job is held back while other jobs of its configuration are submitted but not started, because their
+# nodes are not known before. Ray has no such preference for jobs, neither as a strategy nor as a placement group.
 TURN_TIME = 10.0
 TURN_INTERVAL = 0.1
 
 
 @dataclass
 class _Replicate:
-    """One of the jobs of a configuration, and whether it is meant for some nodes alone."""
+    """A job of a configuration, and whether it is limited to some nodes."""
 
     configuration: str
     is_meant: bool
@@ -40,10 +40,10 @@ class _Replicate:
 
 
 class Spread:
-    """The jobs of this agent that are replicates."""
+    """The replicates among this agent's jobs."""
 
     def __init__(self, dashboard: Dashboard, node_of: Callable[[Path], str]) -> None:
-        """`node_of`: the machine where a folder's job runs or ran; empty: it has not begun."""
+        """`node_of` returns the host name of a folder's job; "" if it has not started."""
         self._dashboard = dashboard
         self._node_of = node_of
         self._jobs: dict[Path, _Replicate] = {}
@@ -52,8 +52,8 @@ class Spread:
         self._nodes_until = 0.0
 
     async def place(self, folder: Path, spec: JobSpec, wanted: Mapping[str, float]) -> Mapping[str, str]:
-        """The label that the node of a job shall have that asks for so much: those of the nodes that have measured its
-        configuration least often. Empty where the job is no replicate, or all have measured it as often."""
+        """Return the label selector for a job that requests `wanted`: the nodes that have measured its configuration
+        least often. It is empty if the job is not a replicate, or if all nodes have measured it equally often."""
         if not spec.replicates or folder in self._impatient:
             return {}
         others = self._others(folder, spec.replicates)
@@ -69,7 +69,7 @@ class Spread:
         ]
         before = Counter(spec.measured_on)
         now = Counter(self._node_of(place) for place in self._others(folder, spec.replicates))
-        # a job that runs is often among those that the service has told of
+        # A running job is often among those that the service has reported.
         used = {node.id: max(before[node.host], now[node.host]) for node in usable}
         least = [node for node, times in used.items() if times == min(used.values())]
         is_choice = len(least) < len(usable)
@@ -80,14 +80,14 @@ class Spread:
         return [place for place, one in self._jobs.items() if one.configuration == configuration and place != folder]
 
     async def _until_begun(self, others: Sequence[Path]) -> None:
-        """Returns once each of these jobs has begun or is over, after TURN_TIME at the latest."""
+        """Wait until each of these jobs has started or ended, at most TURN_TIME seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TURN_TIME):
                 while any(place in self._jobs and not self._node_of(place) for place in others):  # noqa: ASYNC110  files
                     await asyncio.sleep(TURN_INTERVAL)
 
     def is_late(self, folder: Path) -> bool:
-        """Whether a job that waits has waited for its node for long enough; it is then let in anywhere."""
+        """Return whether a job has waited long enough for its node. It may then run anywhere."""
         mine = self._jobs.get(folder)
         if mine is None or not mine.is_meant or time.monotonic() - mine.since < PATIENCE:
             return False
@@ -96,7 +96,7 @@ class Spread:
         return True
 
     def forget(self, folder: Path) -> None:
-        """The job is over."""
+        """Forget a job that has ended."""
         self._jobs.pop(folder, None)
         self._impatient.discard(folder)
 

@@ -1,11 +1,11 @@
-"""Runs trials as Slurm's batch jobs. The state directory has to be on a file system that the nodes share.
+"""Run trials as Slurm batch jobs. The state directory must be on a file system that the nodes share.
 
-What a job's folder holds beside the files of every runner on a cluster (runners.batch):
+Besides the files of every cluster runner (runners.batch), a job's folder contains:
 
     job.sh      the batch script
-    array       the name and index of the job in Slurm, where it is a task of a job array
-    job         the job's number in Slurm, once sbatch has told it
-    kept-off    nodes that the job is kept off, see slurm_spread.py
+    array       the name and index of the job in Slurm, if it is a task of a job array
+    job         the job's number in Slurm, after sbatch has returned it
+    kept-off    nodes that the job must avoid, see slurm_spread.py
 """
 
 import asyncio
@@ -47,40 +47,40 @@ from trimtab_agent.supervisor.files import is_there
 
 logger = logging.getLogger(__name__)
 
-# seconds for which a pending job must have no hope
+# Seconds for which a pending job must be hopeless before it is given up.
 HOPELESS_TIME = 10.0
-# seconds after which a cancelled job is killed
+# Seconds after which a cancelled job is killed.
 KILL_AFTER = 1.0
 
 
 def check_options(options: Sequence[str]) -> None:
-    """Checks the administrator's options for sbatch.
+    """Check the administrator's options for sbatch.
 
     Raises:
-        ConfigError: one cannot be used.
+        ConfigError: an option cannot be used.
     """
     for option in options:
         if not OPTION.fullmatch(option):
             raise ConfigError(f"--slurm-option {option!r} is not {OPTION_ALLOWED}")
         if is_own(option):
-            raise ConfigError(f"--slurm-option {option!r} is the runner's own; allowed: {OWN_ALLOWED}")
+            raise ConfigError(f"--slurm-option {option!r} is reserved for the runner; allowed: {OWN_ALLOWED}")
 
 
 class SlurmRunner(BatchRunner):
-    """Jobs as batch jobs. One is found by its working directory, which is the folder; a task of a job array by the
-    array's name and its index."""
+    """Runs jobs as batch jobs. The working directory, which is the folder, identifies a job; a task of a job array is
+    identified by the array's name and its index."""
 
     scheduler = "Slurm"
     cancel_time = 4.0
 
     def __init__(self, options: Sequence[str] = ()) -> None:
-        """`options`: for every job; a trial's own override them."""
+        """`options` are for every job; a trial's own options override them."""
         super().__init__()
         self._options = options
         self._queue = slurm_client.queue()
         self._spread = Spread(options)
         self._submitter = Submitter(options, self._queue, self._spread)
-        # why jobs wait for somebody, by folder
+        # Why jobs wait for a person, by folder.
         self._held: dict[Path, str] = {}
 
     # -- submitting
@@ -122,14 +122,14 @@ class SlurmRunner(BatchRunner):
                 return result
             found = active(look.result(), folder)
             if not found:
-                # one that is new, or that slurmctld does not know again yet, shows itself at the next look
+                # A new job, or one that slurmctld does not know yet after a restart, appears in the next query.
                 misses += 1
                 if key_of(folder) in look.result() or misses >= MISSES:
                     return await self._verdict(folder, look.result())
                 continue
             misses = 0
             if (folder / CANCEL).exists():
-                # whatever happens to the one who has ordered it, it is done
+                # End it here too, because the caller of `cancel` may be gone.
                 await self._end(found)
             job = found[-1]
             await self._spread.tend(folder, job)
@@ -157,8 +157,8 @@ class SlurmRunner(BatchRunner):
     def silence(self) -> tuple[float, str]:
         silence = slurm_client.silence
         return silence.seconds, (
-            f"Slurm does not answer ({silence.error}): check that slurmctld runs, with `scontrol ping`, and that it is"
-            " the cluster that SLURM_CONF or slurm.conf names"
+            f"Slurm does not answer ({silence.error}): check with `scontrol ping` that slurmctld is running, and that"
+            " SLURM_CONF or slurm.conf names the right cluster"
         )
 
     def script(self, folder: Path, spec: JobSpec) -> str:
@@ -167,30 +167,30 @@ class SlurmRunner(BatchRunner):
         except FileNotFoundError:
             return batch_script(spec, folder, self._options)
 
-    # -- what became of a job without a result
+    # -- jobs without a result
 
     async def _verdict(self, folder: Path, jobs: Jobs) -> JobResult:
-        """The result of a job that is over, as far as Slurm knows. One that the configuration is to blame for is stored
-        as the trial's result; what another try may mend is not."""
+        """Return the result of a job that has ended, as far as Slurm knows. It is stored only if the configuration is
+        to blame, because another attempt may change the others."""
         known = jobs.get(key_of(folder), ())
         job = _at_work(folder, known) if known else await self._forgotten(folder)
         cancelled = (folder / CANCEL).exists()
         completed = job is not None and job.state == "COMPLETED" and not cancelled
         delay = RESULT_DELAY if completed else NO_RESULT_DELAY
-        # where no supervisor has begun there is nothing to wait for
+        # Without a supervisor there is no result to wait for.
         if result := await late_result(folder, delay if is_there(folder, OWNER) else 0.0):
             return result
         if cancelled:
             return await self._without_result(folder, Outcome.CANCELLED, "cancelled", job.nodes if job else "")
         if job is None:
-            return await self._without_result(folder, Outcome.FAILED, "the job is gone from Slurm without a result")
+            return await self._without_result(folder, Outcome.FAILED, "the job has left Slurm without a result")
         reason = job.meaning.reason
         if job.state == "FAILED":
             reason = await _how_it_failed(folder, job)
         return await self._without_result(folder, job.meaning.outcome or Outcome.FAILED, reason, job.nodes)
 
     async def _forgotten(self, folder: Path) -> Job | None:
-        """A job that slurmctld does not know any more."""
+        """Return the accounting record of a job that slurmctld has forgotten, or None."""
         with contextlib.suppress(FileNotFoundError):
             job = await slurm_client.accounted((folder / NUMBER).read_text(encoding="ascii"))
             return job if job is not None and job.is_over else None
@@ -210,8 +210,8 @@ class SlurmRunner(BatchRunner):
 
     async def _cancel(self, folder: Path) -> None:
         began = time.monotonic()
-        # at once; who is at it twice does no harm. While slurmctld is away it takes long, and the supervisor, which
-        # looks for the mark, is faster
+        # Cancel at once; repeating it does no harm. While slurmctld is away this takes long, and the supervisor sees
+        # the mark sooner.
         first = asyncio.create_task(self._end_by_number(folder))
         try:
             while True:
@@ -233,7 +233,7 @@ class SlurmRunner(BatchRunner):
 
     async def _end(self, jobs: Sequence[Job], *, kill: bool = False) -> None:
         numbers = [job.id for job in jobs]
-        # where it does not work there is a next time
+        # The next round retries a failure.
         with contextlib.suppress(SlurmError):
             await slurm_client.cancel(numbers)
             if kill:
@@ -245,7 +245,7 @@ class SlurmRunner(BatchRunner):
 
 
 def _at_work(folder: Path, jobs: Sequence[Job]) -> Job:
-    """The one of the folder's jobs that has worked on the trial; the last where none has."""
+    """Return the folder's job that has worked on the trial, or the last job if none has."""
     with contextlib.suppress(FileNotFoundError):
         owner = json.loads((folder / OWNER).read_text(encoding="utf-8"))[0]
         for job in jobs:
@@ -262,6 +262,6 @@ async def _how_it_failed(folder: Path, job: Job) -> str:
     with contextlib.suppress(FileNotFoundError):
         output = (folder / BATCH_LOG).read_bytes()
     if code and not output:
-        return f"the batch script ended with exit code {code}: is {folder} on a file system that the node shares?"
-    told = f"the batch script ended with exit code {code}"
-    return f"{told}\n{last_lines(output)}" if output else told
+        return f"the batch script ended with exit code {code}: check that the node shares the file system of {folder}"
+    reason = f"the batch script ended with exit code {code}"
+    return f"{reason}\n{last_lines(output)}" if output else reason

@@ -1,4 +1,4 @@
-"""Slurm's programs: each call once, and what they answer; and one look at the queue for all jobs of the agent."""
+"""Calls of Slurm's programs, and the query of all jobs."""
 
 import asyncio
 import contextlib
@@ -20,19 +20,19 @@ from trimtab_agent.runners.slurm_states import Refusal, meaning_of, refusal
 logger = logging.getLogger(__name__)
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
-# seconds that a program may take: with slurmctld away they try for a while by themselves
+# Time limit of a program in seconds. While slurmctld is away the programs retry by themselves for a while.
 CALL_TIME = 60.0
 
 _NUMBER = re.compile(r"\d+(_.+)?")
 
-# of their own: with slurmctld away they are held up, and nothing else may be
+# These calls have their own threads, because they block while slurmctld is away.
 _THREADS = ThreadPoolExecutor(8, thread_name_prefix="slurm")
-# of all of Slurm's programs together: they ask one slurmctld
+# One record for all programs, because all ask the same slurmctld.
 silence = Silence()
 
 
 class SlurmError(Exception):
-    """A program of Slurm has failed; `str()` is what it said."""
+    """A program of Slurm failed. `str(error)` is its message."""
 
     def __init__(self, program: str, message: str, kind: Refusal) -> None:
         self.kind = kind
@@ -41,7 +41,7 @@ class SlurmError(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A line of squeue. `id` is as Slurm's programs take it: `12`, or `12_3` for a task of an array."""
+    """A line of squeue. `id` has the form of Slurm's programs: `12`, or `12_3` for a task of an array."""
 
     id: str
     state: str
@@ -50,22 +50,22 @@ class Job:
 
     @property
     def meaning(self) -> Meaning:
-        """What its state means."""
+        """The meaning of its state."""
         return meaning_of(self.state)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it runs or will run."""
+        """Whether the job has ended."""
         return self.meaning.outcome is not None
 
 
-# by what tells whose a job is: its working directory, or for a task of an array its name and index (`key_of`)
+# Jobs by key: the working directory, or the name and index for a task of an array (`key_of`).
 Jobs = Mapping[str, Sequence[Job]]
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node as sinfo has it. `is_default`: it is in the default partition."""
+    """A node as sinfo reports it. `is_default` says whether it is in the default partition."""
 
     state: str
     partitions: frozenset[str]
@@ -73,12 +73,12 @@ class Node:
 
 
 def missing_programs() -> list[str]:
-    """Those of Slurm's programs that are not installed here."""
+    """Return the programs of Slurm that are not installed here."""
     return [program for program in PROGRAMS if shutil.which(program) is None]
 
 
 def require_programs() -> None:
-    """Checks that this machine can submit jobs.
+    """Check that this machine can submit jobs.
 
     Raises:
         ConfigError: it cannot.
@@ -91,8 +91,8 @@ def require_programs() -> None:
 
 
 def environment() -> dict[str, str]:
-    """What Slurm's programs, and so the jobs, start from: the agent's own without what describes the job that the agent
-    itself may be running in."""
+    """Return the environment for Slurm's programs, and so for the jobs: the agent's own, without the variables of a job
+    in which the agent itself may run."""
     return {
         name: value
         for name, value in inherited(os.environ).items()
@@ -101,7 +101,7 @@ def environment() -> dict[str, str]:
 
 
 def _start(program: str, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
-    # asyncio's own subprocesses may wait for ever where they are cancelled at their start (Python 3.11)
+    # asyncio's own subprocesses may hang if they are cancelled at their start (Python 3.11).
     try:
         return subprocess.Popen(
             [program, *arguments],
@@ -109,14 +109,14 @@ def _start(program: str, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(),
-            start_new_session=True,  # a terminal's Ctrl-C is for the agent to handle
+            start_new_session=True,  # the agent handles a terminal's Ctrl-C
         )
-    except OSError as error:  # the program is being replaced, or there is no memory: it may work later
+    except OSError as error:  # the program is being replaced, or memory is short: retry later
         raise SlurmError(program, f"cannot be started: {error}", "passing") from None
 
 
 async def call(program: str, *arguments: str) -> str:
-    """Runs a program of Slurm; what it prints.
+    """Run a program of Slurm and return its output.
 
     Raises:
         SlurmError: it failed, or did not end in time.
@@ -142,7 +142,7 @@ async def _call(program: str, arguments: Sequence[str]) -> str:
 
 
 async def cancel(jobs: Sequence[str], *options: str) -> None:
-    """Ends jobs; those that are over are left alone.
+    """End jobs. Jobs that have ended are ignored.
 
     Raises:
         SlurmError: Slurm cannot be reached now.
@@ -155,7 +155,7 @@ async def cancel(jobs: Sequence[str], *options: str) -> None:
 
 
 async def exit_code(job: str) -> tuple[int, int] | None:
-    """The exit code and signal of a job's batch script; None where Slurm does not know."""
+    """Return the exit code and signal of a job's batch script; None if Slurm does not know them."""
     with contextlib.suppress(SlurmError, ValueError):
         for field in (await call("scontrol", "show", "job", job, "--oneliner")).split():
             name, _, value = field.partition("=")
@@ -166,7 +166,7 @@ async def exit_code(job: str) -> tuple[int, int] | None:
 
 
 async def accounted(job: str) -> Job | None:
-    """The job as accounting has it, long after slurmctld has forgotten it; None where there is no accounting."""
+    """Return the job from accounting, which remembers it longer than slurmctld; None without accounting."""
     with contextlib.suppress(SlurmError, ValueError):
         options = ["--noheader", "--parsable2", "--allocations", f"--jobs={job}"]
         for line in (await call("sacct", *options, "--format=State,NodeList")).splitlines():
@@ -177,7 +177,7 @@ async def accounted(job: str) -> Job | None:
 
 
 async def nodes() -> dict[str, Node]:
-    """Every node, by name.
+    """Return every node by name.
 
     Raises:
         SlurmError: sinfo failed.
@@ -186,7 +186,7 @@ async def nodes() -> dict[str, Node]:
     for line in (await call("sinfo", "--noheader", "--all", "--Node", "--format=%N|%P|%T")).splitlines():
         name, partition, state = line.split("|")
         before = found.get(name)
-        # marks follow the state; with a star the node does not answer
+        # Marks follow the state. A star means that the node does not answer.
         state = "down" if state.endswith("*") else state.rstrip("~#!%$@^-+")
         found[name] = Node(
             state,
@@ -197,12 +197,12 @@ async def nodes() -> dict[str, Node]:
 
 
 def queue() -> Queue[Jobs]:
-    """The jobs of this user that are trials, by calls of squeue."""
+    """Return the queue of this user's jobs that are trials."""
     return Queue("Slurm", look, SlurmError)
 
 
 async def look() -> Jobs:
-    """One call of squeue. Parts of heterogeneous jobs (`12+0`) are left out: no trial is one.
+    """Call squeue once. Parts of heterogeneous jobs (`12+0`) are omitted because no trial is one.
 
     Raises:
         SlurmError: it failed.

@@ -1,12 +1,12 @@
-"""What a job asks of sbatch, whichever way it says so. The administrator's policy is about this."""
+"""The options of a Slurm job in all their forms, which the administrator's policy limits."""
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-# The options that a policy is about: long name, and short form.
+# The options that a policy limits: long name and short form.
 CONTROLLED = {"partition": "p", "account": "A", "qos": "q", "nodes": "N", "time": "t"}
-# Short forms that take a value, in the same word or the next; all others stand alone.
+# Short forms with a value in the same word or the next one. The others have no value.
 _WITH_VALUE = "aAbBcCdDeFGiJLmMnNopqStwx"
 # sbatch also reads the directives of other schedulers.
 _FOREIGN = re.compile(r"#(PBS|BSUB|LSF)\b")
@@ -16,16 +16,16 @@ _NODES = re.compile(r"(?:\d+-)?(\d+)([km]?)", re.IGNORECASE)
 
 
 class UnreadableOptionError(ValueError):
-    """Options that cannot be told apart with certainty. `str()` says which, and what to write instead."""
+    """The options cannot be read with certainty. `str(error)` names the option and its correct form."""
 
 
 def asked(options: Sequence[str], directives: Sequence[str]) -> list[tuple[str, str]]:
-    """Every option that the items of a command line and the lines of a script name, with its value ("" for a flag).
+    """Return every option on a command line and in the lines of a script, with its value ("" for a flag).
 
-    A shortened name counts as each controlled option that it may stand for; other names come as they are written.
+    A shortened name counts as each controlled option that it may stand for. Other names are returned as written.
 
     Raises:
-        UnreadableOptionError: what sbatch would read cannot be told with certainty.
+        UnreadableOptionError: it is not certain how sbatch would read the options.
     """
     words = list(options)
     for line in directives:
@@ -58,7 +58,7 @@ def _read(words: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def seconds(text: str) -> float | None:
-    """The length of time that an option of sbatch means; None where it is none, or no limit."""
+    """Return the time in an option of sbatch, in seconds; None if it is malformed or unlimited."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None
@@ -71,12 +71,12 @@ def seconds(text: str) -> float | None:
         total = (first or 0) * 3600 + (second or 0) * 60 + third
     else:
         total = (first or 0) * 60 + (second or 0)
-    # sbatch takes 0 for no limit
+    # 0 means no limit for sbatch
     return float(total) or None
 
 
 def most_nodes(text: str) -> int | None:
-    """The greatest number of nodes that --nodes allows a job; None where it cannot be told."""
+    """Return the greatest number of nodes that a value of --nodes allows; None if it is malformed."""
     match = _NODES.fullmatch(text)
     if match is None:
         return None

@@ -1,6 +1,6 @@
-"""Which nodes the jobs of one configuration are kept off, so that a slow node does not pass for a slow configuration.
+"""Spread the jobs of one configuration over nodes, so that a slow node does not look like a slow configuration.
 
-This is a wish: a job that cannot run elsewhere, or would wait for long while a node stands idle, is let in anywhere.
+This is a preference: a job may run anywhere if it cannot run elsewhere, or would wait long while a node is idle.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from trimtab_agent.supervisor.files import write_atomically
 
 logger = logging.getLogger(__name__)
 
-# a job's file: the nodes that it is kept off, as sbatch takes them
+# A job's file: the nodes that it avoids, in sbatch's form.
 KEPT_OFF = "kept-off"
-# seconds for which an answer of sinfo holds
+# Seconds for which an answer of sinfo is valid.
 NODES_TIME = 30.0
-# seconds that a job waits for its turn while a node that it is kept off is idle
+# Seconds that a job waits while a node that it avoids is idle.
 PATIENCE = 60.0
-# states of nodes that take jobs, now or when others have ended
+# States of nodes that accept jobs, now or when others have ended.
 TAKES_JOBS = {"idle", "mixed", "allocated", "completing", "planned"}
-# options of sbatch by which a user says which nodes, with their short forms
+# Options of sbatch that select nodes, with their short forms.
 NODE_OPTIONS = {"nodelist": "w", "exclude": "x", "nodefile": "F"}
 
 Nodes = frozenset[str]
@@ -39,12 +39,12 @@ ANYWHERE: Nodes = frozenset()
 
 @dataclass
 class _Replicate:
-    """One of the jobs of a configuration."""
+    """A job of a configuration."""
 
     configuration: str
     measured_on: Counter[str]
     partitions: Sequence[str]
-    # the nodes that it is for, and, once it has them, its own; None: any
+    # The nodes that it should use, and the nodes that it has; None: any node.
     meant_for: Nodes | None = None
     nodes: Sequence[str] = ()
     kept_off: Nodes = ANYWHERE
@@ -53,10 +53,10 @@ class _Replicate:
 
 
 class Spread:
-    """The jobs of this agent that are replicates."""
+    """The replicates among this agent's jobs."""
 
     def __init__(self, options: Sequence[str]) -> None:
-        """`options`: the administrator's, for every job."""
+        """`options` are the administrator's options for every job."""
         self._options = options
         self._jobs: dict[Path, _Replicate] = {}
         self._nodes: Mapping[str, Node] = {}
@@ -64,8 +64,8 @@ class Spread:
         self._looking = asyncio.Lock()
 
     async def place(self, jobs: Sequence[tuple[Path, JobSpec]]) -> dict[Path, Nodes]:
-        """What each of these jobs, which are submitted together, is to be kept off. Jobs that are no replicates, or
-        whose user says which nodes, are kept off nothing."""
+        """Return the nodes that each of these jobs, which are submitted together, must avoid. Jobs that are not
+        replicates, or that select nodes themselves, avoid none."""
         found = {folder: ANYWHERE for folder, _ in jobs}
         groups: dict[str, list[Path]] = {}
         for folder, spec in jobs:
@@ -74,7 +74,7 @@ class Spread:
                 self._jobs[folder] = self._replicate(spec)
                 groups.setdefault(spec.replicates, []).append(folder)
         for folders in groups.values():
-            # without others there is nothing to ask sinfo for
+            # A single first job needs no answer of sinfo.
             if len(folders) > 1 or self._jobs[folders[0]].measured_on or self._others(folders[0]):
                 await self._divide(folders)
                 found |= {folder: self._jobs[folder].kept_off for folder in folders}
@@ -83,8 +83,8 @@ class Spread:
         return found
 
     async def tend(self, folder: Path, job: Job) -> None:
-        """Follows a job, whose state this is now: others are kept off the nodes where it runs, and it is let in
-        anywhere where it would wait in vain."""
+        """Follow a job in its current state. Other jobs avoid the nodes where it runs, and it may run anywhere if it
+        would wait in vain."""
         mine = self._jobs.get(folder)
         if mine is None and not (mine := self._resumed(folder)):
             return
@@ -98,7 +98,7 @@ class Spread:
             await self._keep_off(folder, mine, job, wanted)
 
     async def let_in(self, folder: Path, job: Job) -> bool:
-        """Lets a job that has no hope run anywhere; False: it may already."""
+        """Let a hopeless job run anywhere; return False if it may already."""
         mine = self._jobs.get(folder)
         if mine is None or not mine.kept_off:
             return False
@@ -107,19 +107,19 @@ class Spread:
         return True
 
     def give_up(self, folder: Path) -> None:
-        """Slurm does not take the job as it was placed: it is submitted for any node."""
+        """Let a job use any node, because Slurm refused it with the nodes chosen here."""
         if mine := self._jobs.get(folder):
             mine.given_up, mine.kept_off, mine.meant_for = True, ANYWHERE, None
             _note(folder, ANYWHERE)
 
     def forget(self, folder: Path) -> None:
-        """The job is over."""
+        """Forget a job that has ended."""
         self._jobs.pop(folder, None)
 
     # -- choosing
 
     async def _divide(self, folders: Sequence[Path]) -> None:
-        """Gives replicates that are submitted at the same moment nodes of their own, the least used ones first."""
+        """Assign different nodes to replicates that are submitted together, the least used first."""
         first = self._jobs[folders[0]]
         usable = list(await self._usable(first.partitions))
         used = self._used(folders[0], usable)
@@ -134,7 +134,7 @@ class Spread:
                 used[node] += 1 / len(mine.meant_for)
 
     async def _revised(self, folder: Path, mine: _Replicate) -> Nodes:
-        """What a job that waits is to be kept off by now."""
+        """Return the nodes that a waiting job must avoid now."""
         nodes = await self._usable(mine.partitions)
         if not nodes:
             return mine.kept_off
@@ -151,7 +151,7 @@ class Spread:
         return frozenset(nodes) - left
 
     def _used(self, folder: Path, nodes: Iterable[str]) -> dict[str, float]:
-        """How often each node has measured the configuration, does now, or is expected to soon."""
+        """Return how often each node has measured the configuration, measures it now, or soon will."""
         before = self._jobs[folder].measured_on
         running: Counter[str] = Counter()
         expected = dict.fromkeys(nodes, 0.0)
@@ -160,7 +160,7 @@ class Spread:
             if not other.nodes and other.meant_for:
                 for node in other.meant_for & expected.keys():
                     expected[node] += 1 / len(other.meant_for)
-        # a job that runs is often among those that the service has told of
+        # A running job is often among those that the service has reported.
         return {node: max(running[node], before[node]) + share for node, share in expected.items()}
 
     def _others(self, folder: Path) -> list[_Replicate]:
@@ -175,13 +175,13 @@ class Spread:
         try:
             await slurm_client.call("scontrol", "update", f"JobId={job.id}", f"ExcNodeList={','.join(sorted(nodes))}")
         except SlurmError as error:
-            # it has just started, or Slurm knows better which nodes will do
-            logger.debug("%s stays where it may run: %s", folder, error)
+            # The job has just started, or Slurm refuses these nodes.
+            logger.debug("the nodes of %s stay unchanged: %s", folder, error)
             return
         mine.kept_off = nodes
         _note(folder, nodes)
 
-    # -- what is known
+    # -- known jobs and nodes
 
     def _replicate(self, spec: JobSpec) -> _Replicate:
         measured_on = Counter(node for nodes in spec.measured_on for node in expand(nodes))
@@ -189,7 +189,7 @@ class Spread:
         return _Replicate(spec.replicates, measured_on, partitions[-1].split(",") if partitions else ())
 
     def _resumed(self, folder: Path) -> _Replicate | None:
-        """One that an earlier agent has submitted."""
+        """Return a job that an earlier agent process has submitted."""
         try:
             spec = JobSpec(**json.loads((folder / SPEC).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -204,7 +204,7 @@ class Spread:
         return mine
 
     async def _usable(self, partitions: Sequence[str]) -> Mapping[str, Node]:
-        """The nodes of partitions (none: of the default one) that take jobs, by name."""
+        """Return the nodes of partitions (default: the default partition) that accept jobs, by name."""
         async with self._looking:
             if time.monotonic() > self._nodes_until:
                 try:
@@ -226,7 +226,7 @@ def _least_used(used: Mapping[str, float]) -> list[str]:
 
 
 def expand(text: str) -> list[str]:
-    """The names in Slurm's short form: `a[1-2,05],b` is a1, a2, a05, b. A list that was cut short loses its end."""
+    """Return the names in Slurm's short form: `a[1-2,05],b` is a1, a2, a05, b. The end of a cut list is lost."""
     found: list[str] = []
     for item in re.findall(r"(?:[^,\[]|\[[^\]]*(?:\]|$))+", text):
         before, bracket, rest = item.partition("[")
@@ -243,19 +243,19 @@ def expand(text: str) -> list[str]:
 
 
 def _given(defaults: Sequence[str], spec: JobSpec, options: Mapping[str, str]) -> list[str]:
-    """The values that a job's options have for some of sbatch's, whose short forms are given too; the last holds."""
+    """Return the values of some sbatch options (long name to short form) of a job. The last one counts."""
     items = list(defaults)
     for line in spec.directives:
         if line.startswith("#SBATCH"):
             try:
                 items += shlex.split(line.removeprefix("#SBATCH"), comments=True)
             except ValueError:
-                continue  # sbatch will say what is wrong with it
+                continue  # sbatch will report the error
     items += spec.scheduler_options
     found = []
     for item, following in zip_longest(items, items[1:], fillvalue=""):
         name, separator, value = item.partition("=")
-        # sbatch takes shortened names; three letters are the fewest that tell these from others
+        # sbatch accepts shortened names; three letters are the fewest that identify these options
         if len(name) > 4 and any(f"--{option}".startswith(name) for option in options):
             found.append(value if separator else following)
         elif re.match(r"-[A-Za-z]", item) and item[1] in options.values():

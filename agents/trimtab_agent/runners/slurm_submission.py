@@ -1,4 +1,4 @@
-"""Submits jobs: those that come together and ask for the same as one job array."""
+"""Submit jobs. Jobs that arrive together with the same options become one job array."""
 
 import asyncio
 import logging
@@ -25,19 +25,19 @@ SCRIPT = "job.sh"
 NUMBER = "job"
 ARRAY = "array"
 
-# seconds for which jobs are gathered that may go into one array
+# Seconds to gather jobs for one array.
 GATHER_TIME = 0.01
-# jobs in an array, at most; fewer where the site says so
+# Maximum number of jobs in an array; less if the site has a lower limit.
 MOST_IN_ARRAY = 1000
-# seconds between two tries to submit a job
+# Seconds between two attempts to submit a job.
 SUBMIT_PAUSE = 2.0
-# seconds for which a limit on the user's jobs may stand in a trial's way
+# Seconds to wait while a limit on the user's jobs prevents the submission.
 LIMIT_TIME = 600.0
 
 
 @dataclass
 class _Submission:
-    """One job to be submitted; `done` when Slurm has it, or it is not wanted any more."""
+    """A job to submit. `done` is set when Slurm has it, or when it is no longer wanted."""
 
     folder: Path
     spec: JobSpec
@@ -58,10 +58,10 @@ class _Submission:
 
 
 class Submitter:
-    """Hands jobs to sbatch, again and again while Slurm is away."""
+    """Submits jobs with sbatch, and retries while Slurm is away."""
 
     def __init__(self, options: Sequence[str], queue: Queue[Jobs], spread: Spread) -> None:
-        """`options`: the administrator's, for every job."""
+        """`options` are the administrator's options for every job."""
         self._options = options
         self._queue = queue
         self._spread = spread
@@ -70,10 +70,10 @@ class Submitter:
         self._most = MOST_IN_ARRAY
 
     async def submit(self, folder: Path, spec: JobSpec) -> None:
-        """Submits the job whose files are in its folder; returns when Slurm has it, or when it is cancelled.
+        """Submit the job in a folder. Return when Slurm has it, or when it is cancelled.
 
         Raises:
-            NotAcceptedError, UnsuitableValueError: Slurm does not take it.
+            NotAcceptedError, UnsuitableValueError: Slurm refuses the job.
         """
         submission = _Submission(folder, spec)
         self._gathered.append(submission)
@@ -82,7 +82,7 @@ class Submitter:
         await submission.done
 
     def close(self) -> None:
-        """Gives up what is not submitted yet."""
+        """Give up the jobs that are not submitted yet."""
         for task in self._tasks:
             if not task.get_loop().is_closed():
                 task.cancel()
@@ -99,8 +99,8 @@ class Submitter:
         try:
             kept_off = await self._spread.place([(one.folder, one.spec) for one in gathered])
         except Exception:
-            # it is no more than a wish
-            logger.exception("where replicates run is left to Slurm")
+            # Spreading is only a preference.
+            logger.exception("replicates cannot be spread; Slurm chooses their nodes")
         groups: dict[tuple[object, ...], list[_Submission]] = {}
         for one in gathered:
             one.kept_off = kept_off.get(one.folder, ANYWHERE)
@@ -113,7 +113,7 @@ class Submitter:
     async def _submit(self, group: Sequence[_Submission]) -> None:
         try:
             await self._try_until_taken(group)
-        except Exception as error:  # noqa: BLE001  whatever it is, each trial has to hear of it
+        except Exception as error:  # noqa: BLE001  any error must reach each trial
             for one in group:
                 one.end(error)
         finally:
@@ -148,15 +148,15 @@ class Submitter:
                     return
                 tries += 1
                 if tries in (1, 10) or tries % 100 == 0:
-                    logger.warning("%s cannot be submitted now: %s; trying again", group[0].spec.name, error)
-            # it may have been taken all the same
+                    logger.warning("%s cannot be submitted: %s; trying again", group[0].spec.name, error)
+            # Slurm may have accepted the job although the answer was lost.
             await asyncio.sleep(SUBMIT_PAUSE)
             jobs = await self._queue.next()
             if any(active(jobs, one.folder) or (one.folder / OWNER).exists() for one in group):
                 return
 
     def _write(self, name: str, group: Sequence[_Submission]) -> None:
-        """Leaves in each folder what its job is found by. From the script's on a job may be there."""
+        """Write the files that identify each job. Once the script exists, a job may exist."""
         folders = [one.folder for one in group]
         for index, one in enumerate(group):
             (one.folder / SCRIPT).unlink(missing_ok=True)
@@ -171,15 +171,15 @@ class Submitter:
             script = batch_script(group[0].spec, folders[0], self._options)
         write_atomically(folders[0] / SCRIPT, script.encode())
         for folder in folders[1:]:
-            # one copy for all: it names every folder
+            # One copy serves all folders, because it names each of them.
             os.link(folders[0] / SCRIPT, folder / SCRIPT)
 
     async def _call(self, name: str, group: Sequence[_Submission], wanted: Sequence[int]) -> str:
-        """Calls sbatch; the job's number, or the array's."""
+        """Call sbatch and return the number of the job or array."""
         first = group[wanted[0]]
         options = [*first.spec.scheduler_options, "--parsable", "--export=ALL", "--output=/dev/null"]
         options += ["--error=/dev/null", f"--job-name={name or job_name(first.folder)}"]
-        # all of an array are found by its name; its folder has to outlive the trials'
+        # The tasks of an array are found by its name. Its folder must outlive the trials' folders.
         options += [f"--chdir={first.folder.parent if name else first.folder}"]
         if name:
             options += [f"--array={','.join(map(str, wanted))}"]
@@ -188,16 +188,16 @@ class Submitter:
         return (await slurm_client.call("sbatch", *options, str(first.folder / SCRIPT))).strip().partition(";")[0]
 
     async def _halve(self, group: Sequence[_Submission], error: SlurmError) -> None:
-        """Submits an array that is too large in two, and so on down to single jobs."""
+        """Submit an array that is too large in two halves, and so on down to single jobs."""
         half = len(group) // 2
         if error.kind == "array":
             self._most = min(self._most, half)
-            logger.info("%s: jobs are submitted in arrays of at most %d", error, self._most)
+            logger.info("%s: submitting jobs in arrays of at most %d", error, self._most)
         await asyncio.gather(self._submit(group[:half]), self._submit(group[half:]))
 
 
 def key_of(folder: Path) -> str:
-    """What a folder's jobs are found by in the queue."""
+    """Return the key of a folder's jobs in the queue."""
     try:
         return (folder / ARRAY).read_text(encoding="ascii")
     except FileNotFoundError:
@@ -205,13 +205,13 @@ def key_of(folder: Path) -> str:
 
 
 def active(jobs: Jobs, folder: Path) -> list[Job]:
-    """The folder's jobs that run or will. More than one only where an answer of sbatch was lost: then one of them works
-    and the others end at once."""
+    """Return the folder's jobs that run or will run. There is more than one only if an answer of sbatch was lost: then
+    one of them works and the others end at once."""
     return [job for job in jobs.get(key_of(folder), ()) if not job.is_over]
 
 
 def _refused(error: SlurmError, spec: JobSpec) -> NotAcceptedError | UnsuitableValueError:
-    # where no parameter asks the scheduler for anything, no other configuration would be taken
+    # Without parameters among the options, Slurm would refuse every configuration.
     if error.kind == "too much" and spec.asks:
         return UnsuitableValueError(f"the job was refused: {error}")
     return NotAcceptedError(f"the job was refused: {error}")

@@ -1,20 +1,20 @@
-"""Who may run on this machine, and when: some alone, others side by side."""
+"""The order of jobs on one machine: exclusive jobs run alone, others in parallel."""
 
 import asyncio
 from pathlib import Path
 
 
 class Turns:
-    """Jobs in the order in which they came; an exclusive one waits until all before it have ended, and those after it
+    """Jobs in the order of their arrival. An exclusive job waits until all jobs before it have ended, and later jobs
     wait for its end."""
 
     def __init__(self) -> None:
-        # folder -> whether it is exclusive
+        # By folder: whether the job is exclusive.
         self._running: dict[Path, bool] = {}
         self._waiting: dict[Path, tuple[bool, asyncio.Future[bool]]] = {}
 
     async def take(self, folder: Path, *, exclusive: bool) -> bool:
-        """Waits for the job's turn. False: it has left meanwhile."""
+        """Wait for the job's turn. Return False if the job has left meanwhile."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting[folder] = exclusive, turn
         self._admit()
@@ -25,11 +25,11 @@ class Turns:
             raise
 
     def join(self, folder: Path, *, exclusive: bool) -> None:
-        """Counts a job that runs already."""
+        """Add a job that already runs."""
         self._running.setdefault(folder, exclusive)
 
     def leave(self, folder: Path) -> None:
-        """The job has ended, or is not to run any more. One that is not here is left alone."""
+        """Remove a job that has ended or must not run. An unknown job is ignored."""
         self._running.pop(folder, None)
         _, turn = self._waiting.pop(folder, (False, None))
         if turn is not None and not turn.done():
@@ -37,7 +37,7 @@ class Turns:
         self._admit()
 
     def waits(self, folder: Path) -> bool:
-        """Whether the job's turn has not come yet."""
+        """Return whether the job still waits for its turn."""
         return folder in self._waiting
 
     def _admit(self) -> None:

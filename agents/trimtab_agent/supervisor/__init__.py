@@ -1,6 +1,5 @@
-"""A process that runs one trial after another: it finishes the one it has, and writes its result, whether the agent
-lives or not.
+"""The supervisor: a process that runs trials one after another and writes their results even if the agent dies.
 
-Imports the standard library and its own package alone, and little of it: a process for each slot of the agent stays in
-memory.
+It imports only the standard library and this package, and little of both, because one process for each slot of the
+agent stays in memory.
 """

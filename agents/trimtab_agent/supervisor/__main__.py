@@ -1,5 +1,7 @@
-"""`python -I -S .../supervisor SOCKET GROUP`, or `... FOLDER JOB RESTART NODE` in a batch job: small, because Python
-compiles the file that it is started with anew each time."""
+"""`python -I -S .../supervisor SOCKET GROUP`, or `... FOLDER JOB RESTART NODE` in a batch job.
+
+This file is small because Python compiles its start file every time.
+"""
 
 import os
 import sys

@@ -1,7 +1,7 @@
-"""The supervisor as a batch job: one trial, on a node that a scheduler chose, from a folder on a shared file system.
+"""The supervisor as a batch job: one trial on a node of a cluster, in a folder on a shared file system.
 
-The scheduler may end the job at any moment and start it again elsewhere, while the node of before is only out of reach
-and still at work. Who works on the trial stands in `owner`; nobody else may leave a result.
+The scheduler may end the job at any moment and start it again elsewhere, while the previous node is only unreachable
+and still works. The file `owner` names the job that works on the trial; no other job may store a result.
 """
 
 import json
@@ -12,33 +12,33 @@ from typing import Any
 
 from trimtab_agent.supervisor import process
 from trimtab_agent.supervisor.files import is_there, write_atomically
+from trimtab_agent.supervisor.reaper import Reaper
 from trimtab_agent.supervisor.supervise import Supervisor, store, tell_pid
-from trimtab_agent.supervisor.undertaker import Undertaker
 
-# seconds between the signal that ends the application and the one that tells this process of it: the scheduler signals
-# all processes of a job, in any order
+# Seconds between the signal that ends the application and the signal to this process: the scheduler signals all
+# processes of a job, in any order.
 SIGNAL_TIME = 0.1
 
 
 def run(folder: str, job: str, restart: str, node: str, alone: str = "") -> int:
-    """Runs the trial in `folder` to its stored result, or leaves none where the scheduler has ended the job.
+    """Run the trial in `folder` and store its result. Store none if the scheduler has ended the job.
 
     Args:
-        folder: holds `spec.json`.
-        job: the job's name in the scheduler, the same after it was started again.
-        restart: how often it was started before.
-        node: where it runs; empty: as the machine is called.
-        alone: not empty where the scheduler would not end what this process leaves running when it is killed.
+        folder: contains `spec.json`.
+        job: the job's name in the scheduler, which stays the same after a restart.
+        restart: how often the job was started before.
+        node: the node's name; empty: the machine's own name.
+        alone: not empty if the scheduler would not end the processes that a killed supervisor leaves.
 
     Returns:
         The exit code.
     """
-    undertaker = Undertaker(folder) if alone else None
+    reaper = Reaper(folder) if alone else None
     try:
         return _run(folder, job, restart, node or os.uname().nodename)
     finally:
-        if undertaker:
-            undertaker.goodbye()
+        if reaper:
+            reaper.dismiss()
 
 
 def _run(folder: str, job: str, restart: str, node: str) -> int:
@@ -49,7 +49,7 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
     signals.follow(os.path.join(folder, "cancel"))
     owner = json.dumps([job, int(restart), node])
     if not _claim(folder, owner):
-        print(f"another job has this trial: {_owner(folder)}")
+        print(f"another job owns this trial: {_owner(folder)}")
         return 0
     tell_pid(folder)
     for left in ("running", "log", "measurements"):
@@ -68,8 +68,8 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
             result = {**result, "outcome": "cancelled", "reason": "cancelled", "metrics": {}}
     os.chdir("/")
     if result["outcome"] == "cancelled" and not is_there(folder, "cancel"):
-        # the scheduler's will, not the agent's: the job's state tells why, and the job may be started again
-        print("SIGTERM came, and not from the agent")
+        # The scheduler has ended the job, not the agent. The job's state says why, and it may be restarted.
+        print("SIGTERM received, not from the agent")
         return 1
     if _owner(folder) == json.loads(owner):
         store(folder, result, signals)
@@ -77,14 +77,14 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
 
 
 def _claim(folder: str, owner: str) -> bool:
-    """Whether this job may work on the trial. One that the scheduler has started again takes it over from its
-    predecessor; a second job, submitted because the answer to the first submission was lost, does not."""
+    """Return whether this job may work on the trial. A job that the scheduler has restarted takes it over. A second
+    job, submitted because the answer to the first submission was lost, does not."""
     path = os.path.join(folder, "owner")
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(owner)
     try:
-        os.link(temporary, path)  # whole at once, and for one only
+        os.link(temporary, path)  # atomic, and only the first succeeds
     except FileExistsError:
         before, now = _owner(folder), json.loads(owner)
         if before[0] != now[0] or before[1] >= now[1]:
@@ -102,7 +102,7 @@ def _owner(folder: str) -> list[Any]:
 
 
 def _renew_work(folder: str, work: str) -> None:
-    """Makes the work folder what it was before the run that was ended."""
+    """Restore the work folder to its state before the interrupted run."""
     import shutil
 
     shutil.rmtree(work, ignore_errors=True)
@@ -114,8 +114,8 @@ def _renew_work(folder: str, work: str) -> None:
 
 
 def _take_environment(spec: dict[str, Any], folder: str) -> None:
-    """Puts the job's environment on the node in the place of the agent's: it tells programs such as mpirun where they
-    run. What the component sets stays."""
+    """Replace the agent's environment by the job's on this node, which tells programs such as mpirun where they run.
+    Variables that the component sets stay."""
     base = {**os.environ, process.JOB_VARIABLE: folder}
     for part in (spec, spec["build"]):
         if part:

@@ -1,9 +1,9 @@
-"""Keeps what builds make, so that one configuration is built once, however many trials and agents' restarts share it.
+"""Cache of build outputs, so that one configuration is built once for many trials and restarts of the agent.
 
-For each key there are `KEY/` (the output), `KEY.done` (written when it is whole; its time is that of the last use) and
-`KEY.lock`. A user holds the lock shared, a builder alone; the kernel lets go of it when the holder dies, so that a
-half-made output is made again. The output is built at its final place, since many build systems write that place into
-what they make.
+For each key there are `KEY/` (the output), `KEY.done` (written when the output is complete; its time is the last use)
+and `KEY.lock`. A user holds the lock shared, a builder holds it exclusively. The kernel releases it when the holder
+dies, so an incomplete output is built again. The output is built at its final path, because many build systems write
+that path into their output.
 """
 
 import fcntl
@@ -19,20 +19,20 @@ LOCK_INTERVAL = 0.02
 
 
 def use(entry: str, limit: int, make: Callable[[], None], stopped: Callable[[], bool]) -> tuple[int, float | None]:
-    """Makes sure that the output is there, and that it stays for the time being.
+    """Build the output if needed, and keep it from being evicted while the handle is open.
 
     Args:
         entry: the output's folder.
-        limit: bytes that the outputs beside it may take together; the least recently used go first, those in use never.
-        make: builds into the folder, which is there and empty; raises where it cannot.
-        stopped: asked while another process builds the same; True ends the waiting.
+            limit: maximum size of all outputs in bytes; the least recently used are removed, never those in use.
+            make: builds into the folder, which exists and is empty; raises an exception if the build fails.
+            stopped: called while another process builds the same output; True ends the wait.
 
     Returns:
-        A handle to close when the output is no longer needed, and the seconds that the build took: None where there
-        was none to do.
+        A handle to close when the output is no longer needed, and the duration of the build in seconds, or None if the
+        output came from the cache.
 
     Raises:
-        InterruptedError: `stopped` said so.
+        InterruptedError: `stopped` returned True.
         OSError: the cache cannot be written.
     """
     os.makedirs(os.path.dirname(entry), exist_ok=True)
@@ -60,7 +60,7 @@ def use(entry: str, limit: int, make: Callable[[], None], stopped: Callable[[], 
 
 
 def _lock(entry: str, kind: int, stopped: Callable[[], bool]) -> int:
-    """The lock file, open and locked."""
+    """Return the lock file, open and locked."""
     path = f"{entry}.lock"
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -75,7 +75,7 @@ def _lock(entry: str, kind: int, stopped: Callable[[], bool]) -> int:
                 time.sleep(LOCK_INTERVAL)
         if _is_same_file(handle, path):
             return handle
-        os.close(handle)  # it was evicted between the opening and the locking
+        os.close(handle)  # evicted between opening and locking
 
 
 def _is_same_file(handle: int, path: str) -> bool:
@@ -90,7 +90,7 @@ def _is_done(entry: str) -> bool:
 
 
 def _size(folder: str) -> int:
-    """Bytes on disk."""
+    """Return the size on disk in bytes."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -121,7 +121,7 @@ def _evict(cache: str, limit: int) -> None:
         except BlockingIOError:
             continue  # in use
         else:
-            # the mark first: without it the output does not count as whole
+            # The mark goes first: without it the output counts as incomplete.
             for path in (f"{entry}.done", f"{entry}.lock"):
                 if os.path.exists(path):
                     os.unlink(path)

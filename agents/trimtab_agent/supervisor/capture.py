@@ -1,12 +1,12 @@
-"""Keeps the head and the tail of an output of any length, in bounded memory and on a bounded piece of disk."""
+"""Keep the head and the tail of an output of any length, with bounded memory and disk space."""
 
 import os
 
 
 class Capture:
-    """Writes the first half of `limit` bytes to a file as they come, and the last half when the output ends.
+    """Writes the first half of `limit` bytes to a file as they arrive, and the last half at the end.
 
-    The file only grows, so that a reader may follow it. `recent` holds the last bytes since `forget`, for messages.
+    The file only grows, so a reader may follow it. `recent` holds the last bytes since `forget`, for messages.
     """
 
     RECENT = 4096
@@ -19,11 +19,11 @@ class Capture:
         self._tail = bytearray()
         self._dropped = 0
         self.recent = bytearray()
-        # why output was lost, where it was
+        # Why output was lost; empty if it was not.
         self.failure = ""
 
     def add(self, data: bytes) -> None:
-        """Takes the next bytes of the output."""
+        """Add the next bytes of the output."""
         self.recent += data[-self.RECENT :]
         del self.recent[: -self.RECENT]
         head = data[: max(0, self._half - self._written)]
@@ -32,22 +32,22 @@ class Capture:
             self._written += len(head)
         if len(head) < len(data):
             self._tail += data[len(head) :]
-            # in large pieces: the bytes kept are moved at each cut
+            # Cut in large pieces, because each cut moves the remaining bytes.
             if len(self._tail) > 2 * self._half:
                 self._dropped += len(self._tail) - self._half
                 del self._tail[: -self._half]
 
     def forget(self) -> None:
-        """Empties `recent`."""
+        """Clear `recent`."""
         self.recent.clear()
 
     def close(self) -> None:
-        """Writes the tail."""
+        """Write the tail and close the file."""
         if len(self._tail) > self._half:
             self._dropped += len(self._tail) - self._half
             del self._tail[: -self._half]
         if self._dropped:
-            self._write(b"\n[... %d bytes left out ...]\n" % self._dropped)
+            self._write(b"\n[... %d bytes omitted ...]\n" % self._dropped)
         self._write(bytes(self._tail))
         os.close(self._file)
 
@@ -57,12 +57,12 @@ class Capture:
             try:
                 left = left[os.write(self._file, left) :]
             except OSError as error:
-                # a full disk must not end the trial: what is lost is output alone, and a metric that needs it says so
+                # A full disk must not end the trial. Only output is lost, and a metric that needs it reports that.
                 self.failure = error.strerror or str(error)
                 return
 
 
 def last_lines(data: bytes, lines: int = 12, characters: int = 1500) -> str:
-    """The end of an output as text that fits a message: without NULs, which a database does not store."""
+    """Return the end of an output as text for a message, without NULs, which a database cannot store."""
     text = data.replace(b"\0", b"").decode("utf-8", "replace").strip()
     return "\n".join(text.splitlines()[-lines:])[-characters:]

@@ -1,18 +1,18 @@
-"""A control group that holds a supervisor and all that it runs: one folder of the kernel's, of version 1 or 2."""
+"""A control group (version 1 or 2) with a supervisor and everything that it runs."""
 
 import os
 import signal
 import time
 from contextlib import suppress
 
-# the files that count what the kernel has killed for want of memory, in version 2 and in version 1
+# Files that count the processes killed for lack of memory, in version 2 and in version 1.
 _COUNTERS = ("memory.events", "memory.oom_control")
-# seconds that the kernel has to end what it was told to kill
+# Seconds to wait until killed processes are gone.
 KILL_TIME = 2.0
 
 
 def enter(group: str) -> None:
-    """Moves this process into the group; what it starts from here on is born there.
+    """Move this process into the group. Processes that it starts from now on are in the group too.
 
     Raises:
         OSError: the kernel does not allow it.
@@ -22,7 +22,7 @@ def enter(group: str) -> None:
 
 
 def processes(group: str) -> list[int]:
-    """The processes in the group; none where it is gone."""
+    """Return the processes in the group; none if it does not exist."""
     try:
         with open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
             return [int(line) for line in file.read().split()]
@@ -31,7 +31,7 @@ def processes(group: str) -> list[int]:
 
 
 def memory_kills(group: str) -> int:
-    """How many processes the kernel has killed because the group was out of memory."""
+    """Return how many processes the kernel has killed because the group was out of memory."""
     for name in _COUNTERS:
         with suppress(OSError), open(os.path.join(group, name), encoding="ascii") as file:
             for line in file:
@@ -42,13 +42,13 @@ def memory_kills(group: str) -> int:
 
 
 def kill(group: str) -> None:
-    """Kills every process of the group, whatever it has done to hide. Gives up after two seconds."""
+    """Kill every process of the group, also daemons. Give up after two seconds."""
     give_up = time.monotonic() + KILL_TIME
     while found := processes(group):
         if time.monotonic() > give_up:
             return
         try:
-            # all at one moment, forks included (Linux 5.14, version 2)
+            # Linux 5.14 with version 2 kills all at one moment, including forks.
             with open(os.path.join(group, "cgroup.kill"), "w", encoding="ascii") as file:
                 file.write("1")
         except OSError:
@@ -59,6 +59,6 @@ def kill(group: str) -> None:
 
 
 def remove(group: str) -> None:
-    """Removes the group, unless it still holds a process."""
+    """Remove the group, unless it still contains a process."""
     with suppress(OSError):
         os.rmdir(group)

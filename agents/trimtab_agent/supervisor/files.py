@@ -1,18 +1,18 @@
-"""Files that are whole or not there."""
+"""Atomic and durable files."""
 
 import os
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, durable: bool = False) -> None:
-    """Writes a file that a reader finds whole or not at all.
+    """Write a file so that a reader sees all of it or none.
 
     Args:
         path: the file.
         data: its whole content.
-        durable: wait until it would survive a power cut.
+        durable: wait until the file would survive a power cut.
 
     Raises:
-        OSError: it cannot be written; what stood there before stands there still.
+        OSError: the file cannot be written; an existing file stays unchanged.
     """
     name = os.fspath(path)
     temporary = f"{name}.{os.getpid()}.tmp"
@@ -35,13 +35,13 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, durable: bool
 
 
 def is_there(folder: str | os.PathLike[str], name: str) -> bool:
-    """Whether a folder has an entry of this name. Reads the folder, so that the client of a network file system asks
-    its server: that a file is not there may be what this machine remembers."""
+    """Return whether a folder has an entry of this name. This reads the folder, because the client of a network file
+    system may have cached that a file does not exist."""
     return name in os.listdir(folder)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Makes the names in `folder` durable."""
+    """Make the entries of `folder` durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Runs one command in a session of its own, and leaves no process of it behind."""
+"""Run one command in its own session, and leave no process of it behind."""
 
 import errno
 import fcntl
@@ -12,13 +12,13 @@ from typing import Protocol
 
 from trimtab_agent.supervisor.files import is_there
 
-# marks every process of a trial, in its environment
+# This environment variable marks every process of a trial.
 JOB_VARIABLE = "TRIMTAB_JOB"
-# seconds between SIGTERM and SIGKILL when the trial is cancelled: it has to be gone within a second
+# Seconds between SIGTERM and SIGKILL for a cancelled trial, which must end within a second.
 CANCEL_GRACE = 0.4
-# seconds between two looks for the file that ends a batch job's trial
+# Seconds between two checks for the file that cancels a batch job's trial.
 LOOK_INTERVAL = 1.0
-# and between two calls of what watches a command
+# Seconds between two calls of `watch`.
 WATCH_INTERVAL = 0.25
 PIPE_SIZE = 1 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ
@@ -26,26 +26,26 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Sink(Protocol):
-    """Takes a command's output."""
+    """Receives a command's output."""
 
     def add(self, data: bytes) -> None:
-        """Takes the next bytes."""
+        """Receive the next bytes."""
 
 
 class NotStartedError(Exception):
-    """The program could not be started; `str()` says why."""
+    """The program could not be started. `str(error)` says why."""
 
 
 class HaltedError(Exception):
-    """Raised out of a computation of our own by SIGTERM or SIGALRM, where `Signals.interrupts` allows it."""
+    """SIGTERM or SIGALRM interrupted a computation, because `Signals.interrupts` allows it."""
 
 
 class Signals:
-    """SIGTERM means: look whether the trial is to be ended. Also wakes the waiting for a child's end.
+    """Handles signals. SIGTERM means: check whether the trial must end. Signals also interrupt the wait for a child.
 
-    A file says which trial is meant: the signal alone could arrive when the next one runs already. Where there is no
-    next one (`single`), the signal is enough; and so is the file, which is looked for once per second: whoever sends
-    the signals may be out of reach.
+    A file says which trial is meant, because the signal alone could arrive when the next trial already runs. If there
+    is no next trial (`single`), the signal is enough. So is the file, which is checked once per second, because the
+    sender of signals may be unreachable.
     """
 
     def __init__(self, *, single: bool = False) -> None:
@@ -60,12 +60,12 @@ class Signals:
             signal.signal(number, self._handle)
 
     def follow(self, mark: str) -> None:
-        """From now on, the file `mark` means that the trial is to be ended."""
+        """From now on, the file `mark` means that the trial must end."""
         self._mark = mark
 
     @property
     def stopped(self) -> bool:
-        """Whether the trial is to be ended."""
+        """Whether the trial must end."""
         if not self._single:
             return os.path.exists(self._mark)
         now = time.monotonic()
@@ -74,14 +74,14 @@ class Signals:
             try:
                 self._terminated = is_there(*os.path.split(self._mark))
             except FileNotFoundError:
-                self._terminated = True  # the trial's folder is gone: nobody waits for it any more
+                self._terminated = True  # the trial's folder is gone: nobody waits for its result
             except OSError:
                 pass
         return self._terminated
 
     @property
     def patience(self) -> float:
-        """Seconds for which nothing but a wake-up needs to be waited for."""
+        """The longest time, in seconds, to wait for a signal without other checks."""
         return LOOK_INTERVAL if self._single else 3600.0
 
     def _handle(self, number: int, _frame: object) -> None:
@@ -90,15 +90,15 @@ class Signals:
             raise HaltedError
 
     def drain(self) -> None:
-        """Forgets the wake-ups so far."""
+        """Discard the wake-ups so far."""
         with suppress(BlockingIOError):
             while os.read(self.wake, 512):
                 pass
 
 
 class Ended:
-    """How a command ended. `code` is the exit code, or minus the signal's number; `seconds` is wall time by a
-    monotonic clock."""
+    """How a command ended. `code` is the exit code, or minus the signal's number. `seconds` is wall time by a monotonic
+    clock."""
 
     __slots__ = ("code", "seconds", "timed_out")
 
@@ -108,7 +108,7 @@ class Ended:
         self.timed_out = timed_out
 
     def told(self) -> str:
-        """In words."""
+        """Return the result as text."""
         if self.code >= 0:
             return f"ended with exit code {self.code}"
         try:
@@ -119,7 +119,7 @@ class Ended:
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of every descendant whose own parent ends, so that none can slip away."""
+    """Make this process the parent of every descendant whose own parent ends, so that none escapes."""
     import ctypes
 
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
@@ -139,22 +139,22 @@ def run(
     cpus: Collection[int] = (),
     watch: Callable[[], None] | None = None,
 ) -> Ended:
-    """Runs a command to its end.
+    """Run a command to its end.
 
     Args:
-        argv: the program, looked up in PATH of `env`, and its arguments.
-        env: its whole environment.
-        cwd: its folder; this process changes there.
-        seconds: time that it may take; then its session gets SIGTERM and, `grace` seconds later, SIGKILL.
+        argv: the program, searched in PATH of `env`, and its arguments.
+        env: its complete environment.
+        cwd: its working directory; this process changes there too.
+        seconds: time limit; then its session gets SIGTERM and, `grace` seconds later, SIGKILL.
         grace: see `seconds`.
-        stdout: take its standard output.
-        stderr: take its standard error.
-        signals: ends it early when they say so.
-        cpus: those that it and all its children may use; none: those that this process may.
-        watch: is called again and again while it runs.
+        stdout: receivers of its standard output.
+        stderr: receivers of its standard error.
+        signals: end the command early if they say so.
+        cpus: CPUs for it and its children; none: the CPUs of this process.
+        watch: called repeatedly while it runs.
 
     Raises:
-        NotStartedError: the program or the folder is not there, or cannot be executed.
+        NotStartedError: the program or the folder does not exist, or cannot be executed.
     """
     own = os.sched_getaffinity(0)
     try:
@@ -164,7 +164,7 @@ def run(
         err, err_writer = _pipe()
         try:
             if cpus:
-                # inherited by the child, which is born where it is to run
+                # The child inherits the CPUs, so it starts on the right ones.
                 _pin(cpus)
             started = time.monotonic()
             pid = os.posix_spawn(
@@ -178,7 +178,7 @@ def run(
                 ],
                 setsid=True,
                 setsigmask=[],
-                # Python ignores these two; a program does not expect to be born with them ignored
+                # Python ignores these two signals, but a program expects the defaults.
                 setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
             )
         except BaseException:
@@ -220,12 +220,12 @@ def _follow(
         poll.register(pipe, select.POLLIN)
     timed_out = False
     watch_at = 0.0
-    kill_at = 0.0  # when SIGTERM turns into SIGKILL; 0: SIGTERM has not been sent
+    kill_at = 0.0  # when SIGKILL follows SIGTERM; 0: SIGTERM has not been sent
     while True:
         status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         now = time.monotonic()
         if status is not None:
-            # its group first, while its own remains keep the number from being given to another
+            # Kill the group first, while the zombie keeps its number from being reused.
             _kill_group(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
@@ -250,7 +250,7 @@ def _follow(
 
 
 def _pump(pipe: int, captures: Sequence[Sink]) -> bool:
-    """Moves what is there; False at the end of the output, or where there is nothing now."""
+    """Move available output; return False at its end, or if there is none now."""
     try:
         data = os.read(pipe, 1 << 16)
     except BlockingIOError:
@@ -261,8 +261,8 @@ def _pump(pipe: int, captures: Sequence[Sink]) -> bool:
 
 
 def kill_orphans() -> None:
-    """Kills every descendant that is left, round by round: the children of one that is killed become ours. Gives up
-    after 2 s."""
+    """Kill every remaining descendant, in rounds, because the children of a killed process become children of this one.
+    Give up after 2 s."""
     give_up = time.monotonic() + 2.0
     while True:
         try:
@@ -279,14 +279,14 @@ def kill_orphans() -> None:
 
 
 def _children() -> list[int]:
-    """The processes whose parent this one is."""
+    """Return the children of this process."""
     me = os.getpid()
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    # after the program's name, which may hold anything: state, parent
+                    # After the program's name, which may contain anything, come state and parent.
                     parent = int(file.read().rpartition(b")")[2].split()[1])
             except OSError:
                 continue
@@ -296,7 +296,7 @@ def _children() -> list[int]:
 
 
 def _kill_group(pid: int, number: int) -> None:
-    # there may be nothing left of it, or nothing but what runs as another user
+    # The group may be empty, or contain only processes of another user.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
@@ -305,29 +305,29 @@ def _pin(cpus: Collection[int]) -> None:
     try:
         os.sched_setaffinity(0, cpus)
     except OSError as error:
-        raise OSError(error.errno, f"CPUs {sorted(cpus)} may not be used: {error.strerror}") from None
+        raise OSError(error.errno, f"CPUs {sorted(cpus)} cannot be used: {error.strerror}") from None
 
 
 def _pipe() -> tuple[int, int]:
     reader, writer = os.pipe2(os.O_CLOEXEC)
-    # fewer switches between the program and us, so that its output disturbs its timing less
+    # A large pipe means fewer context switches, so that output disturbs the timing less.
     with suppress(OSError):  # the user's limit of pipe memory may be reached
         fcntl.fcntl(writer, _F_SETPIPE_SZ, PIPE_SIZE)
     return reader, writer
 
 
 def _why_not_started(error: OSError, program: str, cwd: str) -> str:
-    """What the kernel means, which says the same of a script that is not there and of one whose interpreter is not."""
+    """Explain the kernel's error, which is the same for a missing script and a missing interpreter."""
     if not os.path.isdir(cwd):
-        return f"its folder {cwd} is not there"
+        return f"its folder {cwd} does not exist"
     if error.errno == errno.ENOEXEC:
         return "it has no '#!' line and is not a program"
     if error.errno == errno.ENOENT and "/" in program and os.path.exists(program):
         with suppress(OSError), open(program, "rb") as file:
             first = file.readline(256)
             if first.startswith(b"#!") and first.endswith(b"\r\n"):
-                return "its lines end with CRLF, as on Windows; allowed is LF alone (dos2unix)"
-            return f"the interpreter that it names is not there: {first.decode('utf-8', 'replace').strip()!r}"
+                return "its lines end with CRLF, as on Windows; use LF only (dos2unix)"
+            return f"its interpreter does not exist: {first.decode('utf-8', 'replace').strip()!r}"
     return error.strerror or str(error)
 
 

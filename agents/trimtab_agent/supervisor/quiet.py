@@ -1,7 +1,7 @@
-"""Whether the machine was quiet enough for timings to mean something.
+"""Check whether the machine was quiet enough for meaningful timings.
 
-The kernel's counters are read before and after what is timed, which takes a fraction of a millisecond, never while it
-runs. CPU shares are of the CPUs that the trial may use, over the time it ran.
+The kernel's counters are read before and after the timed run, never during it. A reading takes a fraction of a
+millisecond. CPU shares refer to the CPUs that the trial may use, over the time that it ran.
 """
 
 import os
@@ -9,32 +9,32 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-# The thresholds.
-# CPU time of processes that are not the trial's (load): a tenth of it moves a timing about as much as usual noise does
+# Thresholds.
+# CPU time of other processes (load), as a fraction. 0.1 changes a timing about as much as usual noise.
 MOST_LOAD = 0.10
-# CPU time that the hypervisor gave to other machines (steal): it stops the trial dead, wherever it is
+# CPU time that the hypervisor gave to other machines (steal), as a fraction. It stops the trial.
 MOST_STEAL = 0.02
-# pages read from or written to swap, by anybody: 1 MiB
+# Pages read from or written to swap by any process: 1 MiB.
 MOST_SWAPPED = 256
-# memory available before the run, as a share of all: below it the kernel works to find some
+# Memory available before the run, as a fraction of all. Below it the kernel is busy reclaiming memory.
 LEAST_MEMORY = 0.05
-# seconds: the kernel counts CPU time in steps of 10 ms, so that shares of a shorter time say nothing
+# Seconds. The kernel counts CPU time in steps of 10 ms, so fractions of a shorter time are meaningless.
 LEAST_TIME = 0.2
-# seconds of CPU time below which load and steal are not told, for the same reason
+# Seconds of CPU time below which load and steal are not reported, for the same reason.
 LEAST_CPU_TIME = 0.05
-# frequency governors that keep the frequency where it is; any other changes it with the load
+# Frequency governors that keep the frequency constant. Others change it with the load.
 STEADY_GOVERNORS = ("performance", "userspace")
 
-# user, nice and system: interrupts are left out, since they may be the trial's own
+# user, nice and system; without interrupts, which the trial itself may cause
 _BUSY = (0, 1, 2)
 _STEAL = 7
 
 
 class Watch:
-    """Looks at the machine from its making to `doubts`."""
+    """Observes the machine from the creation of the object to `doubts`."""
 
     def __init__(self, cpus: Collection[int], place: str = "/") -> None:
-        """`cpus`: those that count. `place`: where /proc and /sys are."""
+        """Start to observe `cpus`. `place` is the folder that contains /proc and /sys."""
         self._cpus = frozenset(cpus)
         self._place = place
         available, total = _memory(place)
@@ -45,7 +45,7 @@ class Watch:
         self._began = time.monotonic()
 
     def doubts(self) -> dict[str, str]:
-        """What makes a timing doubtful, by kind. Processes whose end nobody waited for count as others' load."""
+        """Return reasons to doubt a timing, by kind. Processes that nobody has waited for count as other load."""
         seconds = time.monotonic() - self._began
         busy, stolen = self._times()
         others = busy - self._busy - (_own_time() - self._own)
@@ -59,7 +59,7 @@ class Watch:
         )
 
     def _times(self) -> tuple[float, float]:
-        """Seconds that the CPUs were busy, and that were stolen from them, since the machine's start."""
+        """Return the busy and the stolen CPU seconds since the machine's start."""
         busy = stolen = 0
         for line in _lines(os.path.join(self._place, "proc/stat")):
             name, *fields = line.split()
@@ -74,15 +74,15 @@ class Watch:
 
 
 def judge(*, others: float, stolen: float, seconds: float, count: int, swapped: int, memory: float) -> dict[str, str]:
-    """What is beyond its threshold, in words. CPU times and the run's time in seconds."""
+    """Return the values beyond their thresholds, as text by kind. Times are in seconds."""
     found = {}
     capacity = seconds * max(count, 1)
     if seconds >= LEAST_TIME:
-        told = f"of the {count} CPUs" if count > 1 else "of the CPU"
+        share = f"of the {count} CPUs" if count > 1 else "of the CPU"
         if others > max(LEAST_CPU_TIME, MOST_LOAD * capacity):
-            found["load"] = f"other processes took {_percent(others / capacity)} {told}"
+            found["load"] = f"other processes took {_percent(others / capacity)} {share}"
         if stolen > max(LEAST_CPU_TIME, MOST_STEAL * capacity):
-            found["steal"] = f"other virtual machines took {_percent(stolen / capacity)} {told} (steal)"
+            found["steal"] = f"other virtual machines took {_percent(stolen / capacity)} {share} (steal)"
     if swapped > MOST_SWAPPED:
         found["swap"] = f"the machine swapped ({swapped} pages)"
     if memory < LEAST_MEMORY:
@@ -91,22 +91,22 @@ def judge(*, others: float, stolen: float, seconds: float, count: int, swapped: 
 
 
 def setting(cpus: Collection[int], place: str = "/") -> dict[str, str]:
-    """What in the machine's settings makes timings vary, by kind: it stays as it is, whatever runs."""
+    """Return settings of the machine that make timings vary, as text by kind."""
     found = {}
     folder = os.path.join(place, "sys/devices/system/cpu")
     governors = {_text(os.path.join(folder, f"cpu{cpu}/cpufreq/scaling_governor")) for cpu in cpus}
     if unsteady := sorted(governors - {"", *STEADY_GOVERNORS}):
         found["governor"] = (
-            f"the CPUs' frequency follows the load (governor {', '.join(unsteady)}; steady: performance)"
+            f"the CPU frequency follows the load (governor {', '.join(unsteady)}; constant: performance)"
         )
     turbo = _text(os.path.join(folder, "intel_pstate/no_turbo")) == "0"
     if turbo or _text(os.path.join(folder, "cpufreq/boost")) == "1":
-        found["turbo"] = "the CPUs' frequency depends on their temperature and on how many work (turbo is on)"
+        found["turbo"] = "the CPU frequency depends on temperature and on the number of busy CPUs (turbo is on)"
     return found
 
 
 def text(doubts: Mapping[str, str]) -> str:
-    """All in one line; empty where there are none."""
+    """Return all doubts in one line; "" if there are none."""
     return "timing is doubtful: " + "; ".join(doubts.values()) if doubts else ""
 
 
@@ -115,13 +115,13 @@ def _percent(share: float) -> str:
 
 
 def _own_time() -> float:
-    """Seconds of CPU time of this process and of all those that it, or they, have waited for."""
+    """Return the CPU seconds of this process and of all descendants that were waited for."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def _memory(place: str) -> tuple[int, int]:
-    """Available and total memory, in KiB; 0 and 0 where the kernel does not say."""
+    """Return available and total memory in KiB; 0 and 0 if the kernel does not report them."""
     found = {"MemAvailable:": 0, "MemTotal:": 0}
     for line in _lines(os.path.join(place, "proc/meminfo")):
         name, *rest = line.split()
@@ -131,7 +131,7 @@ def _memory(place: str) -> tuple[int, int]:
 
 
 def _swapped(place: str) -> int:
-    """Pages swapped in or out since the machine's start."""
+    """Return the pages swapped in or out since the machine's start."""
     total = 0
     for line in _lines(os.path.join(place, "proc/vmstat")):
         name, _, count = line.partition(" ")
@@ -145,7 +145,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _text(path: str) -> str:
-    """The file's text without blanks around; empty where there is none."""
+    """Return the file's text without surrounding white space; "" if there is no file."""
     with suppress(OSError), open(path, encoding="ascii", errors="replace") as file:
         return file.read().strip()
     return ""

@@ -1,7 +1,7 @@
 """One trial from its specification to its result: build, header commands, application, metrics.
 
-The folder of the trial holds `spec.json` (runners.base.JobSpec), gets `pid`, `log`, `stdout`, `stderr`, and in the end
-`result.json`.
+The folder of the trial contains `spec.json` (runners.base.JobSpec). The supervisor writes `pid`, `log`, `stdout`,
+`stderr` and, at the end, `result.json`.
 """
 
 import json
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 Spec = Mapping[str, Any]
 
-# seconds that reading one metric by regular expression may take: a bad pattern can take for ever
+# Seconds to read one metric by regular expression: a bad pattern can take very long.
 EXTRACTION_TIME = 30.0
 
 
 class TrialOverError(Exception):
-    """The trial is over without metrics."""
+    """The trial has ended without metrics."""
 
     def __init__(self, outcome: str, reason: str) -> None:
         self.outcome = outcome
@@ -36,12 +36,12 @@ class TrialOverError(Exception):
 
 
 def main(number: int, group: str) -> None:
-    """Runs the trials whose folders come in through a socket, until the agent has closed its end of it.
+    """Run the trials whose folders arrive through a socket, until the agent closes its end.
 
     Args:
-        number: the socket's. Each message is a folder's path, with the writing end of a pipe: while that is open, the
-            agent knows that the trial is being worked on.
-        group: the control group that this process and all its trials are in; empty: none.
+        number: the socket's file descriptor. Each message is a folder's path with the writing end of a pipe. The open
+            pipe tells the agent that the trial is in progress.
+        group: the control group of this process and all its trials; empty: none.
     """
     os.set_inheritable(number, False)
     if group:
@@ -59,24 +59,24 @@ def main(number: int, group: str) -> None:
 
 
 def work_on(folder: str, signals: process.Signals) -> None:
-    """Runs the trial in `folder` to its stored result."""
+    """Run the trial in `folder` and store its result."""
     signals.follow(os.path.join(folder, "cancel"))
     tell_pid(folder)
     with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
         spec = json.load(file)
     result = Supervisor(folder, spec, signals).run()
-    os.chdir("/")  # the trial's folder may go
+    os.chdir("/")  # the trial's folder may be removed
     store(folder, result, signals)
 
 
 def tell_pid(folder: str) -> None:
-    """Notes which process works on the trial."""
+    """Record which process works on the trial."""
     with open(os.path.join(folder, "pid"), "w", encoding="ascii") as file:
         file.write(f"{os.getpid()} {start_ticks(os.getpid())}")
 
 
 def start_ticks(pid: int) -> int:
-    """When the process started, in the kernel's ticks: with the number, a name that is not given twice.
+    """Return the start time of a process in kernel ticks. With the pid it identifies a process uniquely.
 
     Raises:
         OSError: there is no such process.
@@ -86,7 +86,7 @@ def start_ticks(pid: int) -> int:
 
 
 def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> None:
-    """Writes the result so that it survives a power cut, into disk space that was set aside before the trial began."""
+    """Store the result durably, in disk space that was reserved before the trial began."""
     reserved, final = os.path.join(folder, "result.reserved"), os.path.join(folder, "result.json")
     data = json.dumps(result).encode()
     while True:
@@ -100,7 +100,7 @@ def store(folder: str, result: Mapping[str, Any], signals: process.Signals) -> N
             sync_folder(folder)
             return
         except FileNotFoundError:
-            return  # the folder is gone: nobody waits for the result any more
+            return  # the folder is gone: nobody waits for the result
         except OSError:
             if signals.stopped:
                 return
@@ -120,24 +120,24 @@ class Supervisor:
         self.elapsed = 0.0
         self.build_seconds: float | None = None
         self.build_lock: int | None = None
-        # why the application's output could not be kept; empty: it was
+        # Why the application's output could not be stored; empty if it was.
         self.output_failure = ""
         self.cpus = frozenset(spec["cpus"] or os.sched_getaffinity(0))
-        # what makes its timing doubtful, by kind: the latest of its runs that has it
+        # Reasons to doubt its timing, by kind, from the latest run that has each.
         self.doubts: dict[str, str] = {}
 
     def run(self) -> dict[str, Any]:
-        """The result, as runners.base.JobResult has it."""
+        """Run the trial and return the fields of runners.base.JobResult."""
         outcome, reason, metrics = "completed", "", {}
         try:
             self._build()
             metrics = self._measure()
         except TrialOverError as verdict:
             outcome, reason = verdict.outcome, verdict.reason
-        except Exception as error:  # noqa: BLE001  whatever it is, the trial has to end with a reason
+        except Exception as error:  # noqa: BLE001  any error must end the trial with a reason
             outcome, reason = "failed", f"the trial's supervisor failed: {type(error).__name__}: {error}"
         finally:
-            # until here it kept the build's output from being evicted
+            # The lock has kept the build's output from being evicted.
             if self.build_lock is not None:
                 os.close(self.build_lock)
         if self.signals.stopped and outcome != "completed":
@@ -238,14 +238,14 @@ class Supervisor:
             raise TrialOverError("infeasible", self._with_output(f"did not end within {spec['timeout']:g} s"))
         if ended.code in spec["failed_exit_codes"]:
             raise TrialOverError(
-                "failed", self._with_output(f"ended with exit code {ended.code}, which means the machine's fault")
+                "failed", self._with_output(f"ended with exit code {ended.code}, which `exit_codes: failed` lists")
             )
         if ended.code != 0:
             raise TrialOverError("infeasible", self._with_output(ended.told()))
         return ended
 
     def _told(self, began: float) -> "Streams | None":
-        """Reads what the application tells while it runs: of the first run of a trial, for steps come once."""
+        """Return the reader of measurements for the first run of a trial; later runs would repeat the steps."""
         if not self.spec.get("stream") or self.elapsed:
             return None
         from trimtab_agent.metrics.streaming import Streams
@@ -261,8 +261,8 @@ class Supervisor:
         )
 
     def _tell_elapsed(self, began: str) -> None:
-        """Notes, for the agent's heartbeat, how long the application ran before, and when it began to run again."""
-        with suppress(OSError):  # a full disk: the trial goes on, and the service does not know for how long it has
+        """Record, for the heartbeat, how long the application has run before and when it started again."""
+        with suppress(OSError):  # on a full disk the trial continues, and the service does not see its running time
             write_atomically(os.path.join(self.folder, "running"), f"{self.elapsed} {began}".encode())
 
     def _step(
@@ -276,7 +276,7 @@ class Supervisor:
         captures: Sequence[Capture] = (),
         told: "Streams | None" = None,
     ) -> process.Ended:
-        """Runs a command whose output goes to the log, to `captures`, none or one for each stream, and to `told`."""
+        """Run a command. Its output goes to the log, to `captures` (none or one per stream) and to `told`."""
         self.log.add(f"$ {self._line(step, argv)}\n".encode())
         self.log.forget()
         sinks: list[list[process.Sink]] = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
@@ -304,12 +304,12 @@ class Supervisor:
             raise TrialOverError("cancelled", "cancelled")
         if group and cgroup.memory_kills(group) > killed:
             limit = self.spec["memory_limit"] >> 20
-            reason = f"{step}: ran out of memory: it needs more than the {limit} MiB that a trial may have here"
+            reason = f"{step}: out of memory: it needs more than {limit} MiB, the limit of a trial on this agent"
             raise TrialOverError("infeasible", self._with_output(reason))
         return ended
 
     def _line(self, step: str, argv: Sequence[str]) -> str:
-        """A command as the log tells it."""
+        """Return a command as the log shows it."""
         if not self.spec.get("log_commands", True):
             return f"[{step}]"
         return _shown(next((shown for own, shown in self.spec.get("masked", ()) if own == list(argv)), argv))
@@ -328,11 +328,11 @@ class Supervisor:
                 found[name] = self._metric(metric, seconds)
             except _NoMetricError as error:
                 if name in self.spec["required"] and self.output_failure:
-                    reason = f"metric {name!r}: the output could not be kept: {self.output_failure}"
+                    reason = f"metric {name!r}: the output could not be stored: {self.output_failure}"
                     raise TrialOverError("failed", reason) from None
                 if name in self.spec["required"]:
                     raise TrialOverError(error.outcome, f"metric {name!r}: {error}") from None
-                self.log.add(f"[metric {name!r} left out: {error}]\n".encode())
+                self.log.add(f"[metric {name!r} omitted: {error}]\n".encode())
         return found
 
     def _metric(self, metric: Spec, seconds: float) -> float:
@@ -354,9 +354,7 @@ class Supervisor:
         except extract.NoValueError as error:
             raise _NoMetricError("infeasible", self._with_output(str(error))) from None
         except process.HaltedError:
-            raise _NoMetricError(
-                "failed", f"was not found within {EXTRACTION_TIME:g} s; is the pattern a costly one?"
-            ) from None
+            raise _NoMetricError("failed", f"not found within {EXTRACTION_TIME:g} s; simplify the pattern") from None
 
     def _call_function(self, metric: Spec, seconds: float) -> float:
         from trimtab_agent.metrics import extract

@@ -1,1 +1,1 @@
-"""The command line `trimtab`. Nothing of it is imported by `import trimtab`."""
+"""The command line `trimtab`. `import trimtab` does not import it."""

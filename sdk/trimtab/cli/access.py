@@ -1,4 +1,4 @@
-"""`trimtab login`, `logout` and `whoami`: who the user is."""
+"""`trimtab login`, `logout`, `whoami` and `revoke`."""
 
 import sys
 from dataclasses import replace
@@ -15,7 +15,7 @@ from trimtab.errors import Forbidden, Insecure, TrimtabError, Unavailable
 from trimtab.login import Address, Login
 
 LOGIN_EXAMPLES = (
-    "Examples:\n\n`trimtab login tuning.example.org:443` (by a code that you confirm in any browser)\n\n"
+    "Examples:\n\n`trimtab login tuning.example.org:443` (confirm a code in any browser)\n\n"
     "`trimtab login 127.0.0.1:8471 --token-file data/admin-token`"
 )
 
@@ -23,18 +23,18 @@ LOGIN_EXAMPLES = (
 def login(
     address: Annotated[
         str | None,
-        typer.Argument(help="HOST:PORT of the gRPC port. [default: 127.0.0.1:8471]", show_default=False),
+        typer.Argument(help="HOST:PORT of the service's gRPC port. [default: 127.0.0.1:8471]", show_default=False),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="The token. Others on this machine may see it: better use --token-file.")
+        str | None, typer.Option(help="The token. Other users of this machine may see it: prefer --token-file.")
     ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="A file with the token; - is standard input.")] = None,
-    tenant: Annotated[str, typer.Option(help="Which one is meant, if you are a member of several.")] = "",
+    token_file: Annotated[Path | None, typer.Option(help="A file with the token; - means standard input.")] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant to work in, if you are a member of several.")] = "",
     tls_ca: Annotated[
         Path | None,
         typer.Option(
-            help="Believe the certificates that this authority signed, a PEM file. [default: TRIMTAB_TLS_CA, else those"
-            " that everybody knows]",
+            help="A PEM file with the certificate authority to trust. [default: TRIMTAB_TLS_CA, else the authorities"
+            " that gRPC trusts]",
             show_default=False,
         ),
     ] = None,
@@ -42,17 +42,17 @@ def login(
         bool, typer.Option("--plaintext", help="Do not encrypt the connection to another machine.")
     ] = False,
 ) -> None:
-    """Log in, and stay logged in.
+    """Log in and store the login for later commands.
 
-    The connection is encrypted (TLS) unless the service is on this machine; grpcs://HOST:PORT encrypts there, too.
+    The connection is encrypted (TLS) unless the service is on this machine. grpcs://HOST:PORT always encrypts.
 
-    Where the service works with an identity provider, this prints a web address and a code: open it in any browser, on
-    any machine. Without one it takes a token. What comes of it is stored in the system's keyring, if the Python package
-    `keyring` is installed and finds one, else in a file that only you can read. Other commands, and
-    `trimtab.Client()`, use it unless TRIMTAB_URL and TRIMTAB_TOKEN are set.
+    If the service uses an identity provider, the command prints a web address and a code: open the address in a browser
+    on any machine. Otherwise the command asks for a token. It stores the login in the system's keyring if the Python
+    package `keyring` is installed and finds one, else in a file that only you can read. Other commands and
+    `trimtab.Client()` use the stored login unless TRIMTAB_URL and TRIMTAB_TOKEN are set.
     """
     if token is not None and token_file is not None:
-        raise typer.BadParameter("give --token or --token-file, not both")
+        raise typer.BadParameter("--token and --token-file are both given. Give one of them.")
     if token_file is not None:
         try:
             token = sys.stdin.read() if str(token_file) == "-" else token_file.read_text(errors="replace")
@@ -71,10 +71,10 @@ def login(
 
 def logout(
     address: Annotated[
-        str | None, typer.Argument(help="The gRPC address. [default: the one of the last login]", show_default=False)
+        str | None, typer.Argument(help="The gRPC address. [default: that of the last login]", show_default=False)
     ] = None,
 ) -> None:
-    """Forget the login, and tell the identity provider that it is over."""
+    """Remove the stored login and end its session at the identity provider."""
     where = Address.parse(address) if address else logins.default_address()
     found = logins.forget(where)
     if found is None:
@@ -86,48 +86,50 @@ def logout(
         try:
             oidc.end(found.session, found.ca)
         except TrimtabError as error:
-            say(f"The identity provider could not be told: {error.message}")
+            say(f"The session at the identity provider has not ended: {error.message}")
     say(f"Logged out of {where}.")
 
 
 def whoami(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show who the service takes you for: name, tenant, role, and what your token may do."""
+    """Show your name, tenant and role, and what your token may do."""
     with trimtab.Client(retry_seconds=10.0) as client:
         identity, where = client.who_am_i(), client.address
     if as_json:
         print_json({"address": where, **vars(identity)})
         return
     out.print(Text.assemble((identity.actor, "bold"), f" at {where}"))
-    out.print(Text(f"tenant {identity.tenant or '(none)'}, role {identity.role}, by {identity.credential}"))
+    out.print(Text(f"tenant {identity.tenant or '(none)'}, role {identity.role}, credential {identity.credential}"))
     limits = f"scopes {', '.join(identity.scopes)}"
-    out.print(Text(f"{limits}; study {identity.study} alone" if identity.study else limits))
+    out.print(Text(f"{limits}; only study {identity.study}" if identity.study else limits))
 
 
 REVOKE_EXAMPLES = (
-    "Examples:\n\n`trimtab revoke --person ann`\n\n`trimtab revoke --session 5c1b2f0e-...` (`sid` in the token)"
+    "Examples:\n\n`trimtab revoke --person ann`\n\n`trimtab revoke --session 5c1b2f0e-...` (the `sid` in the token)"
 )
 
 
 def revoke(
-    person: Annotated[str | None, typer.Option(help="A name, or the identity provider's identifier.")] = None,
+    person: Annotated[
+        str | None, typer.Option(help="The person's name, or identifier at the identity provider.")
+    ] = None,
     session: Annotated[str | None, typer.Option(help="One session of the identity provider.")] = None,
 ) -> None:
-    """Put a person out at once, or one session: for administrators.
+    """Revoke the access of a person, or of one session, at once. For administrators.
 
-    All that the person holds from before now is refused, API tokens included. Whoever may still sign in at the identity
-    provider may come again: disable the person there, or take him out of the tenant's groups, before.
+    The service refuses all existing logins and API tokens of the person. A person who can still sign in at the identity
+    provider gets access again, so first disable the person there or remove the person from the tenant's groups.
     """
     if (person is None) == (session is None):
-        raise typer.BadParameter("give --person or --session")
+        raise typer.BadParameter("Give exactly one of --person and --session.")
     with trimtab.Client(retry_seconds=10.0) as client:
         count = client.revoke_access(person=person, session=session)
-    say(f"Out: {person or session}; {count} API token{'' if count == 1 else 's'} ended.")
+    say(f"Revoked: {person or session}, with {count} API token{'' if count == 1 else 's'}.")
 
 
 def _by_browser(to: Login) -> Login | None:
-    """The device flow, where the service says that people sign in at an identity provider."""
+    """Log in through the device flow; return None if the service has no identity provider."""
     from trimtab import oidc
     from trimtab._gen import identity_pb2 as pb
     from trimtab.transport import Transport
@@ -146,24 +148,26 @@ def _by_browser(to: Login) -> Login | None:
     device = oidc.begin(options.issuer, options.client_id, to.ca)
     err.print("Open this address in a browser, on any machine:\n", markup=False)
     err.print(Text(f"    {device.url}\n", "bold"), soft_wrap=True)
-    err.print(Text.assemble("and check that it shows the code ", (device.code, "bold"), "."), soft_wrap=True)
+    err.print(Text.assemble("and check that the page shows the code ", (device.code, "bold"), "."), soft_wrap=True)
     if err.is_terminal:
-        with err.status("Waiting until you have agreed there (Ctrl-C to give up) ..."):
+        with err.status("Waiting for your confirmation in the browser (Ctrl-C to cancel) ..."):
             session = oidc.wait(options.issuer, options.client_id, device, to.ca)
     else:
-        say(f"Waiting until you have agreed there, for {device.expires_in / 60:.0f} minutes ...")
+        say(f"Waiting for your confirmation in the browser, for {device.expires_in / 60:.0f} minutes ...")
         session = oidc.wait(options.issuer, options.client_id, device, to.ca)
     return replace(to, session=session)
 
 
 def _asked_for() -> str:
     if not sys.stdin.isatty():
-        raise typer.BadParameter("give --token-file FILE, for example the service's data/admin-token")
+        raise typer.BadParameter(
+            "There is no terminal to ask for a token. Give --token-file FILE, for example data/admin-token."
+        )
     return str(typer.prompt("Token", hide_input=True))
 
 
 def _checked(wanted: Login) -> tuple[Login, trimtab.Identity]:
-    """Who the service takes the caller for; a member of several tenants is asked which one is meant."""
+    """Return the login and the caller's identity; ask a member of several tenants for the tenant."""
     from trimtab._gen import identity_pb2 as pb
     from trimtab.converters import from_identity
     from trimtab.transport import Transport

@@ -1,4 +1,4 @@
-"""`trimtab agent`: the machines that run trials."""
+"""`trimtab agent`: list, enrol and revoke agents."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -13,21 +13,21 @@ from trimtab.cli.output import out, print_json, say, table
 from trimtab.fleet import Agent, Component
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, condition
 
-app = typer.Typer(no_args_is_help=True, help="The machines that run trials, and the components that they offer.")
+app = typer.Typer(no_args_is_help=True, help="List, add and revoke agents: the machines that run trials.")
 
 
 @app.command("list", epilog="Examples:\n\n`trimtab agent list`\n\n`trimtab agent list --json`")
 def list_agents(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with each component's parameters.")] = False,
 ) -> None:
-    """List the agents, and what they can tune."""
+    """List the agents and the components that they can tune."""
     with trimtab.Client(retry_seconds=10.0) as client:
         agents = client.list_agents()
     if as_json:
         print_json([_agent_json(agent) for agent in agents])
         return
     if not agents:
-        say("No agent has registered. To start one: trimtab agent enrol")
+        say("No agent has registered. To add one, run: trimtab agent enrol")
         return
     shown = table("agent", "state", "running", "components", "last seen")
     for agent in agents:
@@ -43,16 +43,16 @@ def list_agents(
 
 @app.command(epilog="Examples:\n\n`trimtab agent enrol`\n\n`trimtab agent enrol --minutes 10080 --token-only`")
 def enrol(
-    minutes: Annotated[int, typer.Option(help="How long the token is good: 1 to 10080.")] = 60,
-    token_only: Annotated[bool, typer.Option("--token-only", help="Print the token alone.")] = False,
+    minutes: Annotated[int, typer.Option(help="How long the token is valid, 1 to 10080 minutes.")] = 60,
+    token_only: Annotated[bool, typer.Option("--token-only", help="Print only the token.")] = False,
 ) -> None:
-    """Let one more machine run trials: print the command with which its agent enrols, once."""
+    """Add an agent: print the command that enrols it. The command works once."""
     with trimtab.Client(retry_seconds=10.0) as client:
         secret, where = client.enrol_agent(minutes=minutes), logins.Address.parse(client.address)
     if token_only:
         typer.echo(secret)
         return
-    say(f"On the machine, within {minutes} minutes; the agent keeps a credential of its own in its state directory:")
+    say(f"Run this on the new machine within {minutes} minutes. The agent stores its own credential:")
     same = logins.Address.parse(where.target).secure == where.secure
     tls = "" if same else " --tls" if where.secure else " --plaintext"
     typer.echo(f"trimtab-agent run --server {where.target}{tls} --components DIR --enrol {secret}")
@@ -60,10 +60,10 @@ def enrol(
 
 @app.command(epilog="Example:\n\n`trimtab agent revoke 4c1f...` (the id is in `trimtab agent list --json`)")
 def revoke(agent_id: Annotated[str, typer.Argument(help="The agent's id.")]) -> None:
-    """End an agent's credentials at once. It has to be enrolled anew."""
+    """Revoke all credentials of an agent at once. To use it again, enrol it again."""
     with trimtab.Client(retry_seconds=10.0) as client:
         client.revoke_agent(agent_id)
-    say(f"Agent {agent_id} is out.")
+    say(f"Agent {agent_id} is revoked.")
 
 
 def _agent_json(agent: Agent) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`trimtab audit`: who changed what."""
+"""`trimtab audit`: show the changes in the tenant."""
 
 from datetime import datetime
 from itertools import islice
@@ -17,18 +17,20 @@ EXAMPLES = (
 
 
 def audit(
-    actor: Annotated[str, typer.Option(help="Who did it.")] = "",
-    action: Annotated[str, typer.Option(help="How the action begins: study. or trial.complete, say.")] = "",
-    target: Annotated[str, typer.Option(help="How its target begins: study/gcc/trial/3, say.")] = "",
-    since: Annotated[datetime | None, typer.Option(help="From this time on.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Before this time.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many entries, the newest first.")] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="As many as there are.")] = False,
+    actor: Annotated[str, typer.Option(help="Show only changes by this person, token or agent.")] = "",
+    action: Annotated[
+        str, typer.Option(help="Show only actions that start so, for example study. or trial.complete.")
+    ] = "",
+    target: Annotated[str, typer.Option(help="Show only targets that start so, for example study/gcc/trial/3.")] = "",
+    since: Annotated[datetime | None, typer.Option(help="Show only changes from this time on.")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Show only changes before this time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries, newest first.")] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="Show all entries.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, one entry a line, with what was before and after.")
+        bool, typer.Option("--json", help="Print each entry as a line of JSON, with values before and after.")
     ] = False,
 ) -> None:
-    """Show who changed what in the tenant: for administrators."""
+    """Show who changed what in the tenant. For administrators."""
     with trimtab.Client(retry_seconds=10.0) as client:
         found = client.audit(actor=actor, action=action, target=target, since=since, until=until)
         entries = islice(found, None if everything else limit)
@@ -41,6 +43,6 @@ def audit(
             who = (Text(entry.actor), Text(entry.credential), entry.address)
             listed.add_row(shown(entry.at), *who, entry.action, Text(entry.target))
     if not listed.rows:
-        say("Nothing was changed.")
+        say("No changes match.")
         return
     out.print(listed)

@@ -1,4 +1,4 @@
-"""Parameters on the command line: NAME=VALUE for a configuration, NAME=MIN..MAX or NAME=A,B,C for ranges."""
+"""Parse parameters of the command line: NAME=VALUE in a configuration, NAME=MIN..MAX or NAME=A,B,C for ranges."""
 
 import json
 from collections.abc import Sequence
@@ -8,19 +8,19 @@ from trimtab.space import Categorical, Float, Int, Ordinal, Parameter, Params, S
 
 
 def parse(space: Sequence[Parameter], items: Sequence[str]) -> Params:
-    """The values as the parameters' types have them.
+    """Return the values in the types of their parameters.
 
     Raises:
-        InvalidInput: an item has another form, names no parameter, or names one twice or with another type's value.
+        InvalidInput: an item is malformed, has an unknown or repeated name, or a value of another type.
     """
     return {parameter.name: _value(parameter, text) for parameter, text in _items(space, items, "VALUE")}
 
 
 def parse_ranges(space: Sequence[Parameter], items: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Ranges as `Study.change_space` takes them: 4..64, ..64 and 4.. of numbers, a,b or ["a,b", "c"] of choices.
+    """Return ranges for `Study.change_space`: 4..64, ..64 or 4.. for numbers, a,b or ["a,b", "c"] for lists.
 
     Raises:
-        InvalidInput: as `parse` does.
+        InvalidInput: as in `parse`.
     """
     return {parameter.name: _range(parameter, text) for parameter, text in _items(space, items, "RANGE")}
 
@@ -31,7 +31,9 @@ def _items(space: Sequence[Parameter], items: Sequence[str], what: str) -> list[
     for item in items:
         name, separator, text = item.partition("=")
         if not separator:
-            raise InvalidInput.of(f"PARAMETER={what}", item, f"a parameter's name, =, and a {what.lower()}")
+            raise InvalidInput.of(
+                f"PARAMETER={what}", item, f"NAME={what}, for example threads={'4..64' if what == 'RANGE' else '8'}"
+            )
         if name not in parameters or name in found:
             raise InvalidInput.of(f"PARAMETER={what}", item, f"each of {', '.join(parameters)} at most once")
         found[name] = text
@@ -50,12 +52,12 @@ def _range(parameter: Parameter, text: str) -> dict[str, object]:
         try:
             return {"values": json.loads(text)}
         except ValueError:
-            raise InvalidInput.of(parameter.name, text, "a list in JSON, or values with commas between") from None
+            raise InvalidInput.of(parameter.name, text, "a JSON list, or values separated by commas") from None
     return {"values": [known[one] if one in known else _like(list(known.values()), one) for one in text.split(",")]}
 
 
 def _like(known: Sequence[Scalar], text: str) -> Scalar:
-    """A new choice: a number where all others are, else a text."""
+    """Return a new choice: a number if all known choices are numbers, else a string."""
     if known and all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
         try:
             return int(text) if all(isinstance(one, int) for one in known) else float(text)

@@ -1,4 +1,4 @@
-"""Follows a study until it ends."""
+"""Follow a study until it ends."""
 
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def follow(study: "Study") -> None:
-    """Shows the progress, then the result. Ctrl-C ends the following, not the study.
+    """Show the progress, then the result. Ctrl-C stops following but does not stop the study.
 
     Raises:
-        typer.Exit: with code 1 if the study was aborted, 130 after Ctrl-C.
+        typer.Exit: with code 1 if the study is ABORTED, 130 after Ctrl-C.
     """
     try:
         study.wait()
     except KeyboardInterrupt:
         say(
-            f"The study goes on. Watch it again: trimtab study watch {study.name};"
-            f" end it: trimtab study stop {study.name}"
+            f"The study continues. To follow it again: trimtab study watch {study.name}."
+            f" To end it: trimtab study stop {study.name}."
         )
         raise typer.Exit(130) from None
     status = study.status

@@ -1,4 +1,4 @@
-"""The root of the command line."""
+"""The entry point of the command line."""
 
 import os
 from typing import Annotated
@@ -9,7 +9,7 @@ import trimtab
 from trimtab.cli import access, agents, audit, measure_grid, studies, tokens, tune
 from trimtab.cli.output import Commands
 
-# gRPC's own remarks would stand between the answers of commands; its errors are told anyway.
+# gRPC's log lines would mix with the output of commands. Errors are still reported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 app = typer.Typer(
@@ -19,8 +19,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Trimtab finds settings that make a system measurably better.\n\n"
-    "Begin with `trimtab login HOST:PORT`, or set TRIMTAB_URL and TRIMTAB_TOKEN. Connections to other machines are\n"
-    "encrypted; TRIMTAB_TLS_CA names the file of an authority of your own, and grpc://HOST:PORT is not encrypted.",
+    "Start with `trimtab login HOST:PORT`, or set TRIMTAB_URL and TRIMTAB_TOKEN. Connections to other machines are\n"
+    "encrypted. TRIMTAB_TLS_CA names the PEM file of your own certificate authority; an address grpc://HOST:PORT\n"
+    "switches encryption off.",
 )
 app.add_typer(studies.app, name="study")
 app.add_typer(agents.app, name="agent")
@@ -48,4 +49,4 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Holds the options that stand before any command; its help is the app's."""
+    """Define the options before any command. The help text is the app's."""

@@ -1,4 +1,4 @@
-"""`trimtab measure-grid`: measures a whole grid, or a sample of it, and writes a table for replays."""
+"""`trimtab measure-grid`: measure a whole grid or a sample of it, and write a table for replays."""
 
 import csv
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trimtab.study import Study
 
 ALGORITHM = "shuffled-grid"
-EXAMPLES = """The file is one for `trimtab tune`; its algorithm, policies and trial budget are not looked at.
+EXAMPLES = """The study file is the same as for `trimtab tune`; its algorithm, policies and trial budget are ignored.
 
 Examples:
 
@@ -30,28 +30,30 @@ Examples:
 
 `trimtab measure-grid flags.yaml --sample 200 --levels 4 --name flags-grid`
 
-Then, without any service: `trimtab-service replay flags.csv --parameters a,b --metric seconds`; the whole command is
-printed at the end.
+The command prints a `trimtab-service replay` command for the table at its end. A replay needs no running service, for
+example: `trimtab-service replay flags.csv --parameters a,b --metric seconds`
 """
 
 
 def measure_grid(
     file: Annotated[Path, typer.Argument(help="A study file, YAML or JSON.", exists=True, dir_okay=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The table, CSV.", dir_okay=False)] = Path("grid.csv"),
-    replicates: Annotated[int, typer.Option(min=1, help="How often each configuration is measured.")] = 3,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.", dir_okay=False)] = Path("grid.csv"),
+    replicates: Annotated[int, typer.Option(min=1, help="How many times to measure each configuration.")] = 3,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="So many configurations, drawn at random, in place of all.")
+        int | None, typer.Option(min=1, help="Measure this number of random configurations instead of all.")
     ] = None,
-    levels: Annotated[int, typer.Option(min=2, help="Values of a parameter that has no grid of its own.")] = 5,
-    name: Annotated[str | None, typer.Option(help="The study's name, in place of the file's with -grid.")] = None,
+    levels: Annotated[int, typer.Option(min=2, help="Number of values for a parameter without its own grid.")] = 5,
+    name: Annotated[
+        str | None, typer.Option(help="The study's name. [default: the name in the file and -grid]")
+    ] = None,
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Do not wait: the same command goes on, and writes the table.")
+        bool, typer.Option("--detach", "-d", help="Do not wait. Run the same command again to get the table.")
     ] = False,
 ) -> None:
-    """Measure every configuration of a grid on the agents, several times over.
+    """Measure every configuration of a grid on the agents, several times.
 
-    Each pass takes the configurations in another random order, so that replicates are far apart in time. Ctrl-C writes
-    what there is and stops the waiting, not the measuring; the same command goes on with it.
+    Each pass measures the configurations in another random order, so that replicates are far apart in time. Ctrl-C
+    writes the results so far; the agents continue to measure. Run the same command again to continue.
     """
     options: dict[str, JsonValue] = {"replicates": replicates, "levels": levels}
     if sample is not None:
@@ -78,10 +80,10 @@ def measure_grid(
         _check_same(study, options)
         _check_columns(study.spec)
         if not any(agent.online for agent in client.list_agents()):
-            output.say("No agent is online: the study waits for one.")
+            output.say("No agent is online. The study starts when an agent connects.")
         output.say(f"Study {study.name}")
         if detach:
-            output.say("Detached: the same command without --detach goes on, and writes the table.")
+            output.say("Detached. Run the same command without --detach to wait and write the table.")
             return
         interrupted = False
         try:
@@ -93,7 +95,7 @@ def measure_grid(
     written = write(out, study.spec, trials)
     output.say(f"{written} measurements written to {out}{_left_out(trials)}.")
     if interrupted:
-        output.say(f"The study goes on, and so does the same command; end it: trimtab study stop {study.name}")
+        output.say(f"The study continues. Run the same command to wait for it, or: trimtab study stop {study.name}")
         raise typer.Exit(130)
     if status.reason:
         output.say(f"{status.state}: {status.reason}")
@@ -103,10 +105,10 @@ def measure_grid(
 
 
 def write(path: Path, spec: "StudySpec", trials: list[Trial]) -> int:
-    """Writes a row for each completed trial, the whole file at once. Returns how many.
+    """Write a row for each completed trial in one atomic step; return the number of rows.
 
-    Parameters and metrics are columns of their own names; cells of inactive parameters are empty. What is known beside
-    them is in columns that begin with `trial.`.
+    The columns of parameters and metrics have their names; cells of inactive parameters are empty. Further columns
+    begin with `trial.`.
 
     Raises:
         InvalidInput: the file cannot be written.
@@ -135,7 +137,7 @@ def write(path: Path, spec: "StudySpec", trials: list[Trial]) -> int:
 
 
 def replay_command(path: Path, spec: "StudySpec") -> str:
-    """The command that replays the table."""
+    """Return the command that replays the table."""
     parts = ["trimtab-service replay", str(path), "--parameters", ",".join(one.name for one in spec.space)]
     for option, chosen in {
         "--categorical": [one.name for one in spec.space if isinstance(one, Categorical) and _numbers(one)],
@@ -148,15 +150,15 @@ def replay_command(path: Path, spec: "StudySpec") -> str:
 
 
 def _check_same(study: "Study", options: dict[str, JsonValue]) -> None:
-    """Raises Conflict where the study of this name, made earlier, measures something else."""
+    """Raise Conflict if an earlier study of this name measures another grid."""
     given = study.spec.algorithm_options
     if study.spec.algorithm == ALGORITHM and all(given.get(key) == options.get(key) for key in {*given, *options}):
         return
     shown = ", ".join(f"{key} {value}" for key, value in sorted(given.items()))
     raise Conflict(
         "study_exists",
-        f"Study {study.name} is there already, by {study.spec.algorithm} ({shown}): give the same options to go on with"
-        " it, or another --name.",
+        f"Study {study.name} exists already, with algorithm {study.spec.algorithm} ({shown}). Give the same options to"
+        " continue it, or another --name.",
     )
 
 
@@ -164,14 +166,14 @@ def _check_columns(spec: "StudySpec") -> None:
     names = {parameter.name for parameter in spec.space}
     for objective in spec.objectives:
         if objective.metric in names:
-            raise InvalidInput.of("objectives", objective.metric, "a metric that is not called as a parameter is")
+            raise InvalidInput.of("objectives", objective.metric, "a metric whose name is not also a parameter's name")
 
 
 def _left_out(trials: list[Trial]) -> str:
-    """In words, what gave no measurement."""
+    """Describe the trials that gave no measurement."""
     states = Counter(str(trial.state) for trial in trials if trial.state.finished)
     del states[str(TrialState.COMPLETED)]
-    return "".join(f", {count} trials were {state}" for state, count in sorted(states.items()))
+    return "".join(f"; {count} trials are {state}" for state, count in sorted(states.items()))
 
 
 def _numbers(parameter: Parameter) -> bool:

@@ -1,4 +1,4 @@
-"""What the commands print: results on standard output, all else on standard error."""
+"""The output of the commands: results on standard output, messages on standard error."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,35 +25,35 @@ Json: TypeAlias = Mapping[str, object] | Sequence[object]
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-# What to do about an error, by its code; codes not listed here have messages that say so themselves.
+# What to do about an error, by its code. The messages of other codes already say it.
 ADVICE = {
     "unauthenticated": "Log in again: trimtab login ADDRESS",
     "invalid_token": "Log in again: trimtab login ADDRESS",
     "token_expired": "Log in again: trimtab login ADDRESS",
     "revoked": "Log in again: trimtab login ADDRESS",
-    "tenant_required": "Say which: trimtab login ADDRESS --tenant NAME, or TRIMTAB_TENANT=NAME",
-    "study_not_found": "The names are shown by: trimtab study list",
-    "study_exists": "Choose another name, or go on with that study: --load-if-exists",
-    "component_not_found": "What agents offer is shown by: trimtab agent list",
+    "tenant_required": "Choose one: trimtab login ADDRESS --tenant NAME, or TRIMTAB_TENANT=NAME",
+    "study_not_found": "To list the names: trimtab study list",
+    "study_exists": "Choose another name, or continue that study with --load-if-exists",
+    "component_not_found": "To list what agents offer: trimtab agent list",
 }
 
 
 class Commands(TyperGroup):
-    """Commands whose expected errors are one clear line and exit code 1, without a traceback."""
+    """A command group that prints expected errors without a traceback and exits with code 1."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except TrimtabError as error:
             say_error(error)
             raise typer.Exit(1) from error
-        except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        except BrokenPipeError:  # the reader, for example `head`, has closed the pipe
             raise typer.Exit(1) from None
 
 
 def say_error(error: TrimtabError) -> None:
-    """The error and, where it helps, what to do next."""
+    """Print the error and, if known, what to do next."""
     err.print(
         Text.assemble(("error: ", "bold red"), " ".join(error.message.split()), f" [{error.code}]"), soft_wrap=True
     )
@@ -62,32 +62,32 @@ def say_error(error: TrimtabError) -> None:
 
 
 def say(text: str) -> None:
-    """A remark, on standard error."""
+    """Print a message on standard error."""
     err.print(text, markup=False, soft_wrap=True)
 
 
 def print_json(content: Json) -> None:
-    """For programs."""
+    """Print JSON for programs."""
     typer.echo(to_json(content))
 
 
 def to_json(content: Json) -> str:
-    """JSON for programs and for eyes."""
+    """Return indented JSON."""
     return json.dumps(content, indent=2, default=plain)
 
 
 def print_json_line(content: Json) -> None:
-    """One line of a stream, for programs."""
+    """Print one line of JSON."""
     typer.echo(json.dumps(content, default=plain))
 
 
 def table(*columns: str) -> Table:
-    """An empty table."""
+    """Return an empty table with these columns."""
     return Table(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
 
 
 def study_json(study: "Study") -> dict[str, object]:
-    """A study for programs: where it stands."""
+    """Return the status of a study as JSON."""
     status = study.status
     told = {field.name: getattr(status, field.name) for field in fields(status)}
     for name in ("algorithm_choice", "verdict"):
@@ -97,20 +97,20 @@ def study_json(study: "Study") -> dict[str, object]:
 
 
 def say_start(study: "Study") -> None:
-    """What came of the earlier studies that this one starts from."""
+    """Print how many configurations come from each earlier study."""
     for one in study.status.started_from:
-        outside = f", {one.passed_over} lie outside of its space" if one.passed_over else ""
-        say(f"Started from {one.study}: {one.taken} of its configurations are measured first{outside}.")
+        outside = f"; {one.passed_over} lie outside the new space and are skipped" if one.passed_over else ""
+        say(f"Started from {one.study}: {one.taken} of its best configurations are measured first{outside}.")
 
 
 def trial_json(trial: Trial) -> dict[str, object]:
-    """A trial for programs: what a list of trials knows."""
+    """Return a trial as JSON, without its measurements and log."""
     skipped = ("study", "measurements", "log")
     return {field.name: getattr(trial, field.name) for field in fields(trial) if field.name not in skipped}
 
 
 def full_json(study: "Study", trials: Sequence[Trial]) -> dict[str, object]:
-    """A study with its specification, in the form of a study file, and its trials."""
+    """Return a study with its specification (in the form of a study file) and its trials as JSON."""
     return {
         **study_json(study),
         "spec": study.file_content(),
@@ -119,7 +119,7 @@ def full_json(study: "Study", trials: Sequence[Trial]) -> dict[str, object]:
 
 
 def goals(study: "Study") -> str:
-    """The objectives in words."""
+    """Return the objectives as text."""
     return ", ".join(
         f"{'maximize' if isinstance(objective, Maximize) else 'minimize'} {objective.metric}"
         + (f" ({objective.unit})" if objective.unit else "")
@@ -128,7 +128,7 @@ def goals(study: "Study") -> str:
 
 
 def metrics(study: "Study", trial: Trial) -> str:
-    """A trial's objectives in words."""
+    """Return a trial's objective values as text."""
     return ", ".join(
         f"{objective.metric} {trial.metrics[objective.metric]:.6g} {objective.unit}".rstrip()
         for objective in study.objectives
@@ -137,7 +137,7 @@ def metrics(study: "Study", trial: Trial) -> str:
 
 
 def print_best(study: "Study") -> None:
-    """The best trial, or the Pareto front, with parameters."""
+    """Print the best trial or the Pareto front, with parameters."""
     best = study.best_trials
     if not best:
         say("No trial has been completed.")
@@ -160,19 +160,19 @@ def print_best(study: "Study") -> None:
 
 
 def _print_expected(study: "Study") -> None:
-    """What to expect of the best configuration, where that is known with an interval."""
+    """Print the expected value of the best configuration if its interval is known."""
     found = study.recommendation
     if found is None or found.low is None or found.high is None or not study.spec.noisy:
         return
     [objective] = study.objectives
-    interval = f"(95 %: {found.low:.6g} to {found.high:.6g}; {len(found.trials)} measured)"
+    interval = f"(95 %: {found.low:.6g} to {found.high:.6g}; measured {len(found.trials)} times)"
     out.print(
         f"Expected: {objective.metric} {found.value:.6g} {objective.unit}".rstrip() + " " + interval, markup=False
     )
 
 
 def shown(value: object) -> str:
-    """A value for people."""
+    """Return a value as text for people."""
     match value:
         case bool():
             return "on" if value else "off"
@@ -184,5 +184,5 @@ def shown(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """A value for files: times as in ISO 8601, others as they are."""
+    """Return a value for files: times in ISO 8601, others unchanged."""
     return value.isoformat() if isinstance(value, datetime) else value

@@ -1,4 +1,4 @@
-"""`trimtab study`: create, look at, steer and export studies."""
+"""`trimtab study`: create, show, control and export studies."""
 
 import csv
 import io
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from trimtab.spec import Placement, StudySpec
     from trimtab.study import Study
 
-app = typer.Typer(no_args_is_help=True, help="Create, look at, steer and export studies.")
+app = typer.Typer(no_args_is_help=True, help="Create, show, control and export studies.")
 
 Name = Annotated[str, typer.Argument(help="The study's name.")]
-Reason = Annotated[str, typer.Option(help="Why; shown with the study.")]
+Reason = Annotated[str, typer.Option(help="The reason. It is shown with the study.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[Path, typer.Argument(help="A study file, YAML or JSON.", exists=True, dir_okay=False)]
 
 
 class Format(StrEnum):
-    """Of an exported study."""
+    """The format of an exported study."""
 
     JSON = "json"
     CSV = "csv"
 
 
 def _connect() -> trimtab.Client:
-    # A person who waits wants to know soon that the service is not there.
+    # A person at a terminal should soon learn that the service does not answer.
     return trimtab.Client(retry_seconds=10.0)
 
 
@@ -46,13 +46,13 @@ def _connect() -> trimtab.Client:
 )
 def create_study(
     file: File,
-    name: Annotated[str | None, typer.Option(help="The study's name, in place of the file's.")] = None,
+    name: Annotated[str | None, typer.Option(help="The study's name. It replaces the name in the file.")] = None,
     load_if_exists: Annotated[
-        bool, typer.Option("--load-if-exists", help="Go on with the study of this name, if there is one.")
+        bool, typer.Option("--load-if-exists", help="Continue the study of this name if it exists.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a study from a file, for a program that asks and tells, or for agents."""
+    """Create a study from a file. Its trials run on agents, or in a program that asks and tells."""
     with _connect() as client:
         study = create(client, load(client, file, name), name=name, load_if_exists=load_if_exists)
     output.say_start(study)
@@ -66,11 +66,9 @@ def create_study(
     "list", epilog="Examples:\n\n`trimtab study list`\n\n`trimtab study list --state ACTIVE --prefix nightly-`"
 )
 def list_studies(
-    state: Annotated[
-        list[str] | None, typer.Option(help="Only those in this state; may be given several times.")
-    ] = None,
-    prefix: Annotated[str, typer.Option(help="Only those whose name begins so.")] = "",
-    component: Annotated[str, typer.Option(help="Only those that tune this component.")] = "",
+    state: Annotated[list[str] | None, typer.Option(help="Show only studies in this state. Can be repeated.")] = None,
+    prefix: Annotated[str, typer.Option(help="Show only studies whose name starts with this text.")] = "",
+    component: Annotated[str, typer.Option(help="Show only studies that tune this component.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """List studies, newest first."""
@@ -80,9 +78,9 @@ def list_studies(
         print_json([output.study_json(study) for study in studies])
         return
     if not studies:
-        say("There is no such study.")
+        say("No studies match.")
         return
-    shown = table("study", "state", "finished", "looks for", "created")
+    shown = table("study", "state", "finished", "objectives", "created")
     for study in studies:
         most = study.spec.max_trials
         finished = f"{study.status.finished_count}/{most}" if most else str(study.status.finished_count)
@@ -98,7 +96,7 @@ def list_studies(
 
 @app.command("show", epilog="Examples:\n\n`trimtab study show my-study`\n\n`trimtab study show my-study --json`")
 def show_study(name: Name, as_json: AsJson = False) -> None:
-    """Show where a study stands, and the best that it has found."""
+    """Show the status of a study and its best configuration."""
     with _connect() as client:
         study = client.get_study(name)
         if as_json:
@@ -108,22 +106,24 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
         spec, status = study.spec, study.status
         rows = {
             "state": f"{status.state}: {status.reason}" if status.reason else status.state,
-            "looks for": output.goals(study),
+            "objectives": output.goals(study),
             "algorithm": _algorithm(study),
-            "trials": f"{status.finished_count} finished of {status.trial_count}",
+            "trials": f"{status.finished_count} of {status.trial_count} finished",
             "resampling": spec.resampling.name if spec.resampling else "none",
             "budget": _budget(spec),
             "created": output.shown(status.created_at or ""),
         }
         if spec.execution is not None:
-            rows["runs"] = f"{spec.execution.application} with {spec.execution.component}, on agents"
+            rows["runs"] = (
+                f"application {spec.execution.application} with component {spec.execution.component}, on agents"
+            )
             rows["placement"] = _placement(spec.execution.placement)
         if spec.pruning:
             rows["pruning"] = ", ".join(policy.name for policy in spec.pruning)
         if status.verdict is not None:
             rows["verdict"] = status.verdict.text
         elif status.search_end_reason:
-            rows["verdict"] = f"being checked: {status.search_end_reason}"
+            rows["verdict"] = f"final check in progress; the search ended: {status.search_end_reason}"
         out.print(Text(name, "bold"))
         for title, text in rows.items():
             out.print(f"  {title:<10} {text}", markup=False, soft_wrap=True)
@@ -147,8 +147,8 @@ def _budget(spec: "StudySpec") -> str:
 def _placement(placement: "Placement") -> str:
     return ", ".join(
         (
-            "each trial alone on its node" if placement.exclusive else "trials may share a node",
-            "one configuration's on different nodes" if placement.spread else "on any node",
+            "each trial has a node for itself" if placement.exclusive else "trials may share a node",
+            "trials of one configuration run on different nodes" if placement.spread else "they run on any node",
         )
     )
 
@@ -159,7 +159,7 @@ def _placement(placement: "Placement") -> str:
 def watch_study(
     name: Name, as_json: Annotated[bool, typer.Option("--json", help="Print each change as a line of JSON.")] = False
 ) -> None:
-    """Watch a study live until it ends; Ctrl-C stops the watching only."""
+    """Follow a study live until it ends. Ctrl-C does not stop the study."""
     with trimtab.Client() as client:
         study = client.get_study(name)
         if as_json:
@@ -173,14 +173,18 @@ def watch_study(
 @app.command("enqueue", epilog="Example:\n\n`trimtab study enqueue my-study level=O3 unroll=true --count 3`")
 def enqueue_trials(
     name: Name,
-    values: Annotated[list[str], typer.Argument(metavar="PARAMETER=VALUE...", help="The configuration.")],
-    count: Annotated[int, typer.Option(help="How many times it is to be measured.")] = 1,
+    values: Annotated[
+        list[str],
+        typer.Argument(metavar="PARAMETER=VALUE...", help="The configuration: a value for each active parameter."),
+    ],
+    count: Annotated[int, typer.Option(help="How many times to measure it.")] = 1,
 ) -> None:
-    """Have a configuration of your own measured before anything else is suggested."""
+    """Measure a configuration of your choice before the algorithm's next suggestions."""
     with _connect() as client:
         study = client.get_study(name)
         trials = study.enqueue(configuration.parse(study.spec.space, values), count=count)
-    say(f"Waiting: trial {', '.join(str(trial.number) for trial in trials)}. Watch: trimtab study watch {name}")
+    numbers = ", ".join(str(trial.number) for trial in trials)
+    say(f"Enqueued as trial {numbers}. To follow it: trimtab study watch {name}")
 
 
 @app.command(
@@ -192,22 +196,24 @@ def change_space(
     name: Name,
     ranges: Annotated[
         list[str],
-        typer.Argument(metavar="PARAMETER=RANGE...", help="MIN..MAX of a number, A,B,C of a list of choices."),
+        typer.Argument(metavar="PARAMETER=RANGE...", help="MIN..MAX for a number, A,B,C for a list of values."),
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which trials would lie outside.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; only count the trials that would lie outside.")
+    ] = False,
 ) -> None:
-    """Give parameters other ranges while the search goes on.
+    """Change the ranges of parameters while the search runs.
 
-    Trials outside of them stay, but nothing is learned from them and none is recommended.
+    Trials outside the new ranges stay, but the algorithm does not learn from them and none is recommended.
     """
     with _connect() as client:
         study = client.get_study(name)
         outside = study.change_space(configuration.parse_ranges(study.spec.space, ranges), validate_only=dry_run)
     trials = f"{outside.finished} finished, {outside.running} running and {outside.waiting} waiting trials"
     typer.echo(
-        f"{trials} would lie outside."
+        f"{trials} would lie outside the new ranges."
         if dry_run
-        else f"Changed: {trials} lie outside. Those that waited are withdrawn."
+        else f"Changed: {trials} lie outside the new ranges. The waiting ones are withdrawn."
     )
 
 
@@ -218,18 +224,20 @@ def change_space(
 )
 def extend_budget(
     name: Name,
-    trials: Annotated[str | None, typer.Option(help="How many in all; `none`: no limit.")] = None,
-    seconds: Annotated[str | None, typer.Option(help="From the first trial; `none`: no limit.")] = None,
-    node_hours: Annotated[str | None, typer.Option(help="Of the trials' own running time; `none`: no limit.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Total number of trials; `none` for no limit.")] = None,
+    seconds: Annotated[str | None, typer.Option(help="Seconds from the first trial; `none` for no limit.")] = None,
+    node_hours: Annotated[
+        str | None, typer.Option(help="Running time of the trials, in node-hours; `none` for no limit.")
+    ] = None,
 ) -> None:
-    """Change what the search may spend in all. What is left out stays."""
+    """Change the total budget of the search. Limits that you omit stay the same."""
     given = {"max_trials": trials, "max_time": seconds, "max_node_hours": node_hours}
     changes = {key: _limit(key, text) for key, text in given.items() if text is not None}
     if not changes:
-        raise InvalidInput.of("budget", None, "--trials, --seconds or --node-hours")
+        raise InvalidInput.of("budget", None, "at least one of --trials, --seconds and --node-hours")
     with _connect() as client:
         study = client.get_study(name)
-        study.extend_budget(**changes)  # type: ignore[arg-type]  # the service says what is wrong with a number
+        study.extend_budget(**changes)  # type: ignore[arg-type]  # the service checks the numbers
         typer.echo(f"The budget is now: {_budget(study.spec)}.")
 
 
@@ -237,7 +245,7 @@ def _limit(name: str, text: str) -> float | None:
     try:
         return None if text == "none" else float(text)
     except ValueError:
-        raise InvalidInput.of(name, text, "a number, or none for no limit") from None
+        raise InvalidInput.of(name, text, "a number, or `none` for no limit") from None
 
 
 @app.command("pause", epilog="Example:\n\n`trimtab study pause my-study --reason maintenance`")
@@ -245,7 +253,7 @@ def pause_study(name: Name, reason: Reason = "") -> None:
     """Pause a study: nothing more is suggested until it is resumed."""
     with _connect() as client:
         client.get_study(name).pause(reason)
-    say(f"Paused. Go on: trimtab study resume {name}")
+    say(f"Paused. To continue: trimtab study resume {name}")
 
 
 @app.command("resume", epilog="Example:\n\n`trimtab study resume my-study`")
@@ -258,30 +266,34 @@ def resume_study(name: Name) -> None:
 
 @app.command("stop", epilog='Example:\n\n`trimtab study stop my-study --reason "good enough"`')
 def stop_study(name: Name, reason: Reason = "") -> None:
-    """End a study for good. What it has found stays."""
+    """End a study for good. Its results stay."""
     with _connect() as client:
         client.get_study(name).stop(reason)
-    say(f"Stopped. What it found: trimtab study show {name}")
+    say(f"Stopped. To see its results: trimtab study show {name}")
 
 
 @app.command("delete", epilog="Example:\n\n`trimtab study delete my-study --yes`")
-def delete_study(name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Delete a study with all its trials."""
+def delete_study(
+    name: Name, yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False
+) -> None:
+    """Delete a study and all its trials."""
     with _connect() as client:
         study = client.get_study(name)
         if not yes:
-            typer.confirm(f"Delete {name} with its {study.status.trial_count} trials?", abort=True, err=True)
+            typer.confirm(f"Delete {name} and its {study.status.trial_count} trials?", abort=True, err=True)
         client.delete_study(name)
     say("Deleted.")
 
 
-@app.command("export", epilog="Examples:\n\n`trimtab study export my-study --format csv -o trials.csv`")
+@app.command("export", epilog="Example:\n\n`trimtab study export my-study --format csv -o trials.csv`")
 def export_study(
     name: Name,
-    form: Annotated[Format, typer.Option("--format", help="JSON has the specification as well.")] = Format.JSON,
-    to: Annotated[Path | None, typer.Option("-o", "--output", help="The file; standard output if left out.")] = None,
+    form: Annotated[Format, typer.Option("--format", help="JSON also contains the specification.")] = Format.JSON,
+    to: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file to write. [default: standard output]")
+    ] = None,
 ) -> None:
-    """Export a study's trials."""
+    """Export the trials of a study as JSON or CSV."""
     with _connect() as client:
         study = client.get_study(name)
         trials = study.trials()

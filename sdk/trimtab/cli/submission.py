@@ -1,4 +1,4 @@
-"""Reads a study file with the service's help, and creates the study that it describes."""
+"""Read a study file with the service's help, and create the study that it describes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,7 +55,7 @@ def load(client: trimtab.Client, path: Path, name: str | None = None) -> StudyFi
 
 
 def create(client: trimtab.Client, file: StudyFile, *, name: str | None, load_if_exists: bool) -> "Study":
-    """Return the study of `file`: under `name` where it is given, else under the file's name or a made-up one.
+    """Create the study of `file`. Its name is `name`, else the name in the file, else a generated one.
 
     Raises:
         TrimtabError: as in `Client.create_study`.

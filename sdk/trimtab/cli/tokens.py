@@ -1,4 +1,4 @@
-"""`trimtab token`: what scripts sign in with."""
+"""`trimtab token`: create, list and revoke API tokens."""
 
 from datetime import datetime
 from typing import Annotated
@@ -9,11 +9,11 @@ from rich.text import Text
 import trimtab
 from trimtab.cli.output import out, print_json, say, shown, table
 
-app = typer.Typer(no_args_is_help=True, help="API tokens: what scripts sign in with in your place.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API tokens for scripts.")
 
 Scopes = Annotated[
     list[str] | None,
-    typer.Option("--scope", help="read, tune, agent or admin; may be repeated. [default: read and tune]"),
+    typer.Option("--scope", help="read, tune, agent or admin. Can be repeated. [default: read and tune]"),
 ]
 
 
@@ -22,40 +22,42 @@ Scopes = Annotated[
     "`TRIMTAB_TOKEN=$(trimtab token create ci --scope read)`"
 )
 def create(
-    name: Annotated[str, typer.Argument(help="What it is for.")],
+    name: Annotated[str, typer.Argument(help="A name that says what the token is for.")],
     scope: Scopes = None,
-    study: Annotated[str | None, typer.Option(help="The only study that it is to be good for.")] = None,
-    days: Annotated[int, typer.Option(help="Until it expires: 1 to 366.")] = 90,
+    study: Annotated[str | None, typer.Option(help="Limit the token to this study. [default: all studies]")] = None,
+    days: Annotated[int, typer.Option(help="How long the token is valid, 1 to 366 days.")] = 90,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Make an API token and print it: this once, for the service keeps only its hash.
+    """Create an API token and print it once: the service stores only its hash.
 
-    It may do what your role may, within its scopes. The token goes to standard output, all else to standard error.
+    The token has the rights of your role, limited by its scopes. Only the token goes to standard output.
     """
     with trimtab.Client(retry_seconds=10.0) as client:
         token, secret = client.create_token(name, scope or ["read", "tune"], study=study, days=days)
     if as_json:
         print_json({**vars(token), "secret": secret})
         return
-    say(f"Token {token.name} ({', '.join(token.scopes)}), good until {shown(token.expires_at)}. It is shown this once:")
+    say(
+        f"Token {token.name} ({', '.join(token.scopes)}), valid until {shown(token.expires_at)}. It is shown only once:"
+    )
     typer.echo(secret)
 
 
 @app.command("list", epilog="Examples:\n\n`trimtab token list`\n\n`trimtab token list --everyone --json`")
 def list_tokens(
     everyone: Annotated[
-        bool, typer.Option("--everyone", help="Those of all in the tenant; for administrators.")
+        bool, typer.Option("--everyone", help="List the tokens of all people in the tenant. For administrators.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the API tokens that are good, with when each was last used."""
+    """List the valid API tokens and when each was last used."""
     with trimtab.Client(retry_seconds=10.0) as client:
         tokens = client.list_tokens(everyone=everyone)
     if as_json:
         print_json([vars(token) for token in tokens])
         return
     if not tokens:
-        say("There are no API tokens. Make one: trimtab token create NAME")
+        say("There are no API tokens. To create one: trimtab token create NAME")
         return
     listed = table("token", "name", "owner", "scopes", "study", "expires", "last used")
     for token in tokens:
@@ -73,12 +75,14 @@ def list_tokens(
 
 @app.command(epilog="Example:\n\n`trimtab token revoke trm_4fK2`")
 def revoke(
-    token: Annotated[str, typer.Argument(help="The token's id, or its beginning as `list` shows it.")],
+    token: Annotated[
+        str, typer.Argument(help="The token's id, or its first characters as `trimtab token list` shows them.")
+    ],
 ) -> None:
-    """End an API token at once. An administrator may end anybody's."""
+    """Revoke an API token at once. Administrators may revoke tokens of other people."""
     with trimtab.Client(retry_seconds=10.0) as client:
         client.revoke_token(token.rstrip("…"))
-    say(f"Token {token} is no longer good.")
+    say(f"Token {token} is revoked.")
 
 
 def _date(time: datetime | None) -> str:

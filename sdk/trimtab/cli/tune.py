@@ -1,4 +1,4 @@
-"""`trimtab tune`: submits a study to the agents, and follows it."""
+"""`trimtab tune`: submit a study to the agents and follow it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,11 +17,11 @@ EXAMPLES = """Example of a file:
     application: kernels
     objectives: [{minimize: seconds, unit: s}]
     budget: {max_trials: 30, max_time: 10m}
-    pruning: [default]                        # stop what takes longer than the default
-    final_check: true                         # in the end, measure the best and the default in turns
-    parameters: {inline-limit: {max: 400}}    # changes to the component's own
-    only: [inline-limit, loop-unrolling]      # the others stay at their defaults
-    start_from: [flags-1]                     # measure first what was best in an earlier study
+    pruning: [default]                        # stop trials that take longer than the default
+    final_check: true                         # at the end, measure the best and the default in turns
+    parameters: {inline-limit: {max: 400}}    # change ranges of the component
+    only: [inline-limit, loop-unrolling]      # other parameters stay at their defaults
+    start_from: [flags-1]                     # first measure the best of an earlier study
 
 Examples:
 
@@ -33,18 +33,18 @@ Examples:
 
 def tune(
     file: Annotated[Path, typer.Argument(help="A study file, YAML or JSON.", exists=True, dir_okay=False)],
-    name: Annotated[str | None, typer.Option(help="The study's name, in place of the file's.")] = None,
+    name: Annotated[str | None, typer.Option(help="The study's name. It replaces the name in the file.")] = None,
     load_if_exists: Annotated[
-        bool, typer.Option("--load-if-exists", help="Go on with the study of this name, if there is one.")
+        bool, typer.Option("--load-if-exists", help="Continue the study of this name if it exists.")
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the study's name, and do not wait.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the study's name and do not wait.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result, or with --detach the study, as JSON.")
+        bool, typer.Option("--json", help="Print the result (with --detach: the study) as JSON.")
     ] = False,
 ) -> None:
-    """Tune a component on the agents, with a study file.
+    """Tune a component on the agents, as a study file describes.
 
-    Shows a progress bar with the best so far, then the result. Ctrl-C stops the waiting, not the study.
+    The command shows a progress bar with the best value so far, then the result. Ctrl-C does not stop the study.
     """
     with trimtab.Client() as client:
         described = load(client, file, name)
@@ -53,7 +53,7 @@ def tune(
         study = create(client, described, name=name, load_if_exists=load_if_exists)
         output.say_start(study)
         if not any(agent.online for agent in client.list_agents()):
-            output.say("No agent is online: the study waits for one.")
+            output.say("No agent is online. The study starts when an agent connects.")
         if detach:
             if as_json:
                 output.print_json(output.study_json(study))

@@ -50,16 +50,16 @@ def test_addresses(given: str | None, expected: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ray-option=--cpus=1"], "scheduler option '--cpus=1' is none of Ray's; allowed: --num-cpus=N"),
-        (["--ray-option=--num-cpus=all"], "--num-cpus='all'; allowed: a number from 0 on"),
+        (["--ray-option=--cpus=1"], "scheduler option '--cpus=1' is not an option of Ray; allowed: --num-cpus=N"),
+        (["--ray-option=--num-cpus=all"], "--num-cpus='all'; allowed: a number of at least 0"),
         (["--ray-option=--memory=1.5"], "--memory='1.5'; allowed: a whole number of bytes"),
-        (["--ray-option=--resources=[1]"], "allowed: a JSON object whose values are each a number from 0 on"),
+        (["--ray-option=--resources=[1]"], "allowed: a JSON object whose values are each a number of at least 0"),
         (['--ray-option=--label-selector={"a": 1}'], "allowed: a JSON object whose values are each a text"),
         (["--ray-address=ray:head"], "--ray-address 'ray:head' is not http://HOST:8265"),
-        (["--trial-cores=1"], "--trial-cores has a meaning only with --runner local; ray's: --ray-option"),
-        (["--slurm-option=--mem=1"], "--slurm-option '--mem=1' has a meaning only with --runner slurm"),
-        (["--runner", "local", "--ray-option=--num-cpus=1"], "has a meaning only with --runner ray"),
-        (["--runner", "local", "--ray-address=http://head"], "has a meaning only with --runner ray"),
+        (["--trial-cores=1"], "--trial-cores is only valid with --runner local; with ray, use --ray-option"),
+        (["--slurm-option=--mem=1"], "--slurm-option '--mem=1' is only valid with --runner slurm"),
+        (["--runner", "local", "--ray-option=--num-cpus=1"], "is only valid with --runner ray"),
+        (["--runner", "local", "--ray-address=http://head"], "is only valid with --runner ray"),
     ],
 )
 def test_wrong_options(tmp_path: Path, options: list[str], words: str) -> None:
@@ -78,7 +78,7 @@ def test_a_try_gives_a_scheduler_up_that_does_not_answer(
     where = ["--components", str(tmp_path), "--state-dir", str(tmp_path / "state"), "--runner", runner]
     if runner == "ray":
         where += [f"--ray-address=http://127.0.0.1:{free_port()}"]
-        words = [where[-1].partition("=")[2], "Connection refused", "check that Ray's head runs", "--ray-address"]
+        words = [where[-1].partition("=")[2], "Connection refused", "check that Ray's head is running", "--ray-address"]
     else:
         for program in PROGRAMS:
             (tmp_path / program).write_text(
@@ -86,7 +86,7 @@ def test_a_try_gives_a_scheduler_up_that_does_not_answer(
             )
             (tmp_path / program).chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        words = ["Unable to contact slurm controller", "check that slurmctld runs", "SLURM_CONF"]
+        words = ["Unable to contact slurm controller", "that slurmctld is running", "SLURM_CONF"]
     with pytest.raises(SystemExit) as end:
         main(["try", "gated", *where])
     assert end.value.code == 1

@@ -103,7 +103,7 @@ async def test_a_head_that_is_lost_and_started_anew(tmp_path: Path) -> None:
         await asyncio.to_thread(head.start)
         result = await asyncio.wait_for(waiting, 60)
         assert result.outcome is Ended.FAILED
-        assert result.reason == "the job is gone from Ray without a result: was its head started anew?"
+        assert result.reason == "the job has left Ray without a result: was its head restarted?"
         assert (result.node, result.elapsed > 0) == (os.uname().nodename, True)
         assert await runner.status(folder) is JobState.ABSENT
         await asyncio.wait_for(submitting, 60)

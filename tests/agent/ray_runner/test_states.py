@@ -25,7 +25,7 @@ def test_every_state_has_a_meaning() -> None:
         ("RUNNING", "", "", None, None, ""),
         ("OF A LATER RAY", "", "", None, None, ""),
         ("STOPPED", "", "", None, Ended.FAILED, "the job was stopped in Ray, not by the service"),
-        ("SUCCEEDED", "", "", 0, Ended.FAILED, "is that shared?"),
+        ("SUCCEEDED", "", "", 0, Ended.FAILED, "check that the job's folder is shared"),
         ("FAILED", "", "", None, Ended.FAILED, "the job failed in Ray"),
         ("FAILED", "OF A LATER RAY", "why\nmore", None, Ended.FAILED, "the job failed in Ray: why"),
         ("FAILED", "JOB_SUPERVISOR_ACTOR_DIED", "The node has died", None, Ended.FAILED, "died, perhaps with its node"),

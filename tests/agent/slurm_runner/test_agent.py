@@ -23,7 +23,7 @@ def test_slurmctld_restarted_while_trials_run_end_and_come(
         # the result is there, whatever Slurm says of the job
         assert far_side.outcome(ending).metrics["value"] == 1.0
         coming.append(far_side.offer("gated", x=3.0))
-        wait_until(lambda: "cannot be submitted now" in agent.log, 120)
+        wait_until(lambda: "cannot be submitted" in agent.log, 120)
 
     slurm.restart_controller(while_it_is_away)
     assert far_side.outcome(coming[0], 120).metrics["value"] == 3.0

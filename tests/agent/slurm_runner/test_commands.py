@@ -13,8 +13,11 @@ from tests.factories.slurm import Slurm
     ("options", "words"),
     [
         (["--slurm-option=partition=x"], "--slurm-option 'partition=x' is not an option of sbatch in its long form"),
-        (["--slurm-option=--array=1-2"], "--slurm-option '--array=1-2' is the runner's own; allowed: any option"),
-        (["--runner", "local", "--slurm-option=--exclusive"], "has a meaning only with --runner slurm"),
+        (
+            ["--slurm-option=--array=1-2"],
+            "--slurm-option '--array=1-2' is reserved for the runner; allowed: any option",
+        ),
+        (["--runner", "local", "--slurm-option=--exclusive"], "is only valid with --runner slurm"),
         (["--runner", "pbs"], "invalid choice: 'pbs' (choose from 'local', 'slurm', 'ray')"),
     ],
 )

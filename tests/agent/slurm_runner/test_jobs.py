@@ -138,4 +138,4 @@ async def test_a_job_that_is_gone_from_slurm(runner: SlurmRunner, place: Path) -
     (lost / "job").write_text("999999")
     assert await runner.status(lost) is JobState.ABSENT
     result = await ended(runner, lost)
-    assert (result.outcome, result.reason) == (Ended.FAILED, "the job is gone from Slurm without a result")
+    assert (result.outcome, result.reason) == (Ended.FAILED, "the job has left Slurm without a result")

@@ -85,8 +85,12 @@ async def test_script_options_and_environment(place: Path, slurm: Slurm) -> None
             "UnsuitableValue",
             "Requested node configuration is not available",
         ),
-        ({"scheduler_options": ["--arr", "1-3"]}, "NotAccepted", "'--arr' is the runner's own; allowed: any option"),
-        ({"directives": ["#BB a\ntouch x"]}, "UnsuitableValue", "is more than one line"),
+        (
+            {"scheduler_options": ["--arr", "1-3"]},
+            "NotAccepted",
+            "'--arr' is reserved for the runner; allowed: any option",
+        ),
+        ({"directives": ["#BB a\ntouch x"]}, "UnsuitableValue", "has more than one line"),
         ({"directives": ["touch x"]}, "NotAccepted", "does not start with '#'"),
     ],
 )
@@ -119,7 +123,7 @@ async def test_a_job_that_can_never_start(
     result = await ended(runner, folder)
     assert (result.outcome, result.reason) == (
         outcome,
-        "the job can never start: the job asks for more or fewer nodes than the partition allows (PartitionNodeLimit)",
+        "the job can never start: the job requests more or fewer nodes than the partition allows (PartitionNodeLimit)",
     )
     runner.close()
     await until(lambda: jobs_of(slurm, folder) == ["CANCELLED"])

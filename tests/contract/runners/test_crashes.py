@@ -105,4 +105,4 @@ async def test_output_that_a_full_disk_has_lost_is_not_the_configurations_fault(
     script = "cat /dev/zero > big; echo v=1; exit 0"
     result = await run(runner, small_disk, shell(small_disk, script, metrics=[value], required=["v"]))
     assert result.outcome is Outcome.FAILED
-    assert "the output could not be kept: No space left on device" in result.reason
+    assert "the output could not be stored: No space left on device" in result.reason

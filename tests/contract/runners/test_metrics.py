@@ -31,14 +31,14 @@ async def test_metrics_of_every_kind(runner: Runner, folder: Path) -> None:
     assert result.outcome is Outcome.COMPLETED, result.reason
     seconds = result.metrics["seconds"]
     assert result.metrics == {"seconds": seconds, "rate": 3, "deep": 5, "size": 13 + 21}
-    assert "[metric 'spare' left out: stdout has nothing that matches" in (folder / "log").read_text()
+    assert "[metric 'spare' omitted: nothing in stdout matches" in (folder / "log").read_text()
 
 
 @pytest.mark.without_ray
 @pytest.mark.parametrize(
     ("wanted", "outcome", "words"),
     [
-        ({"kind": "regex", "pattern": r"x=(\d)"}, Outcome.INFEASIBLE, "stdout has nothing that matches"),
+        ({"kind": "regex", "pattern": r"x=(\d)"}, Outcome.INFEASIBLE, "nothing in stdout matches"),
         ({"kind": "json", "path": "x"}, Outcome.INFEASIBLE, "stdout is not JSON"),
         ({"kind": "json", "path": "x", "source": "gone.json"}, Outcome.INFEASIBLE, "gone.json cannot be read"),
         ({"kind": "python", "function": "none"}, Outcome.INFEASIBLE, "parse.py:none found no number"),

@@ -61,7 +61,7 @@ async def test_completed(runner: Runner, nodes: list[str], folder: Path) -> None
     [
         ("echo why >&2; exit 3", Outcome.INFEASIBLE, "ended with exit code 3\nwhy"),
         ("kill -SEGV $$", Outcome.INFEASIBLE, "was ended by SIGSEGV"),
-        ("echo worn out; exit 75", Outcome.FAILED, "exit code 75, which means the machine's fault\nworn out"),
+        ("echo worn out; exit 75", Outcome.FAILED, "exit code 75, which `exit_codes: failed` lists\nworn out"),
     ],
 )
 async def test_exit(runner: Runner, folder: Path, script: str, outcome: Outcome, words: str) -> None:
@@ -77,9 +77,9 @@ async def test_exit(runner: Runner, folder: Path, script: str, outcome: Outcome,
         ({"command": ["no-such-program"]}, "command: 'no-such-program' cannot be started: not found in PATH"),
         ({"command": ["./text"]}, "no '#!' line"),
         ({"command": ["./crlf"]}, "'./crlf' cannot be started: its lines end with CRLF, as on Windows"),
-        ({"command": ["./odd"]}, "the interpreter that it names is not there: '#!/no/such/shell'"),
+        ({"command": ["./odd"]}, "its interpreter does not exist: '#!/no/such/shell'"),
         ({"command": ["sh", "a\0b"]}, "cannot be started"),
-        ({"cwd": "/no/such/folder"}, "'true' cannot be started: its folder /no/such/folder is not there"),
+        ({"cwd": "/no/such/folder"}, "'true' cannot be started: its folder /no/such/folder does not exist"),
         ({"header": [["no-such-header"]]}, "header: 'no-such-header' cannot be started"),
         ({"header": [["sh", "-c", "echo cold; exit 4"]]}, "header: sh ended with exit code 4\ncold"),
     ],

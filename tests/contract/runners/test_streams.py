@@ -65,4 +65,4 @@ async def test_a_costly_pattern_of_a_stream_ends_the_stream_alone(runner: Runner
     result = await run(runner, folder, replace(spec, stream=[{"source": "stdout", "pattern": "(?P<v>(a+)+b)|v=(.)"}]))
     assert result.outcome is Outcome.COMPLETED
     assert told(folder) == []
-    assert "[stream: reading lines took 2 s, and no more are read" in (folder / "log").read_text()
+    assert "[stream: reading lines took 2 s, so no more are read" in (folder / "log").read_text()

@@ -49,7 +49,7 @@ def test_who_one_is_until_one_logs_out(embedded_service: EmbeddedService, tmp_pa
     shell.succeed("login", embedded_service.grpc_address, "--token", embedded_service.token)
     shown = shell.succeed("whoami")
     assert "administrator at " in shown
-    assert "tenant default, role operator, by administrator-token" in shown
+    assert "tenant default, role operator, credential administrator-token" in shown
     assert json.loads(shell.succeed("whoami", "--json"))["role"] == "operator"
     assert "Logged out" in shell.run("logout").stderr
     assert embedded_service.token not in (tmp_path / "trimtab" / "credentials.json").read_text()

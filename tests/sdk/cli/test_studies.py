@@ -17,7 +17,7 @@ def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Clie
     error = shell.fail("study", "create", study_file)
     assert error.splitlines() == [
         f"error: There is a study '{name}' already. Load it, or choose another name. [study_exists]",
-        "Choose another name, or go on with that study: --load-if-exists",
+        "Choose another name, or continue that study with --load-if-exists",
     ]
     loaded = json.loads(shell.succeed("study", "create", study_file, "--load-if-exists", "--json"))
     assert (loaded["name"], loaded["state"], loaded["trial_count"]) == (name, "ACTIVE", 0)
@@ -38,7 +38,7 @@ def test_bad_files_are_named_by_field(shell: Shell, study_file: str) -> None:
 
 
 def test_list_and_show(shell: Shell, client: trimtab.Client, name: str) -> None:
-    assert shell.run("study", "list", "--prefix", name).stderr == "There is no such study.\n"
+    assert shell.run("study", "list", "--prefix", name).stderr == "No studies match.\n"
     study = make_study(client, name, objectives=[trimtab.Minimize("seconds", "s")], max_trials=20)
     assert "No trial has been completed" in shell.run("study", "show", name).stderr
     study.tell(study.ask()[0], 1.25)
@@ -107,7 +107,7 @@ def test_create_a_study_that_starts_from_an_earlier_one(
     path.write_text(STUDY.format(name=f"{name}-2") + f"start_from: [{name}]\n")
     run = shell.run("study", "create", str(path))
     assert (run.returncode, run.stdout.strip()) == (0, f"{name}-2")
-    assert f"Started from {name}: 1 of its configurations are measured first." in run.stderr
+    assert f"Started from {name}: 1 of its best configurations are measured first." in run.stderr
     (trial,) = client.get_study(f"{name}-2").trials()
     assert (trial.origin, trial.params) == ("earlier", {"x": 0.5, "alg": "b"})
     shown = json.loads(shell.succeed("study", "show", f"{name}-2", "--json"))
@@ -150,7 +150,7 @@ def test_pause_resume_stop_delete(shell: Shell, study: Study) -> None:
     shell.succeed("study", "delete", name, "--yes")
     assert shell.fail("study", "show", name).splitlines() == [
         f"error: There is no study '{name}'. [study_not_found]",
-        "The names are shown by: trimtab study list",
+        "To list the names: trimtab study list",
     ]
 
 

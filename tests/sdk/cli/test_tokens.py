@@ -42,8 +42,8 @@ def test_the_audit_trail_is_shown_and_exported(shell: Shell, study: Study) -> No
     assert entries[0]["after"] == {"trial/60": {"state": "COMPLETED", "metrics": {"seconds": 1.5}}}
     assert entries[-1]["before"] is None
     assert len(shell.succeed("audit", *target, "--action", "trial.", "--json").splitlines()) == 50
-    assert "Nothing was changed" in shell.run("audit", *target, "--until", "2020-01-01").stderr
-    assert "Nothing was changed" in shell.run("audit", *target, "--since", "2100-01-01T00:00:00").stderr
+    assert "No changes match" in shell.run("audit", *target, "--until", "2020-01-01").stderr
+    assert "No changes match" in shell.run("audit", *target, "--since", "2100-01-01T00:00:00").stderr
 
 
 def test_an_enrolment_comes_as_a_command(shell: Shell) -> None:
@@ -57,4 +57,4 @@ def test_an_enrolment_comes_as_a_command(shell: Shell) -> None:
 
 def test_a_person_is_put_out(shell: Shell) -> None:
     assert "Out: nobody-there; 0 API tokens ended." in shell.run("revoke", "--person", "nobody-there").stderr
-    assert "--person or --session" in shell.fail("revoke", code=2)
+    assert "Give exactly one of --person and --session" in shell.fail("revoke", code=2)

@@ -111,7 +111,7 @@ def test_ctrl_c_while_tuning_leaves_the_study(
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "The study goes on. Watch it again: trimtab study watch component-" in err
+    assert "The study continues. To follow it again: trimtab study watch component-" in err
     [study] = client.list_studies(component=component)
     assert study.state == "ACTIVE"
 

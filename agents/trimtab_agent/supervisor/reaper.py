@@ -1,4 +1,4 @@
-"""Ends what a trial leaves running where its supervisor is killed and nobody else on the node would."""
+"""End the processes of a trial whose supervisor was killed, on nodes where nothing else does."""
 
 import os
 import signal
@@ -7,31 +7,31 @@ from contextlib import suppress
 
 from trimtab_agent.supervisor.process import JOB_VARIABLE
 
-# seconds for which processes that do not go are tried again
+# Seconds to retry killing processes that do not end.
 TRYING_TIME = 5.0
 
 
-class Undertaker:
-    """A process beside the supervisor, in a session of its own and no child of it, so that what ends the supervisor and
-    its children passes it by. It sleeps until the supervisor ends; where that has not said goodbye before, it kills
-    every process that carries the trial's mark in its environment."""
+class Reaper:
+    """A process next to the supervisor, in its own session and not its child, so that a kill of the supervisor and its
+    children does not reach it. It sleeps until the supervisor ends. If the supervisor has not called `dismiss` before,
+    it kills every process with the trial's mark in its environment."""
 
     def __init__(self, folder: str) -> None:
-        """Starts it. The supervisor must not have adopted orphans or changed signals yet."""
-        reader, self._goodbye = os.pipe2(os.O_CLOEXEC)
+        """Start the process. The supervisor must not have adopted orphans or changed signals yet."""
+        reader, self._channel = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
         if child == 0:
             os.setsid()
             if os.fork() == 0:
-                os.close(self._goodbye)
+                os.close(self._channel)
                 _watch(reader, folder)
             os._exit(0)
         os.waitpid(child, 0)
         os.close(reader)
 
-    def goodbye(self) -> None:
-        """The trial has left nothing."""
-        os.write(self._goodbye, b".")
+    def dismiss(self) -> None:
+        """Let the process end without killing anything."""
+        os.write(self._channel, b".")
 
 
 def _watch(reader: int, folder: str) -> None:
