@@ -1,4 +1,4 @@
-"""How much faster one of two settings is, from interleaved pairs of runs; its interval assumes no distribution."""
+"""The gain between two settings from interleaved pairs of runs, with an interval that assumes no distribution."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Gain:
-    """The saving of time against the default, as shares of the default's time: 0.25 is a quarter less time.
+    """The saved time as a fraction of the default's time: 0.25 means a quarter less time.
 
-    `low` and `high` enclose the median saving with at least `confidence` (a share, 0 to 1).
+    `low` and `high` enclose the median saving with at least `confidence` (0 to 1).
     """
 
     default_seconds: float
@@ -22,16 +22,16 @@ class Gain:
 
     @property
     def measurable(self) -> bool:
-        """Whether the whole interval lies above no gain."""
+        """True if the whole interval lies above zero."""
         return self.low > 0.0
 
 
 def interval_ranks(count: int, confidence: float) -> tuple[int, float]:
-    """The rank r (from 0) so that the r-th smallest and r-th largest of `count` values enclose their median.
+    """Return the rank r (from 0) so that the r-th smallest and r-th largest of `count` values enclose their median.
 
-    The number of values below the true median is binomial(count, 1/2), whatever the values' distribution: the interval
-    of the sign test. Answers r and the confidence that it has, which is at least the one asked for where `count`
-    allows it (6 values for 95 %); with fewer, the range of all values and its lower confidence.
+    The number of values below the true median is binomial(count, 1/2) for any distribution: this is the interval of the
+    sign test. The second result is the confidence of the interval. It is at least the requested one if `count` is large
+    enough (6 values for 95 %). With fewer values the interval is the range of all values, with a lower confidence.
     """
     tail, rank = 0.5**count, 0
     while True:
@@ -42,10 +42,10 @@ def interval_ranks(count: int, confidence: float) -> tuple[int, float]:
 
 
 def measure_gain(pairs: Sequence[tuple[float, float]], confidence: float = 0.95) -> Gain:
-    """The gain from (default, best) times in seconds, each pair measured one right after the other.
+    """Return the gain from (default, best) times in seconds; the two runs of a pair follow each other.
 
-    A pair's two runs meet the same state of the machine, so the saving is taken pair by pair. Raises ValueError
-    without a pair.
+    Both runs of a pair meet the same state of the machine, so the saving is computed for each pair. Raises ValueError
+    without pairs.
     """
     if not pairs:
         raise ValueError("a gain needs at least one pair of runs")

@@ -1,4 +1,4 @@
-"""The demonstration's child processes: the embedded service and one agent, started, found and stopped."""
+"""The demonstration's child processes: the embedded service and one agent."""
 
 import re
 import signal
@@ -19,12 +19,12 @@ STOP_SECONDS = 12.0
 
 
 class PartError(Exception):
-    """A part did not start, or ended on its own. The message says which, and shows the end of its log."""
+    """A part did not start or has ended. The message names it and shows the end of its log."""
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the service answers. `login_link` works once."""
+    """The addresses of the service. `login_link` works once."""
 
     console: str
     grpc: str
@@ -32,7 +32,7 @@ class Addresses:
 
 
 class Part:
-    """A child process with its log in a file. SIGTERM stops it; so does the end of this process, however it ends."""
+    """A child process with its log in a file. SIGTERM stops it, and so does any end of this process."""
 
     def __init__(self, name: str, argv: list[str], log: Path) -> None:
         self.name = name
@@ -42,12 +42,12 @@ class Part:
         self._process = start(argv, log=log, death_signal=signal.SIGTERM)
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """The first match of `pattern` in the log. Raises PartError when the process ends or says nothing for long."""
+        """Return the first match of `pattern` in the log. Raises PartError if the process ends or takes too long."""
         end = time.monotonic() + START_SECONDS
         while not (match := re.search(pattern, self._text(), re.MULTILINE)):
             self.check()
             if time.monotonic() > end:
-                raise PartError(f"the {self.name} did not get ready in {START_SECONDS:.0f} s:\n{self._tail()}")
+                raise PartError(f"the {self.name} was not ready after {START_SECONDS:.0f} s:\n{self._tail()}")
             time.sleep(0.05)
         return match
 
@@ -57,7 +57,7 @@ class Part:
             raise PartError(f"the {self.name} ended with status {self._process.returncode}:\n{self._tail()}")
 
     def stop(self) -> None:
-        """End the process and wait for it; a process that does not listen is killed."""
+        """End the process and wait for it; a process that does not react is killed."""
         if self._process.poll() is None:
             self._process.terminate()
         try:
@@ -74,7 +74,7 @@ class Part:
 
 
 class Parts:
-    """Service and agent with their data in one folder, for the length of a `with`."""
+    """The service and agent with their data in one folder, for the duration of a `with`."""
 
     def __init__(self, data: Path, port: int, grpc_port: int) -> None:
         self._data = data
@@ -83,12 +83,12 @@ class Parts:
 
     @property
     def token(self) -> str:
-        """The administrator's token, which the service has written."""
+        """The administrator's token, written by the service."""
         return self._token_file.read_text().strip()
 
     @property
     def agent_state(self) -> Path:
-        """The agent's folder: its journal and its builds."""
+        """The agent's state directory."""
         return self._data / "agent"
 
     @property
@@ -123,7 +123,7 @@ class Parts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The agent first: it hands its trials back while the service listens. A second Ctrl-C does not hurry this.
+        # The agent stops first, to give its trials back to the service. A second Ctrl-C is ignored.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for part in reversed(self._running):
             part.stop()
@@ -137,5 +137,5 @@ class Parts:
 
 
 def program(name: str) -> str:
-    """A command that is installed beside this Python."""
+    """Return the path of a command in the folder of this Python."""
     return str(Path(sys.executable).parent / name)

@@ -1,4 +1,4 @@
-"""Runs two configurations of a component in turn, outside of any study, exactly as the agent would."""
+"""Run two configurations of a component in turns, without a study, exactly as the agent would."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -17,11 +17,11 @@ BUILD_CACHE_BYTES = 2**30
 
 
 class RerunError(Exception):
-    """A configuration that had worked in the study did not work again."""
+    """A configuration that worked in the study failed in a rerun."""
 
 
 class Bench:
-    """One application of one component. `state` is the agent's folder, whose builds are used again."""
+    """Runs one application of one component. `state` is the agent's state directory, whose builds are reused."""
 
     def __init__(self, file: Path, application: str, metric: str, state: Path) -> None:
         self._state = state
@@ -30,7 +30,7 @@ class Bench:
         self._metric = metric
 
     def flags(self, configuration: Mapping[str, Scalar]) -> list[str]:
-        """What the configuration adds to the build command of the default one."""
+        """Return the flags that the configuration adds to the default's build command."""
         with TemporaryDirectory(prefix="trimtab-demo-") as folder:
             default, changed = (self._prepare(values, Path(folder)).build for values in ({}, configuration))
         assert default is not None
@@ -41,10 +41,10 @@ class Bench:
     def pairs(
         self, configuration: Mapping[str, Scalar], count: int, seconds: float, least: int, each: Callable[[], None]
     ) -> list[tuple[float, float]]:
-        """(default, configuration) values of the metric, run one right after the other, in turn first and second.
+        """Return (default, configuration) values of the metric from pairs of runs, in alternating order.
 
-        `count` pairs, or as many as fit into `seconds`, at least `least`; `each` is called after every pair.
-        A pair of runs before them warms up the build cache and the machine, and does not count.
+        There are `count` pairs, or as many as fit into `seconds`, but at least `least`. `each` is called after every
+        pair. A first pair, which does not count, warms up the build cache and the machine.
         """
         found: list[tuple[float, float]] = []
         self._run({})
@@ -88,7 +88,7 @@ async def _submit(folder: Path, spec: JobSpec) -> JobResult:
     try:
         await runner.submit(folder, spec)
         return await runner.wait(folder)
-    except asyncio.CancelledError:  # Ctrl-C: the job would go on without us
+    except asyncio.CancelledError:  # Ctrl-C: the job would continue without this process
         await runner.cancel(folder)
         raise
     finally:

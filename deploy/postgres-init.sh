@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run once by PostgreSQL's image, in an empty data folder: the owner of Trimtab's tables, and Keycloak's database. The role
-# that the service connects with is made by `trimtab-service migrate`.
+# PostgreSQL's image runs this once, in an empty data folder. It creates the owner of Trimtab's tables and Keycloak's
+# database. `trimtab-service migrate` creates the service's own role.
 set -eu
 psql --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" \
     --set=owner="$TRIMTAB_OWNER_PASSWORD" --set=keycloak="$KEYCLOAK_DATABASE_PASSWORD" <<'SQL'

@@ -1,8 +1,8 @@
-"""Generates the gRPC code of the service, the SDK and the agent from the .proto files in this folder.
+"""Generate the gRPC code of the service, the SDK and the agent from the .proto files in this folder.
 
-Each of the three gets a copy of its own in a git-ignored `_gen` package, so that none needs another at run time. The
-service also gets a copy of what the agent reads component files with: one truth about what a file may say, and no
-import from one to the other. Run by `make proto`; does nothing where the copies are newer than their sources.
+Each of the three gets its own copy in a git-ignored `_gen` package, so that none needs another at run time. The service
+also gets a copy of the modules with which the agent reads component files: both apply the same rules, and neither
+imports the other. `make proto` runs this program. It does nothing if the copies are newer than their sources.
 """
 
 import re
@@ -15,14 +15,14 @@ from grpc_tools import protoc
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-# package that gets the code -> what it needs
+# By package: the protocol packages that it needs.
 TARGETS = {
     "service": ("tuning", "agent", "identity", "errordetails"),
     "sdk/trimtab": ("tuning", "identity", "errordetails"),
     "agents/trimtab_agent": ("tuning", "agent", "errordetails"),
 }
 PACKAGE_NAMES = {"service": "service._gen", "sdk/trimtab": "trimtab._gen", "agents/trimtab_agent": "trimtab_agent._gen"}
-# what reads the text of a component file, without its folder: for `service._gen.components`
+# The modules that read the text of a component file without its folder, for `service._gen.components`.
 AGENT = ROOT / "agents/trimtab_agent"
 COMPONENTS = [
     AGENT / "errors.py",
@@ -31,30 +31,30 @@ COMPONENTS = [
 
 
 def generate(into: Path) -> None:
-    """Compiles every .proto file into `into`, with type stubs for messages and services."""
+    """Compile every .proto file into `into`, with type stubs for messages and services."""
     include = Path(protoc.__file__).parent / "_proto"
     sources = sorted(str(path) for path in HERE.rglob("*.proto"))
     arguments = ["protoc", f"-I{HERE}", f"-I{include}"]
     arguments += [f"--{kind}_out={into}" for kind in ("python", "grpc_python", "mypy", "mypy_grpc")]
-    # beside this Python, which need not be in the PATH
+    # The plug-ins are in the folder of this Python, which need not be in PATH.
     programs = Path(sys.executable).parent
     arguments += [f"--plugin=protoc-gen-{kind}={programs / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]
     if protoc.main([*arguments, *sources]) != 0:
-        sys.exit("protoc failed; its message stands above")
+        sys.exit("protoc failed with the message above")
 
 
-def install(generated: Path, target: str, rooms: tuple[str, ...]) -> None:
-    """Copies the modules of `rooms`, flat, into the `_gen` package of `target`, with imports that fit there."""
+def install(generated: Path, target: str, packages: tuple[str, ...]) -> None:
+    """Copy the modules of `packages` into the flat `_gen` package of `target`, with adapted imports."""
     package = PACKAGE_NAMES[target]
     folder = ROOT / target / "_gen"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
-    for room in rooms:
-        for path in sorted((generated / "trimtab" / room / "v1").iterdir()):
+    for name in packages:
+        for path in sorted((generated / "trimtab" / name / "v1").iterdir()):
             text = path.read_text()
             text = re.sub(r"^from trimtab\.\w+\.v1 import", f"from {package} import", text, flags=re.MULTILINE)
-            # the type stubs import whole paths: `import trimtab.x.v1.x_pb2` or with `as`
+            # The type stubs import complete paths: `import trimtab.x.v1.x_pb2` or with `as`
             whole_path = re.compile(r"^import trimtab\.\w+\.v1\.(\w+)( as .*)?$", flags=re.MULTILINE)
             text = whole_path.sub(rf"from {package} import \1\2", text)
             text = re.sub(r"\btrimtab\.\w+\.v1\.(\w+_pb2)", r"\1", text)
@@ -62,7 +62,7 @@ def install(generated: Path, target: str, rooms: tuple[str, ...]) -> None:
 
 
 def copy_components() -> None:
-    """The modules of `COMPONENTS`, with imports that fit in the service."""
+    """Copy the modules in `COMPONENTS` into the service, with adapted imports."""
     folder = ROOT / "service/_gen/components"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -72,20 +72,20 @@ def copy_components() -> None:
 
 
 def up_to_date() -> bool:
-    """Whether every copy is newer than every source."""
+    """Return whether every copy is newer than every source."""
     newest = max(path.stat().st_mtime for path in [*HERE.rglob("*.proto"), Path(__file__), *COMPONENTS])
     marks = [ROOT / target / "_gen" / "__init__.py" for target in TARGETS]
     return all(mark.exists() and mark.stat().st_mtime > newest for mark in marks)
 
 
 def main() -> None:
-    """Generates the code unless it is up to date."""
+    """Generate the code unless it is up to date."""
     if up_to_date():
         return
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
-        for target, rooms in TARGETS.items():
-            install(Path(folder), target, rooms)
+        for target, packages in TARGETS.items():
+            install(Path(folder), target, packages)
     copy_components()
 
 

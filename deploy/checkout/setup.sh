@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a checkout ready: uv, locked dependencies, generated code, the built console. Quick where there is nothing to do.
-# Arguments go to `uv sync` (such as --group bench).
+# Set up a checkout: uv, locked dependencies, generated code, the built console. It is quick if nothing has changed.
+# Arguments are passed to `uv sync` (for example --group bench).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -8,14 +8,14 @@ root=$PWD
 say() { printf 'set-up: %s\n' "$*" >&2; }
 stop() { say "$*"; exit 1; }
 
-# Two at a time would get in each other's way.
+# Only one set-up may run at a time.
 mkdir -p .cache
 exec 9>.cache/setup.lock
 flock 9
 
 find_python() {
     local name
-    # .venv's own comes first: another would build the environment anew
+    # .venv's own Python comes first: with another one uv would create the environment again
     for name in .venv/bin/python python3.11 python3.12 python3.13 python3.14 python3; do
         if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             "$name" -c 'import sys; print(sys._base_executable)'
@@ -34,7 +34,7 @@ find_uv() {
         fi
     done
     say "installing uv, which installs the rest, into .cache/uv"
-    # A bare Debian has neither pip nor a venv with pip in it.
+    # Debian without extra packages has neither pip nor a venv with pip.
     local way
     for way in uv_by_pip uv_by_venv uv_by_apt; do
         rm -rf .cache/uv
@@ -44,7 +44,7 @@ find_uv() {
         fi
     done
     cat .cache/uv-install.log >&2
-    stop "uv could not be installed. Install it yourself, or pip (Debian and Ubuntu: apt install python3-pip), and try again"
+    stop "uv could not be installed. Install uv or pip yourself (Debian and Ubuntu: apt install python3-pip) and try again"
 }
 
 uv_by_pip() {
@@ -63,38 +63,38 @@ uv_by_apt() {
         /usr/bin/python3 -m pip install --disable-pip-version-check --target .cache/uv uv
 }
 
-# Whatever serves the packages is away for a moment now and then.
+# Package servers sometimes fail for a moment.
 export UV_HTTP_RETRIES=${UV_HTTP_RETRIES:-8} UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-120} PIP_RETRIES=${PIP_RETRIES:-8}
 export npm_config_fetch_retries=${npm_config_fetch_retries:-5}
 
 python=$(find_python)
 uv=$(find_uv)
 
-# torch's own file is the last of the large ones that uv puts in place
+# uv installs the large file of torch last
 if ! compgen -G ".venv/lib/python3*/site-packages/torch/version.py" >/dev/null; then
-    say "installing the locked dependencies into .venv. PyTorch with its CUDA libraries is among them:"
-    say "about 3 GB to download and 5 GB unpacked, once (the SDK and the agent alone need none of it)"
+    say "installing the locked dependencies into .venv, including PyTorch with its CUDA libraries:"
+    say "about 3 GB to download and 5 GB unpacked, once (the SDK and the agent do not need it)"
 fi
 quiet=--quiet
 [ -t 2 ] && quiet=
 [ -d .venv ] || quiet=
-# The environment is built with the Python that is there, and never with one that uv would download.
+# Use the installed Python, and never one that uv would download.
 "$uv" sync $quiet --locked --inexact --python "$python" --no-python-downloads "$@" ||
-    stop "the dependencies could not be installed; uv's message stands above"
+    stop "the dependencies could not be installed; see uv's message above"
 
 .venv/bin/python proto/generate.py
 
 build_console() {
     [ -f web/package.json ] || return 0
     if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-        say "Node.js is not installed, so the web console is not built; all else works without it"
+        say "Node.js is not installed, so the web console is not built; everything else works"
         return 0
     fi
     if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'; then
-        say "the web console needs Node.js 20.19 or newer (here: $(node --version)), so it is not built; all else works"
+        say "the web console needs Node.js 20.19 or newer (here: $(node --version)), so it is not built; everything else works"
         return 0
     fi
-    # what was installed and built is remembered by the content of what it was made from
+    # checksums of the sources tell whether the installation and the build are up to date
     local installed built
     installed=$(cat web/package-lock.json web/package.json | sha256sum)
     if [ "$installed" != "$(cat web/node_modules/.installed-from 2>/dev/null)" ]; then
@@ -118,5 +118,5 @@ build_console() {
 
 if ! build_console; then
     [ "${CI:-}" = true ] && stop "the web console could not be built"
-    say "the web console could not be built (see above); all else works without it"
+    say "the web console could not be built (see above); everything else works"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the programs that tests use and that no Python package brings, where this user may. PostgreSQL is not among
-# them: it comes as a wheel. A test whose program is missing is skipped by name, in CI it fails.
+# Install the programs that tests need and that no Python package contains, if this user may. PostgreSQL comes as a wheel.
+# Without its program a test is skipped by name; in CI it fails.
 set -euo pipefail
 
 say() { printf 'tests: %s\n' "$*" >&2; }
@@ -13,7 +13,7 @@ declare -A packages=(
     [make]=make [ab]=apache2-utils [fio]=fio [valgrind]=valgrind [pcre2-config]=libpcre2-dev
 )
 missing=()
-# without a program of its own
+# a package without a program
 [ -e /usr/include/expat.h ] || missing+=(libexpat1-dev)
 for program in "${!packages[@]}"; do
     command -v "$program" >/dev/null || missing+=("${packages[$program]}")
@@ -21,7 +21,7 @@ done
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if ! command -v apt-get >/dev/null; then
-    say "not installed, and this is no Debian to install it: ${missing[*]}; tests that need it are skipped"
+    say "not installed, and this is not Debian or Ubuntu: ${missing[*]}; tests that need it are skipped"
     exit 0
 fi
 if [ "$(id -u)" -eq 0 ]; then
@@ -29,7 +29,7 @@ if [ "$(id -u)" -eq 0 ]; then
 elif sudo -n true 2>/dev/null; then
     as_root=(sudo -n)
 else
-    say "not installed, and this user may not install it: ${missing[*]}; tests that need it are skipped"
+    say "not installed, and this user may not install packages: ${missing[*]}; tests that need it are skipped"
     say "to have them run: sudo apt-get install ${missing[*]}"
     exit 0
 fi
@@ -38,7 +38,7 @@ say "installing with apt: ${missing[*]}"
 options=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
 "${as_root[@]}" apt-get "${options[@]}" update -qq || say "apt-get update failed; trying with the old lists"
 for package in "${missing[@]}"; do
-    # one by one: Ubuntu has no Chromium among its packages, and the others shall not fail with it
+    # One by one: Ubuntu has no package with Chromium, and the others must not fail because of it.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y -qq --no-install-recommends "$package" >/dev/null ||
         say "$package could not be installed; tests that need it are skipped"
 done

@@ -1,4 +1,4 @@
-# Keycloak with Trimtab's realm, built for PostgreSQL and for the path /sso, so that its file system may be read-only.
+# Keycloak with Trimtab's realm, built for PostgreSQL and for the path /sso, so that its file system can be read-only.
 FROM quay.io/keycloak/keycloak:26.4.2 AS build
 RUN /opt/keycloak/bin/kc.sh build --db=postgres --http-relative-path=/sso --health-enabled=true
 

@@ -1,4 +1,4 @@
-# Caddy, for a user without rights: its ports lie above 1024, and a copy of the program is not marked to need more.
+# Caddy for an unprivileged user: its ports are above 1024, and the copy of the program has no file capabilities.
 FROM caddy:2.10.2-alpine
 RUN cp /usr/bin/caddy /usr/local/bin/caddy && chown 1000:1000 /data /config
 COPY deploy/proxy/Caddyfile /etc/caddy/Caddyfile

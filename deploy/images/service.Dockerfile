@@ -1,4 +1,4 @@
-# Every process of the service and its console. Built from the repository's root:
+# All processes of the service, and its console. Build it in the repository's root:
 #   docker build -f deploy/images/service.Dockerfile -t trimtab .
 FROM node:22.21.1-bookworm-slim AS node
 
@@ -8,7 +8,7 @@ COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
 RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && pip install --no-cache-dir uv==0.9.5
 WORKDIR /opt/trimtab
 COPY . .
-# As in any checkout; then the environment is left with what the service itself needs.
+# Set up as in any checkout, then keep only what the service itself needs.
 RUN CI=true deploy/checkout/setup.sh && uv sync --locked --no-default-groups --no-editable --python /usr/local/bin/python3.11
 
 FROM python:3.11.14-slim-bookworm

@@ -464,7 +464,7 @@ class TrimtabScheduler(TrialScheduler):  # type: ignore[misc]
 
     @property
     def supports_buffered_results(self) -> bool:
-        """Whether the scheduler accepts several results at a time."""
+        """True if the scheduler accepts several results at a time."""
         return bool(self.scheduler.supports_buffered_results)
 
     def on_trial_result(self, tune_controller: "TuneController", trial: "RayTrial", result: Result) -> str:

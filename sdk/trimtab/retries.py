@@ -23,7 +23,7 @@ RULES = (
     Rule(grpc.StatusCode.CANCELLED),
     # The deadline of an attempt is far beyond the service's response times: the answer or machine is lost.
     Rule(grpc.StatusCode.DEADLINE_EXCEEDED),
-    # A connection that breaks during an answer gives these codes. Only gRPC's message tells it apart.
+    # A connection that breaks during an answer gives these codes. Only gRPC's message identifies it.
     Rule(grpc.StatusCode.INTERNAL, "RST_STREAM"),
     Rule(grpc.StatusCode.INTERNAL, "GOAWAY"),
     Rule(grpc.StatusCode.UNKNOWN, "Stream removed"),

@@ -21,7 +21,7 @@ class StudyState(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether the study has ended."""
+        """True if the study has ended."""
         return self in (StudyState.COMPLETED, StudyState.ABORTED)
 
 

@@ -109,7 +109,7 @@ class Study:
 
     @property
     def space_exhausted(self) -> bool:
-        """Whether the last ask found no more configurations in the space. `ask` then returns fewer trials, or none."""
+        """True if the last ask found no more configurations in the space. `ask` then returns fewer trials, or none."""
         return self._exhausted
 
     def refresh(self) -> StudyStatus:

@@ -20,7 +20,7 @@ class TrialState(StrEnum):
 
     @property
     def finished(self) -> bool:
-        """Whether the trial has ended."""
+        """True if the trial has ended."""
         return self not in (TrialState.REQUESTED, TrialState.ACTIVE)
 
 

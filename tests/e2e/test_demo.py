@@ -49,13 +49,13 @@ def test_interrupted_then_finished(tmp_path: Path) -> None:
     os.kill(first.pid, signal.SIGINT)
     shown += first.stdout.read()
     assert first.wait(120) == 0, shown
-    assert "the next `make demo` goes on with it" in shown
+    assert "the next `make demo` continues with it" in shown
     wait_for(lambda: left_over(data) == [], 60, "nothing is left")
 
     second = start(data, "--trials", "6", "--pairs", "6", "--exit")
     output, _ = second.communicate(timeout=480)
     assert second.returncode == 0, output
-    assert "Going on with the study gcc-flags-1" in output
+    assert "Continuing the interrupted study gcc-flags-1" in output
     assert re.search(r"default \(-O2\) +0\.\d{4} s", output)
     assert re.search(
         r"less time \(9\d %: [\d.]+ to [\d.]+ %\)|no measurable gain \(9\d %: -?[\d.]+ to -?[\d.]+ %\)", output
@@ -69,7 +69,7 @@ def test_killed_leaves_no_process(tmp_path: Path) -> None:
     demo = start(data)
     assert demo.stdout is not None
     for line in demo.stdout:
-        if line.startswith("Service and agent run."):
+        if line.startswith("The service and the agent are running."):
             break
     demo.kill()
     demo.wait()

@@ -60,7 +60,7 @@ FILE_KEYS = (
 )
 DELIVERY_KEYS = ("env", "flag", "scheduler", "directive")
 PARAMETER_KEYS = ("type", "description", "default", "condition", "omit_default", "group", *DELIVERY_KEYS)
-# The service refuses a finer grid: floats could not tell its values apart.
+# The service refuses a finer grid: floats could not distinguish its values.
 FINEST_STEP = 1e-12
 RANGE_KEYS = ("min", "max", "log", "step", "factor")
 GENERATOR_KEYS = ("command", "timeout", "depends")

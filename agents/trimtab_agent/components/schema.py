@@ -40,7 +40,7 @@ class Range:
 
     @property
     def is_continuum(self) -> bool:
-        """Whether the range is continuous, without a grid."""
+        """True if the range is continuous, without a grid."""
         return self.kind == "float" and self.step is None and self.factor is None
 
     def has_on_grid(self, value: float) -> bool:

@@ -93,7 +93,7 @@ class JobSpec:
     grace: float = 2.0
     stream_limit: int = 2 << 20
     log_limit: int = 64 << 10
-    # the CPUs that it may use, for the local runner; none: those of its supervisor
+    # the CPUs that it may use, for the local runner; none: all CPUs of its supervisor
     cpus: Sequence[int] = ()
     # the control group of its supervisor, and the memory limit of the group in bytes; empty and 0: none
     cgroup: str = ""

@@ -1,11 +1,11 @@
 """The common part of the cluster runners. Each job is a supervisor in batch mode (supervisor.batch), in a folder that
 the nodes share.
 
-Besides the files of every runner (supervisor.supervise), a job's folder contains:
+In addition to the files of every runner (supervisor.supervise), a job's folder contains:
 
     owner       the job that works on the trial, how often it was started before, and its nodes
     cancel      a mark: the trial must end for good
-    fresh/      the work folder as it was before the trial, for a job that is started again
+    fresh/      a copy of the work folder from before the trial, for a job that is started again
     batch.log   the output of the shell and of the supervisor itself
 """
 

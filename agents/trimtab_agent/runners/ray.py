@@ -1,7 +1,7 @@
 """Run trials as jobs of an existing Ray cluster. The state directory must be on a file system that the nodes share.
 
-This module calls Ray's dashboard and imports nothing of Ray. Besides the files of every cluster runner (runners.batch),
-a job's folder contains:
+This module calls Ray's dashboard and imports nothing of Ray. In addition to the files of every cluster runner
+(runners.batch), a job's folder contains:
 
     job         the name in Ray of the job that is followed, written before it is submitted
 """

@@ -1,6 +1,6 @@
 """Run trials as Slurm batch jobs. The state directory must be on a file system that the nodes share.
 
-Besides the files of every cluster runner (runners.batch), a job's folder contains:
+In addition to the files of every cluster runner (runners.batch), a job's folder contains:
 
     job.sh      the batch script
     array       the name and index of the job in Slurm, if it is a task of a job array

@@ -55,7 +55,7 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.meaning.outcome is not None
 
 

@@ -84,7 +84,7 @@ class Spread:
 
     async def tend(self, folder: Path, job: Job) -> None:
         """Follow a job in its current state. Other jobs avoid the nodes where it runs, and it may run anywhere if it
-        would wait in vain."""
+        would never start otherwise."""
         mine = self._jobs.get(folder)
         if mine is None and not (mine := self._resumed(folder)):
             return

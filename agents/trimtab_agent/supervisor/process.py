@@ -65,7 +65,7 @@ class Signals:
 
     @property
     def stopped(self) -> bool:
-        """Whether the trial must end."""
+        """True if the trial must end."""
         if not self._single:
             return os.path.exists(self._mark)
         now = time.monotonic()
