@@ -163,13 +163,29 @@ def parser() -> argparse.ArgumentParser:
         help="file with the administrator's rules (default: everything installed may run)",
     )
 
-    check = commands.add_parser("check", parents=[state], help="validate component files and print their spaces")
+    check = commands.add_parser(
+        "check",
+        parents=[state],
+        help="validate component files and print their spaces",
+        description="Validate component files, print their spaces, and report whether this machine suits timings.\n"
+        "The exit code is 2 if a file has errors.",
+        epilog="examples:\n  trimtab-agent check /etc/trimtab/components\n"
+        "  trimtab-agent check agents/workloads/gcc-flags/component.yaml",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     check.add_argument(
         "components", type=Path, metavar="DIR", help="folder with files NAME/component.yaml or *.yaml, or one file"
     )
 
     attempt = commands.add_parser(
-        "try", parents=[state, where], help="run one trial without a service and print its metrics"
+        "try",
+        parents=[state, where],
+        help="run one trial without a service and print its metrics",
+        description="Run one trial without a service and print its metrics. The exit code is 1 if the trial failed.",
+        epilog="examples:\n  trimtab-agent try gcc-flags --components agents/workloads --set inline-limit=200\n"
+        "  trimtab-agent try gcc-flags --components agents/workloads --dry-run\n"
+        "  trimtab-agent try ./component.yaml --runner slurm --state-dir /shared/$USER/trimtab",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     attempt.add_argument("component", metavar="COMPONENT", help="name of the component, or its file")
     attempt.add_argument(
@@ -200,9 +216,10 @@ def parser() -> argparse.ArgumentParser:
         "pull",
         parents=[state, connection],
         help="install a component that was written in the service",
-        description="Show a component's file that was written in the service, or its difference from the installed "
-        "file, ask for confirmation, and write it into the agent's components folder. A running agent offers it within "
-        "seconds. The command authenticates with the agent's own credential, or with --token-file.",
+        description="Show a component's file that was written in the service, or its difference from the installed\n"
+        "file, ask for confirmation, and write it into the agent's components folder. A running agent\n"
+        "offers it within seconds. The command authenticates with the agent's own credential, or with\n"
+        "--token-file.",
         epilog="example:\n  trimtab-agent pull sorter --server tune.example.org:443 --components "
         "/etc/trimtab/components",
         formatter_class=argparse.RawDescriptionHelpFormatter,
