@@ -176,7 +176,7 @@ def test_agents_own_settings_are_kept_from_trials(
         ({"mode": "c"}, "'mode': 'c' is not one of"),
         ({"quiet": True}, "'quiet': True is not one of 0, 1, 2"),
         ({"deep": 7}, "'deep' has a value but is active only if 'on' is True"),
-        ({"on": True, "deep": 5, "deeper": 1}, "active only while 'deep' is 7"),
+        ({"on": True, "deep": 5, "deeper": 1}, "active only if 'deep' is 7"),
     ],
 )
 def test_values_that_the_file_does_not_allow(

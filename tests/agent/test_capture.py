@@ -22,7 +22,7 @@ def test_head_and_tail_of_any_output(pieces: list[bytes], half: int) -> None:
     if len(whole) <= 2 * half:
         assert kept == whole
     else:
-        mark = b"\n[... %d bytes left out ...]\n" % (len(whole) - 2 * half)
+        mark = b"\n[... %d bytes omitted ...]\n" % (len(whole) - 2 * half)
         assert kept == whole[:half] + mark + whole[-half:]
 
 

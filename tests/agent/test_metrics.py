@@ -57,11 +57,11 @@ def test_json(text: str, path: str, expected: float) -> None:
 @pytest.mark.parametrize(
     ("text", "path", "words"),
     [
-        ("", "a", "is not JSON"),
-        ("none", "a", "is not JSON"),
-        ('{"a": 1}', "b", "nothing at 'b'"),
-        ('{"a": [1]}', "a.4", "nothing at '4'"),
-        ('{"a": 1}', "a.b", "nothing at 'b'"),
+        ("", "a", "its last line is JSON"),
+        ("none", "a", "its last line is JSON"),
+        ('{"a": 1}', "b", "'b' is missing"),
+        ('{"a": [1]}', "a.4", "'4' is missing"),
+        ('{"a": 1}', "a.b", "'b' is missing"),
         ('{"a": true}', "a", "True is not a number"),
         ('{"a": null}', "a", "None is not a number"),
         ('{"a": NaN}', "a", "not a finite"),

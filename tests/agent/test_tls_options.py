@@ -33,7 +33,7 @@ def test_files_imply_it_and_must_be_there(tmp_path: Path) -> None:
     for arguments, words in (
         ((False, True, file, None, None), "--plaintext contradicts"),
         ((True, True, None, None, None), "--plaintext contradicts"),
-        ((False, False, None, file, None), "belong together"),
+        ((False, False, None, file, None), "must be given together"),
         ((False, False, tmp_path / "none", None, None), "is not a file"),
     ):
         with pytest.raises(ConfigError, match=words):

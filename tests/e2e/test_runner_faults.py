@@ -330,7 +330,7 @@ def test_whatever_is_wrong_is_told_on_the_trial_and_the_study_goes_on(
         wait_for(lambda: "value=1" in study.trial(loud).log[-600:], 120, "the log's end has come")
         log = study.trial(loud).log
         assert len(log) < 70_000
-        assert "bytes left out" in log
+        assert "bytes omitted" in log
     agents.stop()
 
 

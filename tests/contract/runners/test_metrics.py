@@ -39,7 +39,7 @@ async def test_metrics_of_every_kind(runner: Runner, folder: Path) -> None:
     ("wanted", "outcome", "words"),
     [
         ({"kind": "regex", "pattern": r"x=(\d)"}, Outcome.INFEASIBLE, "nothing in stdout matches"),
-        ({"kind": "json", "path": "x"}, Outcome.INFEASIBLE, "stdout is not JSON"),
+        ({"kind": "json", "path": "x"}, Outcome.INFEASIBLE, "neither stdout nor its last line is JSON"),
         ({"kind": "json", "path": "x", "source": "gone.json"}, Outcome.INFEASIBLE, "gone.json cannot be read"),
         ({"kind": "python", "function": "none"}, Outcome.INFEASIBLE, "parse.py:none found no number"),
         ({"kind": "python", "function": "nan"}, Outcome.INFEASIBLE, "nan is not a finite number"),
