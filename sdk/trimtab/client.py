@@ -221,7 +221,7 @@ class Client:
         return self._study(self._transport.call(self._transport.stub.CreateStudy, request), client_id)
 
     def parse_study_file(self, text: str, *, name: str = "") -> tuple[str | None, StudySpec]:
-        """Returns the name that a study file gives, if any, and the specification. Nothing is created.
+        """Parse a study file; return its name (None without one) and its specification. Nothing is created.
 
         The service reads the file and checks it as it would check the study.
 
