@@ -170,9 +170,9 @@ class Tpe(Algorithm):
             self._study = optuna.create_study(directions=directions, sampler=self._sampler(0))
             self._added = self._discarded = 0
         for trial in self._trials[self._added :]:
-            told = self._told(trial)
-            if told is not None:
-                self._study.add_trial(told)
+            frozen = self._finished(trial)
+            if frozen is not None:
+                self._study.add_trial(frozen)
         self._added = len(self._trials)
         return self._study
 
@@ -191,7 +191,7 @@ class Tpe(Algorithm):
                 constant_liar=True,
             )
 
-    def _told(self, trial: TrialRecord) -> FrozenTrial | None:
+    def _finished(self, trial: TrialRecord) -> FrozenTrial | None:
         """Return a finished trial in Optuna's form; None if it shows nothing."""
         from optuna.trial import TrialState as State
 

@@ -301,11 +301,11 @@ def believe(
         points[places], counts[places] = np.median(rows, axis=1), rows.shape[1]
     middle = np.full(len(points), np.median(points)) if around is None else scale.apply(around)
     below = points[points <= middle] - middle[points <= middle]
-    apart = math.sqrt(float(np.mean(below**2))) if len(below) else 0.0
+    distance = math.sqrt(float(np.mean(below**2))) if len(below) else 0.0
     pooled = _pooled_deviation([rows for _, rows in blocks])
     least = 1e-9 * max(1.0, float(np.abs(points).max()))
-    noise = max(apart / math.sqrt(2) if pooled is None else pooled, least)
-    spread = math.sqrt(max(apart**2 - noise**2 * float(np.mean(1 / counts)), (0.3 * apart) ** 2, least**2))
+    noise = max(distance / math.sqrt(2) if pooled is None else pooled, least)
+    spread = math.sqrt(max(distance**2 - noise**2 * float(np.mean(1 / counts)), (0.3 * distance) ** 2, least**2))
     wanted = np.sort(np.argsort(points, kind="stable")[:most])
     mean, deviation = np.empty(len(points)), np.empty(len(points))
     for places, rows in blocks:

@@ -355,15 +355,15 @@ def _drawn_by(
         ]
         for surface in surfaces
     ]
-    told = []
+    predicted = []
     for configurations in asked:
         prediction = predict(configurations)
         if prediction is None:
             return None
-        told.append((sign * prediction.mean, prediction.deviation))
+        predicted.append((sign * prediction.mean, prediction.deviation))
     drawn = [
         replace(one, slice=Curve(mean.tolist(), deviation.tolist()))
-        for one, (mean, deviation) in zip(effects, told, strict=False)
+        for one, (mean, deviation) in zip(effects, predicted, strict=False)
     ]
     planes = [
         Surface(
@@ -374,7 +374,7 @@ def _drawn_by(
             one.second_levels,
             mean.reshape(len(one.first_levels), len(one.second_levels)).tolist(),
         )
-        for one, (mean, _) in zip(surfaces, told[len(effects) :], strict=True)
+        for one, (mean, _) in zip(surfaces, predicted[len(effects) :], strict=True)
     ]
     return drawn, planes
 

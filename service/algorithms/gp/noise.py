@@ -56,11 +56,11 @@ def pursue(
         excess = np.where(gain > needed, gain - needed, 0.0)
         excess[added > 0.0] = 0.0
         chosen = kept | _largest_of_each(runs, excess)
-        room = int(_MOST * len(runs.measured))
-        if chosen.sum() > room:
+        limit = int(_MOST * len(runs.measured))
+        if chosen.sum() > limit:
             order = np.argsort(-np.where(chosen, gain, -1.0), kind="stable")
             chosen = np.zeros(len(runs), dtype=np.bool_)
-            chosen[order[:room]] = True
+            chosen[order[:limit]] = True
         changed = bool((chosen != (added > 0.0)).any())
         added = np.where(chosen, np.maximum(residual**2 - variance, 0.0), 0.0)
         if not changed:
