@@ -36,7 +36,7 @@ class Result:
     passed: int = 0
     skipped: int = 0
     failures: dict[str, str] = field(default_factory=dict)
-    # False if the run ended with an error that no test explains, such as wrong options or Ctrl-C.
+    # False if not all tests have run, for instance after Ctrl-C or with wrong options.
     complete: bool = True
 
 
@@ -88,6 +88,8 @@ def main(arguments: Sequence[str]) -> int:
     skipped = sum(result.skipped for result in results)
     if skipped:
         print(f"{skipped} skipped")
+    if not complete:
+        print("The run ended early: not all tests have run.")
     print(f"{sum(result.passed for result in results) + len(flaky)} passed, {len(failed)} failed", flush=True)
     return 0 if complete and not failed else 1
 
@@ -97,7 +99,7 @@ def run_tests(arguments: Sequence[str]) -> Result:
     recorder = Recorder()
     code = pytest.main([*OPTIONS, *arguments], plugins=[recorder])
     ends = list(recorder.ends.values())
-    complete = code == pytest.ExitCode.OK or bool(recorder.failures)
+    complete = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     return Result(ends.count("passed"), ends.count("skipped"), recorder.failures, complete)
 
 

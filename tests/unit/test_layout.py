@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import FOLDERS, LONGEST_FIRST, TOGETHER
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("agents", "demo", "deploy", "migrations", "proto", "sdk", "service", "tests", "web")
 
@@ -35,3 +37,7 @@ def test_import_is_light(module: str, forbidden: str) -> None:
 
 def test_every_room_of_the_repository_has_a_readme() -> None:
     assert not [name for name in ROOMS if not (ROOT / name / "README.md").exists()]
+
+
+def test_the_folders_and_files_that_the_test_configuration_names_exist() -> None:
+    assert not [path for path in (*FOLDERS, *TOGETHER, *LONGEST_FIRST) if not (ROOT / path).exists()]
