@@ -1,4 +1,4 @@
-"""Agents: who they are and what they offer."""
+"""Agents: their registration, and the components that they offer."""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ def register(
 
 
 def find(principal: Principal, agent_id: str) -> Agent | None:
-    """The agent of this id, if it has registered, with the database's time."""
+    """Return the agent of this id, with the database's time; None if it has not registered."""
     return next(iter(_select(principal, agent_id)), None)
 
 
 def all_of(principal: Principal) -> list[Agent]:
-    """All agents of the tenant by name, with the database's time."""
+    """Return all agents of the tenant by name, with the database's time."""
     return _select_all(principal)
 
 
 def known(principal: Principal, agent_id: str) -> Agent:
-    """The agent that calls. Raises NotFound (`unknown_agent`): it is to register, and to call again."""
+    """Return the agent that calls. Raises NotFound (`unknown_agent`): it has to register and to call again."""
     found = find(principal, agent_id)
     if found is None:
         raise NotFound("unknown_agent", f"Agent {agent_id!r} is not registered.", retryable=True)
@@ -98,7 +98,7 @@ def known(principal: Principal, agent_id: str) -> Agent:
 
 
 def seen(principal: Principal, agent: Agent) -> None:
-    """Note that an agent was heard of."""
+    """Note that an agent was heard."""
     if agent.last_seen_at < agent.database_time - _SEEN_EVERY:
         if not is_online(agent):
             notifications.notify_lists(principal, "agents")
@@ -129,7 +129,7 @@ def _record(principal: Principal, agent: Agent, before: Mapping[str, object] | N
 
 
 def _outline(agent: Agent) -> dict[str, object]:
-    """What of an agent the audit trail shows: components without their spaces."""
+    """Return the fields of an agent that the audit trail shows: components without their spaces."""
     components = {component["name"]: component["digest"] for component in agent.components}
     return {
         "name": agent.name,
@@ -156,7 +156,7 @@ def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
 
 
 def forget(principal: Principal, agent_id: str) -> None:
-    """Remove an agent that is gone for good from the list. One that comes again registers anew.
+    """Remove an agent that is gone for good from the list. If it comes back, it registers again.
 
     Raises NotFound; Conflict (`agent_in_use`) while it was heard of lately, or is to settle a trial.
     """
@@ -174,7 +174,7 @@ def forget(principal: Principal, agent_id: str) -> None:
 
 
 def is_online(agent: Agent) -> bool:
-    """Whether it was heard of within the time of a lease. `agent` comes with the database's time."""
+    """Return whether an agent was heard within the time of a lease. `agent` comes with the database's time."""
     return agent.last_seen_at > agent.database_time - timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
 
 

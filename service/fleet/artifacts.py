@@ -1,4 +1,4 @@
-"""The files that trials on agents have left: kept beside the trial, bounded, each once."""
+"""The files that trials on agents have left: kept with the trial, bounded, each once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials.quotas import meter
 
-# Of one run of a trial: files that are kept, those that are told of, and the bytes of one.
+# Limits for one run of a trial: files that are kept, files that are named, and the bytes of one file.
 MOST_KEPT = 20
 MOST_TOLD = 100
 LARGEST_BYTES = 2 * 1024 * 1024
@@ -58,7 +58,7 @@ def put(
 
 
 def _put(principal: Principal, lease: Lease, name: str, size: int, sha256: str, data: bytes, left_out: str) -> str:
-    # Those of one trial come one after the other, and whoever deletes it waits.
+    # The lock makes files of one trial come one after the other, and a deletion of the trial wait.
     if not access.rows(Trial, principal).filter(pk=lease.trial_id).select_for_update().values_list("pk"):
         raise Conflict("lease_lost", f"The trial of lease {lease.pk} was deleted.")
     stored = _of_run(principal, lease)
@@ -102,8 +102,8 @@ def _check(name: str, size: int, sha256: str, data: bytes, left_out: str) -> Non
     if _CONTROL.search(left_out):
         raise InvalidInput("left_out", left_out[:_LEFT_OUT_LENGTH], "a line of text")
     if left_out and data:
-        raise InvalidInput("data", f"{len(data)} bytes", "nothing beside left_out")
+        raise InvalidInput("data", f"{len(data)} bytes", "no data together with left_out")
     if not 0 <= size < 2**63 or (not left_out and size != len(data)):
         raise InvalidInput("size", size, "0 or more" if left_out else f"that of the data, {len(data)}")
     if sha256 != ("" if left_out else hashlib.sha256(data).hexdigest()):
-        raise InvalidInput("sha256", sha256[:64], "that of the data, hexadecimal; empty beside left_out")
+        raise InvalidInput("sha256", sha256[:64], "that of the data, hexadecimal; empty together with left_out")

@@ -36,7 +36,7 @@ _IN_SPACE = re.compile(r"space\[(\d+)\]\.?(.*)")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a text says, as far as it can be told without a cluster.
+    """The content of a component file, as far as it can be known without a cluster.
 
     `name` is empty where the text has none. `unseen`: files and programs that it refers to, which have to be on the
     cluster. `words`: what may stand where, by place, with a star for any name.
@@ -52,7 +52,7 @@ class Checked:
 
 
 def check(text: str) -> Checked:
-    """What is wrong with a text, all at once, and what it says. Raises InvalidInput for one that is too long."""
+    """Return all errors of a text, and its content. Raises InvalidInput for a text that is too long."""
     if len(text.encode(errors="replace")) > LONGEST_TEXT or "\0" in text:
         raise InvalidInput("text", shorten(text, 100), f"at most {LONGEST_TEXT} bytes, none of them 0")
     reader = Reader(_FILE.name)

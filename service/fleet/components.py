@@ -108,7 +108,7 @@ def get_component(principal: Principal, name: str) -> Component:
 
 
 def best_settings(principal: Principal, name: str) -> list[Best]:
-    """Of each application and objective, the study with one objective that has gained most, by application."""
+    """Return the study that has gained most for each application and objective, by application."""
     tuned = access.rows(Study, principal).filter(component=name, summary__gain__isnull=False)
     found: dict[tuple[str, str], Best] = {}
     for study in tuned.order_by(F("summary__gain").desc(), "-pk").select_related("summary").defer("spec"):

@@ -1,6 +1,6 @@
 """Dry runs: agents tell what they would run for a configuration. The service knows values alone, and nothing is run.
 
-The question lies in a row until an agent has answered it. Agents hear of it in their heartbeats, which a door-bell
+The question lies in a row until an agent has answered it. Agents receive it in their heartbeats, which a notification
 ends; each that offers the component may answer, and the first answer counts. So a lost message costs time at most.
 """
 
@@ -73,7 +73,7 @@ class Shown:
 
 
 def ask(principal: Principal, spec: object, study: str = "") -> Shown:
-    """What agents would run for the first trials of a study. To be called again while it is WAITING.
+    """Return what agents would run for the first trials of a study. Call it again while it is WAITING.
 
     The same question meets the answer that is there, or the wait for it. Raises InvalidInput as creating the study
     would, and where the study does not run on agents.
@@ -110,7 +110,9 @@ def ask(principal: Principal, spec: object, study: str = "") -> Shown:
         return _bare(State.WAITING, "", first)
     names = ", ".join(agent.name for agent in able[:5])
     seconds = f"{PATIENCE.total_seconds():.0f} s"
-    message = f"No agent has answered within {seconds} ({names}). Those of an earlier version of Trimtab do not."
+    message = (
+        f"No agent has answered within {seconds} ({names}). Agents of an earlier version of Trimtab do not answer."
+    )
     return _bare(State.UNANSWERED, message, first)
 
 
@@ -158,7 +160,8 @@ def answer(
 
 
 def _open(principal: Principal, question: Mapping[str, JsonValue], able: Sequence[Agent]) -> tuple[DryRun, timedelta]:
-    """The question's row, and for how long it has waited. One whose answer, or whose wait, is over is asked anew."""
+    """Return the question's row, and for how long it has waited. A question whose answer or wait is too old is asked
+    again."""
     # Another version of the component answers otherwise.
     versions = sorted(
         {one["digest"] for agent in able for one in agent.components if one["name"] == question["component"]}

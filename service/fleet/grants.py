@@ -1,4 +1,4 @@
-"""Trials that are given to agents: leased, described, and told again where the answer was lost."""
+"""Trials that are given to agents: leased, described, and repeated where the answer was lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def acquire(principal: Principal, *, agent_id: str, count: int, held: Sequence[s
         .defer("invocation")
     )
     if any(lease.state == LeaseState.EXPIRED and is_untouched(lease) for lease in open_leases):
-        # This call may be of before its silence. Its heartbeat holds them again, or makes them lost.
+        # This call may be older than the agent's silence. Its heartbeat holds them again, or reports them as lost.
         return []
     open_leases = [lease for lease in open_leases if lease.state == LeaseState.HELD]
     unheard = [lease for lease in open_leases if str(lease.id) not in set(held)]

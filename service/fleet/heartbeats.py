@@ -1,4 +1,4 @@
-"""What agents say of the leases that they hold, again and again, and what they are told in return."""
+"""Heartbeats: agents report on the leases that they hold, and the answer says which to stop."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def renew(
 
 
 def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Renewal:
-    """What `renew` would answer of leases that it has extended: those to stop, and those that were lost meanwhile.
+    """Return what `renew` would answer for leases that it has extended: leases to stop, and leases lost meanwhile.
 
-    Leases granted to the agent since then are looked at as well. One that has expired is not told of: what asks here
-    may be a call of before the agent's silence, and the next heartbeat may hold it again. Raises NotFound
+    Leases granted to the agent since then are looked at as well. An expired lease is not reported: this call may be
+    older than the agent's silence, and the next heartbeat may hold it again. Raises NotFound
     (`unknown_agent`).
     """
     agent = agents.known(principal, agent_id)
@@ -135,8 +135,10 @@ def _running(work: Work, lease: Lease) -> Trial | None:
 
 
 def _hold_again(principal: Principal, agent: Agent, leases: Sequence[str]) -> list[Lease]:
-    """Hold again those of an agent's leases that expired while it was silent, if their trials still wait for another
-    agent, and return them: the agent's runs go on."""
+    """Hold leases again that expired while their agent was silent, if their trials still wait for another agent.
+
+    Returns them: the agent's runs go on.
+    """
     ids = [lease for lease in map(to_id, leases) if lease is not None]
     if not ids:
         return []

@@ -59,7 +59,7 @@ def expect_held(lease: Lease) -> None:
 
 
 def is_untouched(lease: Lease) -> bool:
-    """Whether the trial of an expired lease still waits for another agent."""
+    """Return whether the trial of an expired lease still waits for another agent."""
     return lease.trial.state == TrialState.REQUESTED and lease.trial.attempt == lease.attempt + 1
 
 

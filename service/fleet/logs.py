@@ -1,4 +1,4 @@
-"""What trials print, of which the end is kept."""
+"""The output of trials, of which the end is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, 
     """Append to what a trial printed, at an offset in bytes; the offset where the next bytes belong.
 
     Bytes that are there already are ignored; after a gap the answer says from where to send again. Where others are
-    there already, the trial's job was started anew and the log begins anew. Only the tail is kept. Raises
+    there already, the trial's job was started again and the log begins again. Only the tail is kept. Raises
     InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
     """
     if not 0 <= offset < 2**63:
@@ -40,7 +40,7 @@ def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, 
 def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int:
     stored = access.rows(TrialLog, principal).select_for_update().filter(trial_id=lease.trial_id).first()
     if stored is None or stored.source != lease.id:
-        # A new run starts the log anew; an older one that is late must not.
+        # A new run starts the log again; a late report of an older run must not.
         newer = access.rows(Lease, principal).filter(trial_id=lease.trial_id, granted_at__gt=lease.granted_at)
         if newer.exists():
             raise Conflict("lease_lost", f"The trial of lease {lease.id} runs elsewhere now.")
@@ -62,7 +62,7 @@ def _append(principal: Principal, lease: Lease, offset: int, data: bytes) -> int
 
 
 def _differs(stored: TrialLog, offset: int, data: bytes) -> bool:
-    """Whether bytes that are kept of a log are others than those sent for their place."""
+    """Return whether the bytes that are kept of a log differ from the bytes that were sent for their place."""
     tail = bytes(stored.tail)
     start = stored.size - len(tail)
     first, end = max(offset, start), min(offset + len(data), stored.size)

@@ -1,4 +1,4 @@
-"""What becomes of a leased trial: it begins, is measured, ends."""
+"""Reports of agents on leased trials: start, measurements, end."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _check_run(run: int) -> None:
 
 
 def _begin_run(principal: Principal, lease: Lease, run: int) -> None:
-    """A job was started anew: what the run before has measured is no part of this one's course."""
+    """Begin a new run, because the job was started again: the measurements of the earlier run are deleted."""
     if lease.run:
         access.rows(Measurement, principal).filter(trial_id=lease.trial_id).delete()
     lease.run = run

@@ -17,7 +17,7 @@ from service.tenancy.principal import Principal
 
 
 def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
-    """Whether some agent's version of a study's component takes all values of these parameters.
+    """Check that an agent's version of a study's component takes all values of these parameters.
 
     `places`: their fields in what was asked for. Nothing is known of a component that no agent has offered, nor of one
     whose agents do not tell its space; those are let through, as are studies without a component.

@@ -1,4 +1,4 @@
-"""Says on trials that no agent can take why they wait: what they need is offered by nobody now."""
+"""Writes on trials that no agent can take why they wait: no agent offers what they need now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 
 WAITS = "Waits for an agent"
-# Studies looked at in one sweep, those that changed last before the others; trials told of in each.
+# Studies looked at in one sweep, those that changed last before the others; and trials explained in each.
 _MOST_STUDIES = 200
 _MOST_TRIALS = 100
 
@@ -41,13 +41,13 @@ def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
     for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
         with isolated(study.tenant_id, study.pk):
             reason = why(study, online)
-            # Most often all has been said: no lock is taken for that.
+            # Usually the reason is written already, and no lock is needed.
             if any(_is_news(before, reason) for of, before in told if of == study.pk):
                 _write(study, reason)
 
 
 def why(study: Study, online: Sequence[Agent]) -> str:
-    """What no online agent has of what the study needs; empty where one has all of it."""
+    """Return what the study needs and no online agent has; empty where one has all of it."""
     if not online:
         return f"{WAITS}: none is online."
     if not (ready := [agent for agent in online if not agent.draining]):
@@ -86,7 +86,7 @@ def _write(found: Study, reason: str) -> None:
 
 
 def _is_news(before: str, reason: str) -> bool:
-    """Whether a trial is to have this reason. Why an attempt failed is worth more than why the next has not begun."""
+    """Return whether a trial is to get this reason. Why an attempt failed matters more than why the next waits."""
     return before != reason and (not before or before.startswith(WAITS))
 
 

@@ -105,8 +105,8 @@ class Work(Snapshot):
     action: str = ""
     target: str = ""
     detail: Mapping[str, object] = field(default_factory=dict)
-    # What is notified besides the study's change: an operation has ended, an agent has a free slot, which another
-    # study may have work for, or agents are to stop trials.
+    # Notifications in addition to the study's change: an operation has ended, an agent has a free slot that another
+    # study may use, or agents are to stop trials.
     ended_operation: UUID | None = None
     slot_freed: bool = False
     stops_trials: bool = False

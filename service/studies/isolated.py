@@ -1,4 +1,4 @@
-"""What sweeps do to the studies of many tenants: the fault of one must not hold up the others."""
+"""Isolation of sweeps over the studies of many tenants: the fault of one study must not hold up the others."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def isolated(tenant_id: int, study_id: int) -> Iterator[None]:
-    """One study's part of a sweep. An error is logged and ends that part alone: the next sweep tries it again.
+    """Run one study's part of a sweep. An error is logged and ends only that part; the next sweep tries it again.
 
-    An error that has cost the connection to the database goes on, for it is nobody's in particular.
+    An error that has cost the connection to the database is raised, because it concerns all studies.
     """
     try:
         yield
-    except Exception:  # an algorithm's, a policy's, that of a state that was stored
+    except Exception:  # a fault of an algorithm, a policy or a stored state
         if not connection.is_usable():
             raise
         log.exception("the sweep of study %d of tenant %d failed; the others go on", study_id, tenant_id)

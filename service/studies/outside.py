@@ -1,4 +1,4 @@
-"""Which trials of a study lie outside of its space, in PostgreSQL: a long history is not loaded for that."""
+"""A condition for trials that lie outside of a study's space. PostgreSQL checks it: no long history is loaded."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from service.tenancy.fields import to_text
 
 
 def beyond(parameters: Iterable[Parameter]) -> RawSQL:
-    """The condition that a trial is outside of the ranges of these parameters, which were others when it was made.
+    """Return the condition that a trial is outside of the ranges of these parameters, which were others when it began.
 
-    Ranges are all that is looked at, for `core/ranges.py` lets nothing else of a space change: constraints hold for
-    every trial that there is, conditions are met as they were, and a grid goes on from the points that it had.
+    Only ranges are checked, because `core/ranges.py` lets nothing else of a space change: constraints and conditions
+    hold for every trial that there is, and a grid keeps the points that it had.
     """
     parts: list[str] = ["FALSE"]
     values: list[object] = []
@@ -23,8 +23,7 @@ def beyond(parameters: Iterable[Parameter]) -> RawSQL:
         part, given = _beyond(parameter)
         parts.append(part)
         values += given
-    # A parameter that is not active has no value, and is nowhere.
-    # names and limits are parameters of the statement
+    # A parameter that is not active has no value and so lies nowhere. Names and limits are the statement's parameters.
     condition = f"({' OR '.join(parts)}) IS TRUE"
     return RawSQL(condition, values, output_field=BooleanField())  # nosec B611
 
@@ -34,7 +33,7 @@ def _beyond(parameter: Parameter) -> tuple[str, list[object]]:
     match parameter:
         case BoolParameter():
             return "FALSE", []
-        # Points of a factor are rounded: those of one start need not be those of another.
+        # Points of a factor are rounded, so two starts may give different points.
         case IntParameter(factor=factor) if factor is not None and parameter.size() <= MOST_VALUES:
             pass
         case FloatParameter():

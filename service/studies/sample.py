@@ -1,4 +1,4 @@
-"""Trials for pictures: of a long study a sample that shows what all of them would, at a bounded cost."""
+"""Trials for charts: a sample of a long study that shows what all trials would, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 
 LEAST, MOST = 200, 10_000
-# The latest trials are always shown, and so are those that are open, up to so many.
+# How many of the latest trials and of the open trials are always shown.
 _LATEST, _OPEN = 200, 1000
 
 # Each part of it gives numbers of trials. A metric's name is a parameter of the statement, never part of its text.
@@ -37,11 +37,11 @@ _STEPS = """
 
 
 def sample(principal: Principal, study: Study, *, most: int, first: int = 1, last: int | None = None) -> list[Trial]:
-    """Trials of a study from number `first` to `last`, by number, as of its revision: all, where there are no more than
-    `most`; else about `most`.
+    """Return trials of a study from number `first` to `last`, by number, as of its revision: all if there are at most
+    `most`, otherwise about `most`.
 
-    A sample keeps, of each stretch of numbers, the best and the worst value of each objective and a trial of each
-    state; besides all trials that were the best so far, those that are open, and the latest. Raises InvalidInput.
+    For each stretch of numbers a sample keeps the best and the worst value of each objective and a trial of each state.
+    It also keeps all trials that were the best so far, open trials and the latest trials. Raises InvalidInput.
     """
     if not LEAST <= most <= MOST:
         raise InvalidInput("most", most, f"{LEAST} to {MOST}")

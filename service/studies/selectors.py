@@ -54,7 +54,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What studies can be filtered by: values, and of how many studies. `attention`: how many need some."""
+    """The values by which studies can be filtered, with the number of studies. `attention`: how many need it."""
 
     states: list[tuple[str, int]]
     components: list[tuple[str, int]]
@@ -87,9 +87,9 @@ class TrialDetail:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """What a trial has printed since somebody looked: in the run `source`, up to `size` bytes.
+    """The output of a trial since the caller's last look: of the run `source`, up to `size` bytes.
 
-    `reset`: it does not follow what was seen, since another run began or more was printed than is kept.
+    `reset`: it does not continue the last look, because another run began or more was printed than is kept.
     """
 
     source: str
@@ -136,7 +136,7 @@ def get_study(principal: Principal, name: str) -> Study:
 
 
 def was_deleted(principal: Principal, name: str) -> bool:
-    """Whether a study of this name was deleted once."""
+    """Return whether a study of this name was deleted once."""
     return access.rows(AuditEntry, principal).filter(action=DELETED, target=f"study/{name}").exists()
 
 
@@ -237,7 +237,7 @@ def _bad_token(token: str) -> InvalidInput:
 
 
 def study_facets(principal: Principal) -> Facets:
-    """What studies can be filtered by: each value there is, and how many studies have it."""
+    """Return the values by which studies can be filtered, and how many studies have each."""
     studies = access.rows(Study, principal).order_by()
 
     def counted(field: str) -> list[tuple[str, int]]:
@@ -293,9 +293,9 @@ def get_artifact(principal: Principal, study: str, number: int, key: int) -> tup
 
 
 def log_since(principal: Principal, study: str, number: int, source: str, size: int) -> LogPart:
-    """What a trial has printed since `size` bytes of the run `source`; all that is kept, of another run.
+    """Return a trial's output after `size` bytes of the run `source`; all that is kept if another run began.
 
-    A character that is not whole yet is left for next time. Raises NotFound.
+    A character whose bytes have not all arrived is left for the next call. Raises NotFound.
     """
     trial = trial_of(principal, study, number)
     # Read after the trial: what it printed before it ended is then told.
@@ -318,7 +318,7 @@ def log_since(principal: Principal, study: str, number: int, source: str, size: 
 
 
 def _may_print(trial: Trial) -> bool:
-    """Whether the last of what a trial printed may be on its way: an agent tells the result first."""
+    """Return whether a trial's last output may still arrive: an agent reports the result first."""
     if not trial.agent or trial.finished_at is None:
         return False
     return abs(timezone.now() - trial.finished_at) < LAST_OUTPUT
@@ -392,14 +392,14 @@ def find_operation(principal: Principal, request_id: str) -> OperationDetail | N
 
 
 def changes(principal: Principal, study: str, from_revision: int, *, limit: int = 500) -> Changes:
-    """What changed in a study after a revision, oldest first. Raises NotFound."""
+    """Return what changed in a study after a revision, oldest first. Raises NotFound."""
     # Study first: a change that is committed between the two reads is then reported now or next time, never skipped.
     found = get_study(principal, study)
     changed = access.rows(Trial, principal).filter(study_id=found.pk, revision__lte=found.revision)
     page = list(changed.filter(revision__gt=from_revision).order_by("revision", "number")[: limit + 1])
     if len(page) <= limit:
         return Changes(found, page, found.revision, False)
-    # Trials that changed together must not be parted, for a revision is all that a watcher remembers.
+    # Trials that changed together must come together, because a watcher remembers only a revision.
     last = page[limit].revision
     whole = [trial for trial in page if trial.revision < last]
     if not whole:
@@ -416,7 +416,7 @@ def _detail(principal: Principal, **condition: object) -> OperationDetail | None
 
 
 def check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:
-    """The states, all of them among those allowed. Raises InvalidInput."""
+    """Return the states if all of them are allowed. Raises InvalidInput."""
     for state in states:
         if state not in allowed:
             raise InvalidInput("states", state, ", ".join(allowed))

@@ -1,4 +1,4 @@
-"""What a study is asked to do: its spec, as the JSON that is stored, sent over REST and made by rpc from protobuf.
+"""The spec of a study: the JSON that is stored, sent over REST and made by rpc from protobuf.
 
     {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "outcome_constraints": [texts],
      "noisy": true, "seed": 0, "algorithm": {"name", "options"}, "resampling": {"name", "options"},
@@ -9,8 +9,8 @@
                    "placement": {"exclusive", "spread"}} or null,
      "start_from": [names of earlier studies]}
 
-Only `space` and `objectives` are required. A stored spec has "algorithm_choice": {"name", "reason", "options"} besides,
-where the algorithm is one that chooses another, "space_version", and with "start_from" what came of it, "started_from":
+Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
+"reason", "options"} where the algorithm is one that chooses another; and with "start_from" its result, "started_from":
 [{"study", "taken", "passed_over"}].
 """
 
@@ -97,10 +97,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where trials run: `exclusive`, each has its node for itself; `spread`, those of one configuration run on
+    """Where trials run. `exclusive`: no other job shares a trial's node. `spread`: trials of one configuration run on
     different nodes, as far as there are any.
 
-    Both unless the user says otherwise: a neighbour's load, or one slow node, would pass for the configuration's.
+    Both are the default: otherwise a neighbour's load, or one slow node, would be taken for the configuration's effect.
     """
 
     exclusive: bool = True
@@ -121,8 +121,8 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class StartedFrom:
-    """What an earlier study gave to one that starts from it: how many of its best configurations, and how many of them
-    were passed over because they lie outside of the new space."""
+    """The contribution of an earlier study to one that starts from it: how many of its best configurations were taken,
+    and how many were passed over because they lie outside of the new space."""
 
     study: str
     taken: int
@@ -163,9 +163,9 @@ class StudySpec:
         return self.problem.space
 
     def same_question(self, study: Study) -> bool:
-        """Whether space and objectives are those of a stored study, so that results of one are results of the other.
+        """Return whether a stored study has the same space and objectives, so that both have the same results.
 
-        The space may also be the one that the study was created with: whoever asks may not know of its change.
+        The space may also be the one that the study was created with: the caller may not know that it was changed.
         """
         mine, theirs = self.problem.to_json(), spec_of(study).problem.to_json()
         return mine["objectives"] == theirs["objectives"] and mine["space"] in (theirs["space"], study.first_space)
@@ -214,7 +214,7 @@ class StudySpec:
 
 
 def parse(data: object) -> StudySpec:
-    """A checked spec. Raises InvalidInput with the path of the field at fault."""
+    """Return a checked spec. Raises InvalidInput with the path of the field at fault."""
     spec = _object("spec", data, _KEYS)
     algorithm = _policy("algorithm", spec.get("algorithm") or {}, DEFAULT_ALGORITHM)
     pruning = spec.get("pruning") or []
@@ -352,10 +352,10 @@ def _seconds(field: str, value: object) -> float:
 
 
 def _read(stored: Mapping[str, Any]) -> StudySpec:
-    # Studies of before there were policies go on without any.
+    # Studies that are older than policies go on without any.
     data = {"resampling": {"name": "none"}, **stored}
     if data.get("execution"):
-        # Those of before there was a placement, as they were: anywhere, side by side.
+        # Studies that are older than placement keep their behaviour: trials run on any node and share nodes.
         data["execution"] = {"placement": {"exclusive": False, "spread": False}, **data["execution"]}
     choice, version = data.pop("algorithm_choice", None), data.pop("space_version", 1)
     started = tuple(StartedFrom(**one) for one in data.pop("started_from", ()))
@@ -393,10 +393,10 @@ def forget(study: Study) -> None:
 
 
 def budget_of(study: Study) -> Budget:
-    """What a stored study may spend: its spec's budget, or what that was extended to."""
+    """Return the budget of a stored study: its spec's, or the one that replaced it."""
     return spec_of(study).budget if study.budget is None else Budget(**study.budget)
 
 
 def parse_budget(data: object) -> Budget:
-    """A checked budget. Raises InvalidInput with the path of the field at fault, from `budget`."""
+    """Return a checked budget. Raises InvalidInput with the path of the field at fault, from `budget`."""
     return _budget(data)

@@ -55,7 +55,7 @@ def rows(
 ) -> TrialRows:
     """Trials by `order`: number, state, agent, duration, metric:NAME or param:NAME; those without a value come last.
 
-    `reason`: only trials that ended for it; empty: those of which none was told. Raises InvalidInput.
+    `reason`: only trials that ended for it; empty: trials that ended without one. Raises InvalidInput.
     """
     if not 0 <= offset <= _FURTHEST:
         raise InvalidInput("offset", offset, f"0 to {_FURTHEST}")

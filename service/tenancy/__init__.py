@@ -1,1 +1,1 @@
-"""Who owns a row: tenants, principals, the access door and the audit trail."""
+"""Ownership of rows: tenants, principals, access to rows and the audit trail."""

@@ -28,7 +28,7 @@ def record(
 ) -> None:
     """Write that `principal` did `action` (noun.verb) to `target`, inside the caller's transaction.
 
-    `before` and `after`: what changed, as it was and as it is now.
+    `before` and `after`: the values that changed, before and after the change.
     Changes of studies write theirs with `studies.change.Work`, which saves a statement.
     """
     access.add(

@@ -52,7 +52,7 @@ def delete(operator: Principal, slug: str) -> dict[str, int]:
 
 
 def _each(principal: Principal, statement: str) -> dict[str, int]:
-    """What the statement counts in each table."""
+    """Return the counts of the statement for each table."""
     counts = {}
     for (table,) in access.ask(principal, _TABLES, ()):
         text = sql.SQL(statement).format(sql.Identifier(table)).as_string()

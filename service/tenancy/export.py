@@ -1,11 +1,11 @@
-"""All that a tenant has, as JSON lines.
+"""The export of all rows of a tenant, as JSON lines.
 
 The first line says what it is: {"format": "trimtab-tenant", "version": 1, "tenant": SLUG, "name", "created_at",
 "limits", "at"}. Each that follows is one row: {"table": "studies.trial", "row": {...}}, where `row` has the table's
 columns by their names (the models say what each means), times in ISO 8601 with their zone, bytes as {"base64": ...}. A
 row comes after those that it refers to. The last line is {"end": true, "rows": {"studies.trial": 1234, ...}}: without
-it the export is not whole. Hashes of secrets are left out. Rows that change while it runs are as they were when they
-were read.
+it the export is not whole. Hashes of secrets are left out. A row that changes while the export runs is
+exported as it was read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns that several rooms use."""
+"""Columns that several packages use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tenant may use of the installation. The operator sets it for each; what is not set is the installation's."""
+"""The limits of a tenant's use. The operator sets them for each tenant; the installation's limits are the default."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Tenant(models.Model):
 class TenantOwned(models.Model):
     """Base of every row that belongs to a tenant. Query it through `tenancy.access` alone."""
 
-    # No index of its own: every query names something more selective beside the tenant.
+    # No index of its own: every query also names something more selective than the tenant.
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
 
     class Meta:
@@ -52,7 +52,7 @@ class TenantOwned(models.Model):
 
 
 class AuditEntry(TenantOwned):
-    """Who did what to what, written in the transaction that did it. Nobody changes it afterwards."""
+    """An actor, an action and its target, written in the transaction of the action and never changed afterwards."""
 
     actor = models.CharField(max_length=200)
     # By which credential he was known, and from which address he came.
@@ -77,7 +77,7 @@ class AuditEntry(TenantOwned):
 
 
 class Usage(TenantOwned):
-    """What a tenant has used of something in one minute or day, as one process counted it."""
+    """A tenant's use of something in one minute or day, as one process counted it."""
 
     kind = models.CharField(max_length=32)
     period = models.DateTimeField()

@@ -1,7 +1,7 @@
-"""Who may do what: the one written matrix of roles and actions.
+"""Permissions: the one matrix of roles and actions.
 
-Every REST route and every gRPC method names its action (`View.actions`, `rpc.interceptors.requires`), and the door asks
-`require` before anything else happens. The tests run through the same tables.
+Every REST route and every gRPC method names its action (`View.actions`, `rpc.interceptors.requires`), and calls
+`require` first. The tests run through the same tables.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.COMPONENT_WRITE: (_M, _A, _O),  # write a component's file, which an administrator may then install
         Action.AGENT_ENROL: (_A, _O),  # give a machine a credential, take it back
         Action.TOKEN_OWN: (_V, _M, _A, _O),  # one's own API tokens: make, list, revoke
-        Action.TOKEN_ALL: (_A, _O),  # those of everybody in the tenant: list, revoke
+        Action.TOKEN_ALL: (_A, _O),  # tokens of all members of the tenant: list, revoke
         Action.MEMBER_READ: (_A, _O),  # who was seen in the tenant, and in which role
         Action.ACCESS_REVOKE: (_A, _O),  # put a person out at once
         Action.QUOTA_READ: (_V, _M, _A, _O),
@@ -87,7 +87,7 @@ BEYOND_TENANTS = frozenset({Action.SESSION_READ, Action.TENANT_MANAGE})
 
 
 def may(principal: Principal, action: Action, study: str | None = None) -> bool:
-    """Whether `require` lets it pass."""
+    """Return whether `require` would accept it."""
     return (
         principal.role in MATRIX[action]
         and any(action in SCOPES[scope] for scope in principal.scopes)

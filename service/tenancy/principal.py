@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a caller is. The first three are roles in a tenant; permissions.py says what each may do."""
+    """The role of a caller. The first three are roles in a tenant; permissions.py says what each may do."""
 
     VIEWER = "viewer"
     MEMBER = "member"
@@ -19,7 +19,7 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What an API token is limited to, within what its owner's role may do."""
+    """The limits of an API token, within what its owner's role may do."""
 
     READ = "read"
     TUNE = "tune"

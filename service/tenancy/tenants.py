@@ -123,7 +123,7 @@ def remove(tenant: Tenant) -> None:
 
 
 def outline(tenant: Tenant) -> dict[str, object]:
-    """What the audit trail shows of a tenant."""
+    """Return the fields of a tenant that the audit trail shows."""
     own = {name: getattr(tenant, name) for name in limits.NAMES}
     return {"name": tenant.name, "disabled": tenant.disabled_at is not None, "limits": own}
 

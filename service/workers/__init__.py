@@ -1,1 +1,1 @@
-"""What Celery runs: costly suggestions, sweeps, insight."""
+"""The tasks that Celery runs: costly suggestions, sweeps, insight."""

@@ -1,4 +1,4 @@
-"""Costly suggestions, in a worker: the only caller of algorithms that learn.
+"""Costly suggestions, which only workers compute.
 
 An operation is claimed, computed without any lock, and written if the claim still stands. The operations of one study
 are computed one after the other, in the order of their creation, so that each sees the trials of the one before as
@@ -39,7 +39,7 @@ from service.tuner.tuner import Suggestion, Suggestions
 
 # Seconds between tries while the database is away. Afterwards the sweep finds the operation.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
-# How many turns a worker looks at: of each, another may be faster.
+# How many due operations a worker tries in one go: another worker may be faster for each.
 _MOST_TURNS = 8
 # The algorithm that `auto` mostly chooses.
 _MOSTLY = "gp"
@@ -59,7 +59,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a tuner answered, its state afterwards, what it recommends, and why the search is to end, if it is."""
+    """A tuner's answer, its state afterwards, its recommendation, and the reason if the search is to end."""
 
     suggested: tuple[Suggestion, ...]
     cursor: int
@@ -69,9 +69,9 @@ class Computed:
     stop: str | None = None
     # Whether every trial of the search had a result.
     closing: bool = False
-    # Of the study, as of which it was computed.
+    # The study's revision up to which trials were seen.
     revision: int = 0
-    # What it is good for; of another it is computed anew.
+    # The version of the space that it is valid for; for another version it is computed again.
     space_version: int = 1
 
 
@@ -103,7 +103,7 @@ def compute(operation_id: UUID) -> bool:
             _finish(claim)
             return True
         except DatabaseError:
-            # PostgreSQL was restarted, say. The claim stands: what was written already is not written again.
+            # PostgreSQL was restarted, for example. The claim still holds: nothing is written twice.
             log.warning("operation %s is tried again: the database was away", operation_id, exc_info=True)
             connection.close()
             time.sleep(pause)
@@ -200,7 +200,7 @@ def _wanted(found: Snapshot, operation: Operation) -> int:
     """Return how many trials an operation is still to give."""
     if not operation.for_agents:
         return operation.count - len(operation.trial_numbers)
-    # Trials may have finished since it was made, and the room may have been taken by others.
+    # Trials may have finished since it was made, and others may have used up the tenant's limit.
     lacking = topup.deficit(found)
     return meter.room(found.principal, lacking) if lacking > 0 else 0
 
@@ -328,7 +328,7 @@ def _lock_claimed(work: Work, claim: Claim) -> Operation | None:
 
 
 class _Clocked:
-    """Writes down the processor time that a worker spends on an operation."""
+    """Writes the processor time that a worker spends on an operation."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
@@ -344,7 +344,7 @@ class _Clocked:
 
 
 class _Heartbeat:
-    """Tells the database every few seconds, from a thread of its own, that the worker is alive."""
+    """Writes to the database every few seconds, from a thread of its own, that the worker is alive."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim

@@ -1,4 +1,5 @@
-"""What keeps a study going when messages, workers or callers are lost. Runs every two seconds; safe to run twice."""
+"""Sweeps that keep studies going when messages, workers or callers are lost. They run every two seconds; running one
+twice does no harm."""
 
 from __future__ import annotations
 
@@ -33,17 +34,17 @@ log = logging.getLogger(__name__)
 
 
 def sweep() -> None:
-    """Go once over everything that may have been left lying."""
+    """Look once for everything that was left unfinished."""
     mark_stale()
     requeue_lost()
-    enqueue_forgotten()
+    send_forgotten()
     end_late_studies()
     top_up_hungry_studies()
     summaries.refresh()
 
 
 def mark_stale() -> None:
-    """Mark operations whose worker has not been heard of for a while. A worker that beats again is RUNNING again."""
+    """Mark operations whose worker is silent as STALE. If the worker beats again, they are RUNNING again."""
     check_step("operation", OperationState.RUNNING, OperationState.STALE)
     silence = timedelta(seconds=settings.TRIMTAB_OPERATION_STALE_SECONDS)
     for tenant_id, operation_id in access.across("silent_operations", silence):
@@ -54,7 +55,7 @@ def mark_stale() -> None:
 
 
 def requeue_lost() -> None:
-    """Give operations of workers that stayed silent to another worker, a bounded number of times."""
+    """Give operations of workers that stay silent to another worker, a bounded number of times."""
     silence = timedelta(seconds=settings.TRIMTAB_OPERATION_REQUEUE_SECONDS)
     lost = Q(state=OperationState.STALE, heartbeat_at__lt=Now() - silence)
     for tenant_id, study_id, operation_id in access.across("lost_operations", silence):
@@ -72,10 +73,10 @@ def requeue_lost() -> None:
             requeue(work, operation)
 
 
-def enqueue_forgotten() -> None:
-    """Enqueue again what no worker took: the message may be lost.
+def send_forgotten() -> None:
+    """Send the messages of operations that no worker took again, because they may be lost.
 
-    Or every worker is busy: the wait doubles each time, so that messages do not pile up.
+    The workers may also just be busy. The wait doubles each time, so that messages do not pile up.
     """
     for tenant_id, study_id in access.across("forgotten_operations", _FIRST_WAIT, _LONGEST_WAIT):
         principal = Principal.system(tenant_id)

@@ -1,4 +1,4 @@
-"""Celery tasks: thin shells that carry identifiers alone."""
+"""Celery tasks. They carry identifiers only."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from service.workers import sweep as sweeping
 
 @shared_task(name=messages.COMPUTE, ignore_result=True)
 def compute_operation(operation_id: str) -> None:
-    """Compute one operation: the one whose turn it is, which may be another. Each rings once."""
+    """Compute the operation whose turn it is, which may be another one. Each operation sends one message."""
     compute.compute_next()
 
 
 @shared_task(name=messages.INSIGHT, ignore_result=True)
 def compute_insight(tenant_id: int, study_id: int) -> None:
-    """Find out what a study's trials say of its parameters, if that is wanted."""
+    """Compute a study's insight if it is wanted."""
     insight.compute(tenant_id, study_id)
 
 
 @shared_task(name="service.workers.tasks.sweep", ignore_result=True)
 def sweep() -> None:
-    """Find what was left lying."""
+    """Look for everything that was left unfinished."""
     sweeping.sweep()

@@ -1,4 +1,4 @@
-"""The rows of this room."""
+"""The rows of agents, leases, dry runs and component files."""
 
 from service.fleet.models.agent import Agent
 from service.fleet.models.component_file import ComponentFile

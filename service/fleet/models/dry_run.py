@@ -1,4 +1,4 @@
-"""What somebody wants to see before a study begins: what agents would run."""
+"""A question to agents before a study begins: what they would run."""
 
 from __future__ import annotations
 

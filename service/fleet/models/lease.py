@@ -30,7 +30,7 @@ class Lease(TenantOwned):
     settled_at = models.DateTimeField(null=True)
     # The settlement as it was sent, to know the same one again.
     settlement = ExactJSONField(null=True)
-    # The latest of its runs: a job that was started anew is another one. 0: its agent does not count.
+    # The latest of its runs: a job that was started again is another one. 0: its agent does not count.
     run = models.PositiveIntegerField(default=0, db_default=0)
     # What is run, as its agent made it: {"commands", "folder", "host", "script", "scheduler_options"}. Large: only a
     # look at one trial reads it.

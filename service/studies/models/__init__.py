@@ -1,4 +1,4 @@
-"""The rows of this room."""
+"""The rows of studies, trials and operations."""
 
 from service.studies.models.operation import Operation
 from service.studies.models.study import Study

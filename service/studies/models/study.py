@@ -15,15 +15,15 @@ class Study(TenantOwned):
     """One search for good configurations.
 
     Its row lock orders all changes of the study and of its trials. Each change raises `revision` and stamps the trials
-    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` changes with
-    `space_version` alone: what its budget was extended to stands in `budget`.
+    it touched with it, so "what changed after revision r" is a range of an index, without gaps. `spec` changes only
+    with `space_version`: an extended budget is in `budget`.
     """
 
     name = models.CharField(max_length=63)
     spec = ExactJSONField()
-    # Raised when the ranges of the space change; what was learned in another version is learned anew.
+    # Raised when the ranges of the space change; tuners then learn again, from the trials inside the new ranges.
     space_version = models.PositiveIntegerField(default=1, db_default=1)
-    # What the study was created with, as core Space JSON; null while that is the space of the spec.
+    # The space that the study was created with, as core Space JSON; null while it is the space of the spec.
     first_space = ExactJSONField(null=True)
     # {"max_trials", "max_seconds", "max_node_hours"}; null: as in the spec.
     budget = ExactJSONField(null=True)
@@ -35,7 +35,7 @@ class Study(TenantOwned):
     digest = models.CharField(max_length=64, blank=True)
     application = models.CharField(max_length=200, blank=True)
     parallelism = models.PositiveIntegerField(null=True)
-    # Who created it, and words by which people find it again.
+    # The actor who created it, and words by which people find it again.
     owner = models.CharField(max_length=200, blank=True, default="", db_default="")
     tags = ArrayField(models.CharField(max_length=50), default=list, db_default=[])
 

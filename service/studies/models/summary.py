@@ -1,4 +1,4 @@
-"""What a study has come to, in a row of its own: lists are sorted by it without reading a single trial."""
+"""The summary of a study, in a row of its own: lists are sorted by it without reading a single trial."""
 
 from __future__ import annotations
 

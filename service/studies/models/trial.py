@@ -10,7 +10,7 @@ from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
 
-# Of a node's name, or of the names of several.
+# Characters of a node's name, or of the names of several.
 NODE_LENGTH = 200
 
 
@@ -23,7 +23,7 @@ class Trial(TenantOwned):
     params = ExactJSONField()
     # Digest of the configuration's canonical text: equal for replicates.
     key = models.CharField(max_length=32)
-    # Of the final measurement; of a pruned trial the last one known.
+    # The final measurement; for a pruned trial the last known one.
     metrics = ExactJSONField(null=True)
     reason = models.TextField(blank=True)
     origin = models.CharField(max_length=16)
@@ -31,7 +31,7 @@ class Trial(TenantOwned):
     seconds = models.FloatField(null=True)
     client_id = models.CharField(max_length=200, blank=True)
     agent = models.CharField(max_length=200, blank=True)
-    # Where it runs or ran last; several nodes as the agent's cluster writes them.
+    # The node of its latest run; several nodes are written in the cluster's own form.
     node = models.CharField(max_length=NODE_LENGTH, blank=True, default="", db_default="")
     attempt = models.PositiveIntegerField(default=1)
     revision = models.BigIntegerField()
@@ -40,7 +40,7 @@ class Trial(TenantOwned):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    # Not a column. Set by `actions.waiting_trials`: where the same configuration has been measured or is now.
+    # Not a column. Set by `actions.waiting_trials`: nodes where the same configuration has been measured or runs now.
     measured_on: list[str]
 
     class Meta:
@@ -86,7 +86,7 @@ class TrialLog(TenantOwned):
     tail = models.BinaryField(default=b"")
 
     class Meta:
-        # How much a tenant keeps is summed up now and then.
+        # For the sum of what a tenant keeps (trials/quotas.py).
         indexes = [models.Index(fields=["tenant"], name="log_of_tenant")]
 
 
@@ -101,14 +101,14 @@ class Artifact(TenantOwned):
     name = models.CharField(max_length=255)
     size = models.BigIntegerField()
     sha256 = models.CharField(max_length=64, blank=True)
-    # Null: it is told of alone, and `left_out` says why.
+    # Null: only its name is kept, and `left_out` says why.
     content = models.BinaryField(null=True)
     left_out = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trial", "source", "name"], name="artifact_of_run")]
-        # How much a tenant keeps is summed up now and then.
+        # For the sum of what a tenant keeps (trials/quotas.py).
         indexes = [models.Index(fields=["tenant"], name="artifact_of_tenant")]
 
     def __str__(self) -> str:

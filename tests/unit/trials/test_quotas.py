@@ -354,7 +354,7 @@ def test_ten_thousand_that_wait_hold_nobody_up(principal: Principal, served: lis
         )
     # While one of them is computed the others of its study wait, and no worker has to go through them.
     assert access.across("next_operations", 10) == []
-    sweep.enqueue_forgotten()
+    sweep.send_forgotten()
     access.rows(Operation, busy).filter(state="RUNNING").update(state="FAILED")
     compute.compute_next()
     access.add(patient, Operation(study=selectors.get_study(patient, new_study(patient, **cheap)), count=1))
