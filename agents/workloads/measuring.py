@@ -1,6 +1,6 @@
-"""What the workloads' measure.py share: a service and an agent in a folder, grids, studies, and runs in turns.
+"""Tools of the scripts measure.py: a service and an agent in a folder, grids, studies, and comparisons.
 
-All that was measured is in that folder, so that the same command goes on where it was interrupted.
+All results are in that folder, so that the same command goes on where it was interrupted.
 """
 
 import argparse
@@ -8,7 +8,6 @@ import csv
 import os
 import random
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -20,59 +19,38 @@ from typing import Any
 
 import yaml
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from scripts import ScriptError, progress_bar, screen
 
 import trimtab
 from trimtab.cli.submission import create, load
-from trimtab.errors import InvalidInput
 from trimtab.study import Study
 
 START_SECONDS = 120.0
+INTERRUPTED = "Stopped; the same command goes on."
+GOES_ON = """\
+The same command goes on where it was interrupted, with the results in --folder. Tables are written there, too.
+"""
 
 Values = tuple[int, ...]
 """A configuration: values in the order of some parameters' names."""
 
-screen = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-remarks = Console(stderr=True, highlight=False)
 
-
-class BenchError(Exception):
-    """A part did not start, or a run went wrong."""
-
-
-def ends(work: Callable[[], None]) -> int:
-    """Does the work; the program's status: 1 where something is wrong with the command line or what it needs."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts what runs in its background without the first
-        signal.signal(number, signal.default_int_handler)
-    try:
-        work()
-    except KeyboardInterrupt:
-        remarks.print("Stopped; the same command goes on.")
-        return 130
-    except (trimtab.TrimtabError, BenchError) as error:
-        remarks.print(f"error: {error}", markup=False, soft_wrap=True)
-        return 1
-    return 0
-
-
-def check_numbers(options: argparse.Namespace, **least: int) -> None:
-    """Raises InvalidInput for an option that is below its least value; not every command has all of them."""
-    for name, smallest in least.items():
-        if getattr(options, name, smallest) < smallest:
-            raise InvalidInput.of(f"--{name}", getattr(options, name), f"{smallest} or more")
-
-
-def check_patterns(text: str, known: Sequence[str]) -> None:
-    """Raises InvalidInput for a pattern in a list with commas that there is none of."""
-    for name in text.split(","):
-        if name not in known:
-            raise InvalidInput.of("--patterns", name, ", ".join(known))
+def add_comparison(parser: argparse.ArgumentParser, patterns: Sequence[str], **defaults: int) -> None:
+    """Add the options of a comparison of patterns, with these defaults."""
+    helps = {
+        "replicates": "of each point of the grid",
+        "trials": "of each study",
+        "check": "trials of its final check, at most",
+        "rounds": "of the last comparison",
+    }
+    parser.add_argument("--patterns", default=",".join(patterns), help="a list with commas (default: %(default)s)")
+    for name, text in helps.items():
+        parser.add_argument(f"--{name}", type=int, default=defaults[name], help=f"{text} (default: %(default)s)")
 
 
 class Bench:
-    """A service and an agent with a workload, in a folder, for the length of a `with`."""
+    """A service and an agent with a workload, whose data is in a folder. They run while a `with` statement does."""
 
     def __init__(self, workload: Path, folder: Path) -> None:
         self.workload, self.folder = workload, folder.absolute()
@@ -100,21 +78,24 @@ class Bench:
             process.wait()
 
     def explore(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> tuple[Study, Path]:
-        """A pattern's exhaustive grid, as a table, and its study with its final check, of what a study's file says."""
+        """Measure the exhaustive grid of a pattern and run its study with the final check; return the study and grid.
+
+        `described` is the content of a study file. The grid is the path of a table.
+        """
         file, grid = self.folder / f"{pattern}.yml", self.folder / f"{pattern}-grid.csv"
         own = {"application": pattern, "budget": {"max_trials": options.trials}}
         file.write_text(yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check}}))
         if not grid.exists():
-            part = grid.with_suffix(".part")  # which is written when this is interrupted, too
+            part = grid.with_suffix(".part")  # an interrupted command leaves it
             command = ["measure-grid", str(file), "--replicates", str(options.replicates), "--out", str(part)]
             done = subprocess.run([program("trimtab"), *command, "--name", f"{pattern}-grid"], check=False)
             if done.returncode:
-                raise BenchError(f"the grid of {pattern} was not measured: measure-grid ended with {done.returncode}")
+                raise ScriptError(f"the grid of {pattern} was not measured: measure-grid ended with {done.returncode}")
             part.rename(grid)
         study = create(self.client, load(self.client, file, pattern), name=pattern, load_if_exists=True)
         study.wait()
         if study.recommendation is None:
-            raise BenchError(f"study {study.name} has found nothing: {study.status.reason}")
+            raise ScriptError(f"study {study.name} has found nothing: {study.status.reason}")
         return study, grid
 
     def in_turns(
@@ -124,17 +105,15 @@ class Bench:
         rounds: int,
         run: Callable[[Values | None], float],
     ) -> dict[Values | None, float]:
-        """Median seconds of each configuration, all measured in each round, in another order. `NAME-turns.csv` has what
-        was measured."""
+        """Measure each configuration once in each round, in random order; return their median seconds.
+
+        The file NAME-turns.csv keeps the measurements.
+        """
         file = self.folder / f"{name}-turns.csv"
         known = {(row[0], row[1]): float(row[2]) for row in rows_of(file)}
         seconds = defaultdict(list)
         order = list(dict.fromkeys(contenders))
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        with (
-            file.open("a", newline="") as to,
-            Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar,
-        ):
+        with file.open("a", newline="") as to, progress_bar() as bar:
             task = bar.add_task(f"{name}: {len(order)} configurations in turns", total=rounds * len(order))
             for number in range(rounds):
                 random.Random(number).shuffle(order)
@@ -148,6 +127,29 @@ class Bench:
                     bar.advance(task)
         return {values: statistics.median(one) for values, one in seconds.items()}
 
+    def compare(
+        self,
+        study: Study,
+        names: Sequence[str],
+        others: Sequence[Values | None],
+        best: Values,
+        rounds: int,
+        run: Callable[[Values | None], float],
+    ) -> tuple[list[str], Values]:
+        """Measure `others`, the last of which is the default, the best of a study and the best of its grid in turns.
+
+        Return the cells of a table: the study's name, the seconds of each, the gain over the default and the verdict;
+        and the configuration that the study has found.
+        """
+        assert study.recommendation is not None
+        found = values_of(study.recommendation.params, names)
+        contenders = [*others, found, best]
+        seconds = self.in_turns(study.name, contenders, rounds, run)
+        times = [f"{seconds[values]:.2f} s" for values in contenders]
+        gain = 1 - seconds[found] / seconds[others[-1]]
+        verdict = study.verdict.text if study.verdict else "none"
+        return [study.name, *times, f"{100 * gain:.0f} %", verdict], found
+
     def _start(self, name: str, command: list[str], ready: str) -> str:
         log = self.folder / f"{name}.log"
         with log.open("wb") as to:
@@ -156,13 +158,13 @@ class Bench:
         end = time.monotonic() + START_SECONDS
         while not (found := re.search(ready, log.read_text(errors="replace"), re.MULTILINE)):
             if process.poll() is not None or time.monotonic() > end:
-                raise BenchError(f"the {name} did not start: see {log}")
+                raise ScriptError(f"the {name} did not start: see {log}")
             time.sleep(0.1)
         return found[1]
 
 
 def rows_of(file: Path) -> list[list[str]]:
-    """A table's whole rows; none of one that is not there."""
+    """Return the complete rows of a table; none if there is no such file."""
     if not file.exists():
         return []
     with file.open(newline="") as lines:
@@ -170,17 +172,17 @@ def rows_of(file: Path) -> list[list[str]]:
 
 
 def program(name: str) -> str:
-    """A command that is installed beside this Python."""
+    """Return the path of a command that is installed next to this Python."""
     return str(Path(sys.executable).parent / name)
 
 
 def values_of(params: Mapping[str, object], names: Sequence[str]) -> Values:
-    """A configuration from what a study or a table says."""
+    """Return the configuration with these parameters of a study or a row of a table."""
     return tuple(int(str(params[name])) for name in names)
 
 
 def best_of(grid: Path, names: Sequence[str]) -> Values:
-    """The configuration with the lowest median in a table."""
+    """Return the configuration with the lowest median in a table."""
     seconds: dict[Values, list[float]] = defaultdict(list)
     with grid.open() as file:
         for row in csv.DictReader(file):
@@ -189,7 +191,7 @@ def best_of(grid: Path, names: Sequence[str]) -> Values:
 
 
 def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Shows a table, and writes it as one of Markdown."""
+    """Print a table, and write it as Markdown."""
     table = Table(*header, box=box.SIMPLE_HEAD)
     lines = [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
     for row in rows:

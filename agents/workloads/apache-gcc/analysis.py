@@ -1,4 +1,4 @@
-"""What the trials of a study say: Pareto set, gains with their intervals, and which flags matter.
+"""Analysis of a study's trials: Pareto set, gains with their intervals, and the flags that matter.
 
 Plain functions of numbers; `tune.py` brings them. A configuration is what `key` makes of its parameters.
 """
@@ -17,7 +17,7 @@ Values = Mapping[str, float]
 Vector = NDArray[np.float64]
 
 LEVEL = 0.95
-# Configurations with and without a flag that it takes to say anything of it.
+# A flag is examined if at least this number of configurations have it, and as many do not.
 LEAST_GROUP = 5
 PERMUTATIONS, RESAMPLES = 1000, 1000
 
@@ -30,17 +30,17 @@ class Criterion:
     maximize: bool = False
 
     def cost(self, value: float) -> float:
-        """Less is better."""
+        """Return a value of which less is better."""
         return -value if self.maximize else value
 
     def gain(self, value: float, than: float) -> float:
-        """How much better, as a share of what it is compared with."""
+        """Return the gain as a share of the value that it is compared with."""
         return (value - than if self.maximize else than - value) / than
 
 
 @dataclass(frozen=True)
 class Gain:
-    """The median gain over rounds, and the interval that holds it with at least `LEVEL`; None with too few rounds."""
+    """The median gain over rounds, and its interval with at least `LEVEL`; None if there are too few rounds."""
 
     estimate: float
     low: float | None
@@ -48,14 +48,16 @@ class Gain:
 
     @property
     def proven(self) -> bool:
-        """Whether it is better beyond noise."""
+        """Return whether the gain is beyond noise."""
         return self.low is not None and self.low > 0
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a setting does to a metric: its change as a share, others of the model held still, with its interval.
-    `shown` tells whether chance alone would give none as clear in 95 of 100 studies."""
+    """The effect of a setting on a metric: its change as a share, while the other settings of the model stay the same.
+
+    `shown`: chance alone would give no effect as clear in 95 of 100 studies.
+    """
 
     parameter: str
     value: str
@@ -66,12 +68,12 @@ class Effect:
 
 
 def key(params: Params) -> str:
-    """Names a configuration."""
+    """Return a text that identifies a configuration."""
     return json.dumps(params, sort_keys=True)
 
 
 def medians(trials: Sequence[tuple[Params, Values]]) -> dict[str, dict[str, float]]:
-    """The median of each metric over the trials of each configuration."""
+    """Return the median of each metric over the trials of each configuration."""
     grouped: dict[str, list[Values]] = {}
     for params, values in trials:
         grouped.setdefault(key(params), []).append(values)
@@ -86,7 +88,7 @@ def medians(trials: Sequence[tuple[Params, Values]]) -> dict[str, dict[str, floa
 
 
 def pareto(points: Mapping[str, Values], criteria: Sequence[Criterion]) -> list[str]:
-    """The configurations that no other beats in one criterion without being worse in another."""
+    """Return the configurations that no other one beats in one criterion without being worse in another."""
 
     def costs(name: str) -> list[float]:
         return [criterion.cost(points[name][criterion.metric]) for criterion in criteria]
@@ -100,12 +102,12 @@ def pareto(points: Mapping[str, Values], criteria: Sequence[Criterion]) -> list[
 
 
 def best(points: Mapping[str, Values], criterion: Criterion) -> str:
-    """The configuration with the best median."""
+    """Return the configuration with the best median."""
     return min(points, key=lambda name: criterion.cost(points[name][criterion.metric]))
 
 
 def balanced(points: Mapping[str, Values], criteria: Sequence[Criterion], default: Values) -> str:
-    """The configuration with the greatest gain on average over the criteria."""
+    """Return the configuration with the largest gain on average over the criteria."""
 
     def average(name: str) -> float:
         return statistics.fmean(
@@ -116,7 +118,7 @@ def balanced(points: Mapping[str, Values], criteria: Sequence[Criterion], defaul
 
 
 def gain_of(pairs: Sequence[tuple[float, float]], criterion: Criterion) -> Gain:
-    """The gain from (value, compared with) of rounds, each measured within a short time.
+    """Return the gain from pairs (value, compared with), one for each round; a round takes a short time.
 
     The interval encloses the median with at least `LEVEL`, whatever the distribution: the number of gains below it is
     binomial(n, 1/2) (sign test). It takes six rounds.
@@ -136,7 +138,7 @@ def gain_of(pairs: Sequence[tuple[float, float]], criterion: Criterion) -> Gain:
 def effects(
     points: Sequence[tuple[Params, float]], level: str, defaults: Params, *, seed: int = 0
 ) -> tuple[list[Effect], int]:
-    """Which settings matter for a metric, the clearest first.
+    """Return the settings that matter for a metric, the clearest first.
 
     A linear model of the metric's logarithm has a constant for each optimisation level. The setting with the greatest
     t-value comes into it, as long as that is greater than in 95 % of `PERMUTATIONS` in which the residuals change
@@ -191,7 +193,7 @@ def effects(
 def _next(
     y: Vector, model: Vector, columns: Mapping[tuple[str, str], Vector], chance: np.random.Generator
 ) -> tuple[tuple[str, str] | None, bool]:
-    """The setting that explains most of what the model leaves, and whether it does so beyond chance."""
+    """Return the setting that explains most of the model's residuals, and whether it does so beyond chance."""
     basis, _ = np.linalg.qr(model)
 
     def left(what: Vector) -> Vector:
@@ -230,7 +232,7 @@ def _with_intervals(
     for _ in range(RESAMPLES):
         rows = chance.integers(0, len(y), len(y))
         part = model[rows]
-        # a resample may have lost all that tells a setting from the rest
+        # a resample may have no configuration that distinguishes a setting from the others
         if np.linalg.matrix_rank(part[:, groups:]) == len(found):
             resampled.append(np.linalg.lstsq(part, y[rows], rcond=None)[0][groups:])
     low, high = np.quantile(np.array(resampled), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)

@@ -1,13 +1,13 @@
-"""Builds httpd with its modules, APR and APR-util with the given flags, from what prepare.py has noted.
+"""Build httpd with its modules, APR and APR-util with the given flags, by the calls that prepare.py has recorded.
 
     python3 build.py FOLDER -O2 -fno-plt ...
 
-FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is not what is tuned), and `build.json`: the
-flags, seconds that the build took by the clock and of processor time, bytes of code and data in the program. The source
-stays as it is, so that any number of builds may run at a time.
+FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is not tuned), and `build.json`: the flags,
+the seconds of the build by the clock and of processor time, and the bytes of code and data in the program. The source
+does not change, so that several builds may run at the same time.
 
-Ends with 1 where the compiler refuses the flags or fails with them, 3 where the machine is to blame: something is
-missing, a disk is full, the compiler was killed.
+The exit status is 1 if the compiler refuses the flags or fails with them, and 3 if the machine is the cause: something
+is missing, a disk is full, or the compiler was killed.
 """
 
 import json
@@ -25,7 +25,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "source"
 MACHINE = 3
-# what the compiler says where it could not work, whatever the flags
+# messages of the compiler when the machine is the cause, not the flags
 MACHINES_FAULT = (
     "No space left on device",
     "Disk quota exceeded",
@@ -33,20 +33,20 @@ MACHINES_FAULT = (
     "Killed signal terminated program",
     "terminated with signal 9 [Killed]",
 )
-# httpd otherwise refuses to work as root, as which agents in containers run; it listens on the loopback alone
+# httpd otherwise refuses to run as root, as agents in containers do; it listens on the loopback interface only
 ALWAYS = ("-w", "-DBIG_SECURITY_HOLE")
 
 
 class CompilerError(Exception):
-    """A compiler's or linker's message."""
+    """The compiler or linker refuses the flags or fails with them; `str()` is its message."""
 
 
 class MachineError(Exception):
-    """A compiler or linker could not work here; its message."""
+    """The compiler or linker cannot work on this machine; `str()` is its message."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the command line."""
+    """Run the command line."""
     target, flags = Path(argv[0]).resolve(), list(argv[1:])
     try:
         commands, provenance = (
@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) -> dict[str, float]:
-    """Compiles and links into `target`; what `build.json` says.
+    """Compile and link into `target`; return the content of `build.json`.
 
     Raises:
         CompilerError: a compiler has failed.
@@ -105,7 +105,7 @@ def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) ->
     seconds, processor_seconds = time.monotonic() - began, processor_time() - busy
     shutil.rmtree(objects)
     run(["gcc", "-std=c11", "-O2", "-o", str(target / "page"), str(FOLDER / "src" / "page.c")], target)
-    # text and data of `size`: what debugging symbols and the padding of sections do not change
+    # text and data of `size`: debugging symbols and the padding of sections do not change them
     text, data = run(["size", str(target / "httpd")], target).splitlines()[1].split()[:2]
     return {
         "build_seconds": seconds,
@@ -115,7 +115,7 @@ def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) ->
 
 
 def run(argv: Sequence[str], cwd: Path) -> str:
-    """What a program prints. Raises CompilerError or MachineError, with all of its messages, where it fails."""
+    """Return the output of a program. Raise CompilerError or MachineError with all of its messages if it fails."""
     done = subprocess.run(
         argv,
         cwd=cwd,
@@ -137,7 +137,7 @@ def run(argv: Sequence[str], cwd: Path) -> str:
 
 
 def processor_time() -> float:
-    """Seconds of processor time of all programs that have been run."""
+    """Return the seconds of processor time of all programs that have run."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,17 +1,18 @@
-"""Starts the httpd of a build on a free loopback port, has `ab` load it, and prints what was measured as JSON.
+"""Start the httpd of a build on a free loopback port, load it with `ab`, and print the measured values as JSON.
 
     python3 measure.py BUILD static-2k [--count]
 
-The pages are those of the published study: 2 KiB and 32 KiB, as files and from a CGI program; `mixed` takes all four in
-turn. Every kind of page is compared byte by byte before and after the load, and each answer's status and length
-by ab. All figures are medians over rounds; `context_switches`, `cache_misses` and `instructions` are for
-1,000 requests.
+The pages have the sizes of the published study: 2 KiB and 32 KiB, as files and from a CGI program; `mixed` loads all
+four in turn. The script compares every kind of page byte by byte before and after the load; ab compares the status and
+the length of each answer. All figures are medians over rounds. `context_switches`, `cache_misses` and `instructions`
+are for 1,000 requests.
 
-With --count, instructions and cache misses are counted: by the processor's counters through `perf` where the machine
-has them, else simulated by `valgrind --tool=cachegrind` on `httpd -X`, in a run of its own. `simulated` says which.
+With --count, instructions and cache misses are counted: by the processor's counters through `perf` if the machine has
+them, otherwise simulated by `valgrind --tool=cachegrind` on `httpd -X` in a separate run. `simulated` is 1 for the
+latter.
 
-Everything httpd writes is in the working folder. Ends with 1 for a wrong answer or a server that does not work, 3 for
-what is the machine's fault.
+httpd writes only into the working folder. The exit status is 1 for a wrong answer or a server that does not work, and 3
+if the machine is the cause.
 """
 
 import argparse
@@ -36,11 +37,11 @@ from pathlib import Path
 MACHINE = 3
 CONCURRENCY = 8
 ROUNDS = 5
-# times that a port which was free a moment ago may have been taken by another
+# attempts: another process may take a port that was free a moment ago
 PORT_ATTEMPTS = 20
-# under valgrind on a busy machine
+# long enough under valgrind on a busy machine
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
-# levels as in many processors of today; given, since valgrind would take over what a virtual machine makes up
+# as in many current processors; given here, since valgrind would use the sizes that a virtual machine invents
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
 # requests under valgrind, as a share of a round's: enough for a spread of 1 or 2 %
 SIMULATED_SHARE = 0.1
@@ -54,7 +55,7 @@ PidFile httpd.pid
 ErrorLog error.log
 LogLevel warn
 {user}
-# nothing that would outlive a server that was killed
+# a killed server leaves nothing behind
 Mutex pthread
 StartServers 1
 ServerLimit 1
@@ -65,12 +66,12 @@ MaxRequestWorkers {threads}
 MaxConnectionsPerChild 0
 KeepAlive On
 MaxKeepAliveRequests 0
-# lines are made as on any server, and kept nowhere
+# log lines are formatted as on any server, but not stored
 LogFormat "%h %l %u %t \\"%r\\" %>s %b \\"%{{Referer}}i\\" \\"%{{User-Agent}}i\\"" combined
 CustomLog /dev/null combined
 TypesConfig /dev/null
-# a path of the same depth wherever the working folder is: httpd looks at each folder on the way, and the path of a
-# socket must be short
+# this path has the same depth wherever the working folder is: httpd looks at each folder on the way, and the path of
+# a socket must be short
 DocumentRoot {place}/pages
 ScriptSock {place}/socket
 ScriptAlias /cgi/ {place}/programs/
@@ -81,27 +82,27 @@ ScriptAlias /cgi/ {place}/programs/
 
 
 class WrongAnswerError(Exception):
-    """The server does not do what it should: the build's fault."""
+    """The server gives a wrong answer or none: the build is the cause."""
 
 
 class MachineError(Exception):
-    """A program is missing or fails, or there is no port: not the build's fault."""
+    """A program is missing or fails, or there is no free port: the machine is the cause."""
 
 
 class PortTakenError(Exception):
-    """Another process was faster."""
+    """Another process has taken the port."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """What is asked for. `requests` are those of a round."""
+    """A page of the server. `requests` is the number of requests in a round."""
 
     path: str
     bytes: int
     requests: int
 
 
-# numbers of requests that take about as long for each page: half a second on a processor of its own
+# numbers of requests that take about the same time for each page: half a second on a processor of its own
 PAGES = {
     "static-2k": Page("/2048", 2048, 6000),
     "static-32k": Page("/32768", 32768, 5000),
@@ -112,14 +113,14 @@ MIXED = "mixed"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path, help="the folder that build.py has filled")
     parser.add_argument("pages", choices=(*PAGES, MIXED))
-    parser.add_argument("--count", action="store_true", help="count instructions and cache misses, too")
+    parser.add_argument("--count", action="store_true", help="also count instructions and cache misses")
     options = parser.parse_args(argv)
     pages = list(PAGES.values()) if options.pages == MIXED else [PAGES[options.pages]]
-    # SIGTERM ends the server as well: it is stopped on the way out
+    # SIGTERM ends the server as well: the exit stops it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         built = json.loads((options.build / "build.json").read_text())
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(build: Path, pages: Sequence[Page], *, count: bool) -> dict[str, float]:
-    """All figures. Raises WrongAnswerError, MachineError."""
+    """Return all figures. Raise WrongAnswerError or MachineError."""
     if shutil.which("ab") is None:
         raise MachineError("ab is not in PATH: install it (Debian package apache2-utils)")
     write_pages(build)
@@ -143,7 +144,7 @@ def measure(build: Path, pages: Sequence[Page], *, count: bool) -> dict[str, flo
     if count and not counters and shutil.which("valgrind") is None:
         raise MachineError("this machine gives no hardware counters, and valgrind is not in PATH: install it")
     server_cpus, load_cpus = processors()
-    # with no more threads than clients httpd would close connections that are kept alive, which ab takes for failures
+    # with only as many threads as clients, httpd would close connections that are kept alive: failures for ab
     with served(build, threads=4 * CONCURRENCY, cpus=server_cpus) as server:
         check_answers(server.port, pages)
         for page in pages:  # warms up
@@ -161,14 +162,14 @@ def measure(build: Path, pages: Sequence[Page], *, count: bool) -> dict[str, flo
 
 
 def one_round(server: "Server", pages: Sequence[Page], cpus: Sequence[int]) -> dict[str, float]:
-    """The figures of a single load with each page."""
+    """Load each page once; return the figures."""
     before = server.usage()
     seconds = [load(server.port, page, page.requests, CONCURRENCY, cpus) for page in pages]
     after = server.usage()
     requests, total = sum(page.requests for page in pages), sum(seconds)
     return {
         "requests_per_second": requests / total,
-        # as ab has it: a client's time between two answers
+        # as ab defines it: the time of a client between two answers
         "ms_per_request": 1000 * total * CONCURRENCY / requests,
         "context_switches": 1000 * (after.switches - before.switches) / requests,
         "cpu_us_per_request": 1e6 * (after.seconds - before.seconds) / requests,
@@ -179,7 +180,7 @@ def one_round(server: "Server", pages: Sequence[Page], cpus: Sequence[int]) -> d
 
 
 def content(length: int) -> bytes:
-    """A page: what src/page.c prints."""
+    """Return the content of a page, as src/page.c prints it."""
     state, text = 1, bytearray()
     while len(text) < length:
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -189,7 +190,7 @@ def content(length: int) -> bytes:
 
 
 def write_pages(build: Path) -> None:
-    """What the server offers, in the working folder: the static pages, and the CGI program of the build."""
+    """Write the static pages and the CGI program of the build into the working folder."""
     for folder in ("pages", "programs"):
         Path(folder).mkdir(exist_ok=True)
     for page in PAGES.values():
@@ -199,7 +200,7 @@ def write_pages(build: Path) -> None:
 
 
 def check_answers(port: int, pages: Sequence[Page]) -> None:
-    """Compares an answer for each page. Raises WrongAnswerError."""
+    """Compare one answer for each page. Raise WrongAnswerError."""
     for page in pages:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)
         try:
@@ -223,7 +224,7 @@ def check_answers(port: int, pages: Sequence[Page]) -> None:
 
 
 def load(port: int, page: Page, requests: int, concurrency: int, cpus: Sequence[int]) -> float:
-    """Seconds that this many requests took. Raises WrongAnswerError, MachineError."""
+    """Send this number of requests; return their seconds. Raise WrongAnswerError or MachineError."""
     command = ["ab", "-q", "-k", "-s", "60", "-c", str(concurrency), "-n", str(requests)]
     command.append(f"http://127.0.0.1:{port}{page.path}")
     done = subprocess.run(
@@ -241,7 +242,7 @@ def load(port: int, page: Page, requests: int, concurrency: int, cpus: Sequence[
 
 
 def seconds_of(report: str, page: Page, requests: int) -> float:
-    """The time in ab's report, if all answers were as they should be. Raises WrongAnswerError, MachineError."""
+    """Return the seconds in ab's report, if all answers were right. Raise WrongAnswerError or MachineError."""
 
     def number(name: str, missing: float | None = None) -> float:
         match = re.search(rf"^{name}:\s+([\d.]+)", report, re.MULTILINE)
@@ -265,13 +266,13 @@ def seconds_of(report: str, page: Page, requests: int) -> float:
 
 
 def processors() -> tuple[list[int], list[int]]:
-    """Processors for the server and for ab: one each if this process may use two, which steadies the figures."""
+    """Return the processors for the server and for ab: one each if this process may use two, which reduces noise."""
     usable = sorted(os.sched_getaffinity(0))
     return (usable[:1], usable[-1:]) if len(usable) > 1 else (usable, usable)
 
 
 def bind_child(cpus: Sequence[int]) -> None:
-    """In a child before its program begins: binds it to processors, and ends it when this process ends."""
+    """In a child, before its program begins: bind it to processors, and have it end when this process ends."""
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, cpus)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -282,7 +283,7 @@ def bind_child(cpus: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Usage:
-    """What the server's processes have used so far."""
+    """The resources that the server's processes have used so far."""
 
     seconds: float
     switches: int
@@ -296,7 +297,7 @@ class Server:
     port: int
 
     def processes(self) -> list[int]:
-        """httpd's own processes: the first one, its workers and its starter of CGI programs."""
+        """Return httpd's processes: the first one, its workers and its starter of CGI programs."""
         found: list[int] = []
         waiting = [self.process.pid]
         while waiting:
@@ -310,11 +311,11 @@ class Server:
         return found
 
     def usage(self) -> Usage:
-        """CGI programs that have ended are in the seconds."""
+        """Return the usage of all processes. The seconds include CGI programs that have ended."""
         seconds, switches = 0.0, 0
         for pid in self.processes():
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            # user and system time, of its own and of the children that it has waited for
+            # user and system time of the process and of the children that it has waited for
             seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
             for status in Path(f"/proc/{pid}/task").glob("*/status"):
                 switches += sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", status.read_text())))
@@ -325,18 +326,18 @@ class Server:
 def served(
     build: Path, *, threads: int, cpus: Sequence[int], before: Sequence[str] = (), single: bool = False
 ) -> Iterator[Server]:
-    """A server of the pages.
+    """Run a server of the pages.
 
     Args:
-        build: has httpd and the CGI program.
-        threads: that answer requests.
-        cpus: processors that it may use.
-        before: a program that runs it, with its arguments.
-        single: one process without workers of its own (`-X`).
+        build: the folder with httpd and the CGI program.
+        threads: the number of threads that answer requests.
+        cpus: the processors that it may use.
+        before: a program that runs the server, with its arguments.
+        single: one process without workers (`-X`).
 
     Raises:
-        WrongAnswerError: it does not start.
-        MachineError: there is no port.
+        WrongAnswerError: the server does not start.
+        MachineError: there is no free port.
     """
     for _ in range(PORT_ATTEMPTS):
         try:
@@ -345,7 +346,9 @@ def served(
         except PortTakenError:
             continue
     else:
-        raise MachineError(f"no free port: {PORT_ATTEMPTS} in a row were taken by others before httpd could")
+        raise MachineError(
+            f"no free port: {PORT_ATTEMPTS} in a row were taken by other processes before httpd listened"
+        )
     try:
         yield server
     finally:
@@ -353,7 +356,7 @@ def served(
 
 
 def free_port() -> int:
-    """A port that is free now. Raises MachineError."""
+    """Return a port that is free now. Raise MachineError."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", 0))
@@ -364,11 +367,11 @@ def free_port() -> int:
 
 
 def start(build: Path, port: int, *, threads: int, cpus: Sequence[int], before: Sequence[str], single: bool) -> Server:
-    """See `served`. Raises PortTakenError as well."""
+    """Start a server as `served` says. Raise PortTakenError as well."""
     root = Path.cwd()
     for name in ("httpd.pid", "error.log"):
         (root / name).unlink(missing_ok=True)
-    # as root it would otherwise become another user, who may not be able to read the pages
+    # as root httpd would otherwise become another user, who may be unable to read the pages
     user = f"User #{os.getuid()}\nGroup #{os.getgid()}" if os.getuid() == 0 else ""
     place = f"/proc/{os.getpid()}/cwd"
     text = CONFIGURATION.format(root=root, port=port, threads=threads, user=user, place=place)
@@ -400,7 +403,7 @@ def start(build: Path, port: int, *, threads: int, cpus: Sequence[int], before: 
 
 
 def listens(port: int) -> bool:
-    """Whether connections are taken."""
+    """Return whether the server accepts connections."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:
@@ -409,7 +412,7 @@ def listens(port: int) -> bool:
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:
-    """Ends the server with all its processes."""
+    """End the server with all its processes."""
     if process.poll() is None:
         own = Server(process, 0).processes()
         process.terminate()
@@ -423,7 +426,7 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def log_end() -> str:
-    """The last lines of httpd's error log."""
+    """Return the last lines of httpd's error log."""
     with contextlib.suppress(OSError):
         return "\n".join(Path("error.log").read_text(errors="replace").splitlines()[-5:])
     return ""
@@ -436,7 +439,7 @@ EVENTS = {"cache-misses": "cache_misses", "instructions": "instructions"}
 
 
 def hardware_counters() -> tuple[str, ...]:
-    """The events that the processor counts here, if it does so for all of `EVENTS`; none in most virtual machines."""
+    """Return `EVENTS` if the processor counts all of them; none in most virtual machines."""
     if shutil.which("perf") is None:
         return ()
     try:
@@ -447,7 +450,7 @@ def hardware_counters() -> tuple[str, ...]:
 
 
 def counts_of(report: str) -> dict[str, float]:
-    """The counts in the output of `perf stat -x ,`; without those that were not counted."""
+    """Return the counts in the output of `perf stat -x ,`, without events that were not counted."""
     counts = {}
     for line in report.splitlines():
         match = re.match(r"([\d.]+),[^,]*,([\w-]+)(?::[\w]+)?,", line)
@@ -458,7 +461,7 @@ def counts_of(report: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[str, float]]:
-    """Fills the dictionary, at the end, with what the processor counted for these processes. Raises MachineError."""
+    """Count events of these processes; the dictionary has the counts at the end. Raise MachineError."""
     counted: dict[str, float] = {}
     if not events:
         yield counted
@@ -490,7 +493,7 @@ def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[s
                 preexec_fn=lambda: bind_child(sorted(os.sched_getaffinity(0))),
             )
         try:
-            # It answers when it has attached itself and counts; one that cannot ends without a word.
+            # perf answers when it counts; if it cannot, it ends without an answer.
             with contextlib.suppress(ConnectionError):
                 ours.sendall(b"enable\n")
                 ours.recv(16)
@@ -506,10 +509,10 @@ def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[s
 
 
 def simulate(build: Path, pages: Sequence[Page]) -> dict[str, float]:
-    """Instructions, and misses of the first level of simulated caches, for 1,000 requests.
+    """Return instructions, and misses of the first level of simulated caches, for 1,000 requests.
 
-    Two runs with different numbers of requests: what differs between them is the requests' own, without the start. The
-    second level is hardly ever missed: httpd with all that it needs for these pages fits into it.
+    Two runs have different numbers of requests: their difference belongs to the requests alone, without the start.
+    There are hardly any misses of the second level: everything that httpd needs for these pages fits into it.
     """
     few, many = (simulated(build, pages, share) for share in (0.0, SIMULATED_SHARE))
     more = {name: many[name] - few[name] for name in few}
@@ -521,12 +524,12 @@ def simulate(build: Path, pages: Sequence[Page]) -> dict[str, float]:
 
 
 def simulated_requests(page: Page, share: float) -> int:
-    """A few requests by which the server has come to work as it goes on, and this share of a round's."""
+    """Return the number of requests: a few that warm up the server, and this share of a round's."""
     return 20 + round(page.requests * share)
 
 
 def simulated(build: Path, pages: Sequence[Page], share: float) -> dict[str, float]:
-    """The counts of one run under cachegrind, its start and end included. Raises WrongAnswerError, MachineError."""
+    """Return the counts of one run under cachegrind with its start and end. Raise WrongAnswerError or MachineError."""
     for old in Path().glob("cachegrind.*"):
         old.unlink()
     cpus = sorted(os.sched_getaffinity(0))
@@ -538,7 +541,7 @@ def simulated(build: Path, pages: Sequence[Page], share: float) -> dict[str, flo
     if not Path(f"cachegrind.{server.process.pid}").exists():
         raise MachineError(f"no counts of httpd: it did not come to its end within {STOP_SECONDS:g} s under valgrind")
     totals: dict[str, float] = {}
-    # CGI pages: of the process that starts the programs, too
+    # for CGI pages also the process that starts the programs
     for file in Path().glob("cachegrind.*"):
         text = file.read_text(errors="replace")
         events, summary = (re.search(rf"^{name}: (.*)$", text, re.MULTILINE) for name in ("events", "summary"))

@@ -1,12 +1,12 @@
-"""Fetches the sources of Apache httpd, APR and APR-util, configures them, and notes how they are compiled.
+"""Fetch the sources of Apache httpd, APR and APR-util, configure them, and record how they are compiled.
 
-Done once; every trial then compiles the same files with its own flags (build.py), without configure, make and libtool.
-What comes of it is in the folder `source` beside this file: `tree` (configured, with its generated files),
+This is done once. Every trial then compiles the same files with its own flags (build.py), without configure, make and
+libtool. The results are in the folder `source` next to this file: `tree` (configured, with generated files),
 `commands.json` (each compiler call and the libraries to link) and `provenance.json` (versions and SHA-256 of the
 tarballs).
 
-Without tarballs they are fetched with `apt-get source` from the main archive of this Debian or Ubuntu release, whose
-signatures apt checks; its settings are not touched, and no rights are needed.
+If no tarballs are given, `apt-get source` fetches them from the main archive of this Debian or Ubuntu release. apt
+checks their signatures. Its settings do not change, and it needs no privileges.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SOURCE = FOLDER / "source"
 PARTS = {"httpd": ("apache2", "."), "apr": ("apr", "srclib/apr"), "apr-util": ("apr-util", "srclib/apr-util")}
 CONFIGURE = (
     "CC=gcc",
-    "CFLAGS=-O0",  # taken out of the commands that are noted
+    "CFLAGS=-O0",  # removed from the recorded commands
     "--with-included-apr",
     "--with-mpm=event",
     "--enable-mods-static=few",
@@ -56,8 +56,8 @@ examples:
   python3 prepare.py
   python3 prepare.py --httpd httpd.tar.gz --apr apr-1.7.2.tar.bz2 --apr-util 'apr-util-1.6.3.tar.bz2#sha256=a4...'
 """
-# Stands before gcc in PATH while make runs, and notes its calls. It must call gcc by its full path: from the name alone
-# gcc would look for its parts beside this script.
+# This script comes before gcc in PATH while make runs, and records its calls. It must call gcc by its full path: with
+# the name alone gcc would look for its parts in the folder of this script.
 RECORDER = """\
 #!{python}
 import json, os, sys
@@ -68,17 +68,17 @@ os.execv({gcc!r}, [{gcc!r}, *sys.argv[1:]])
 
 
 class PrepareError(Exception):
-    """It cannot be done; `str()` says why and what to do."""
+    """The sources cannot be prepared; `str()` says why and what to do."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 1 where something is missing or fails."""
+    """Run the command line; return 1 if something is missing or fails."""
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for part in PARTS:
-        parser.add_argument(f"--{part}", metavar="TARBALL", help=f"of {part}; its checksum may follow: #sha256=...")
-    parser.add_argument("--again", action="store_true", help="even if it has been done")
+        parser.add_argument(f"--{part}", metavar="TARBALL", help=f"the tarball of {part}; #sha256=... may follow")
+    parser.add_argument("--again", action="store_true", help="prepare the sources even if they exist")
     options = vars(parser.parse_args(argv))
     given = {part: options[part.replace("-", "_")] for part in PARTS}
     try:
@@ -93,10 +93,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def prepare(given: Mapping[str, str] | None, *, again: bool) -> Mapping[str, Any]:
-    """Makes `SOURCE` if it is not there yet, or is of other tarballs; what `provenance.json` says.
+    """Make `SOURCE` if it does not exist or has other tarballs; return the content of `provenance.json`.
 
     Args:
-        given: the tarballs as the command line has them; None: apt fetches them.
+        given: the tarballs in the command line; None: apt fetches them.
         again: make it in any case.
 
     Raises:
@@ -134,7 +134,7 @@ def prepare(given: Mapping[str, str] | None, *, again: bool) -> Mapping[str, Any
 
 
 def recorded() -> dict[str, Any]:
-    """What was prepared. Raises PrepareError."""
+    """Return the content of `provenance.json`. Raise PrepareError."""
     try:
         known: dict[str, Any] = json.loads((SOURCE / "provenance.json").read_text())
     except (OSError, ValueError) as error:
@@ -143,7 +143,7 @@ def recorded() -> dict[str, Any]:
 
 
 def show(known: Mapping[str, Any]) -> None:
-    """Prints what is prepared, and from what."""
+    """Print the prepared folder and its tarballs."""
     print(f"prepared: {SOURCE}")
     for part in PARTS:
         print(f"  {part}: {known[part]['file']} sha256 {known[part]['sha256']}")
@@ -153,7 +153,7 @@ def show(known: Mapping[str, Any]) -> None:
 
 
 def checked(part: str, text: str) -> Path:
-    """The tarball that an option names, FILE or FILE#sha256=HEX. Raises PrepareError."""
+    """Return the tarball that an option names, FILE or FILE#sha256=HEX. Raise PrepareError."""
     name, _, wanted = text.partition("#sha256=")
     path = Path(name)
     if not path.is_file():
@@ -165,12 +165,12 @@ def checked(part: str, text: str) -> Path:
 
 
 def sums(tarballs: Mapping[str, Path]) -> dict[str, str]:
-    """The SHA-256 of each."""
+    """Return the SHA-256 of each tarball."""
     return {part: hashlib.sha256(path.read_bytes()).hexdigest() for part, path in tarballs.items()}
 
 
 def fetch(place: Path) -> dict[str, Path]:
-    """Has apt fetch the tarballs of this release, with settings of its own in `place`. Raises PrepareError."""
+    """Have apt fetch the tarballs of this release, with separate settings in `place`. Raise PrepareError."""
     if shutil.which("apt-get") is None:
         raise PrepareError("apt-get is not there to fetch the sources: give --httpd, --apr and --apr-util tarballs")
     step("fetching the sources with apt")
@@ -209,12 +209,12 @@ def fetch(place: Path) -> dict[str, Path]:
 
 
 def source_entries(text: str, stanzas: bool, release: str) -> list[str]:
-    """What a file of apt's sources says of the release's main archive, rewritten for source packages, as stanzas.
+    """Return the entries of a file of apt's sources for the release's main archive, as stanzas for source packages.
 
     Args:
-        text: the file's.
-        stanzas: it has stanzas (deb822), not lines.
-        release: the release's code name; its updates and security fixes are archives of their own.
+        text: the content of the file.
+        stanzas: whether the file has stanzas (deb822), not lines.
+        release: the release's code name; updates and security fixes are separate archives.
     """
     entries = []
     if stanzas:
@@ -234,7 +234,7 @@ def source_entries(text: str, stanzas: bool, release: str) -> list[str]:
 
 
 def unpack(tarballs: Mapping[str, Path], tree: Path) -> None:
-    """Puts the three into one tree. Raises PrepareError."""
+    """Unpack the three tarballs into one tree. Raise PrepareError."""
     step("unpacking")
     for part, (_, place) in PARTS.items():
         target = tree / place
@@ -242,7 +242,7 @@ def unpack(tarballs: Mapping[str, Path], tree: Path) -> None:
         try:
             with tarfile.open(tarballs[part]) as archive:
                 for member in archive:
-                    # without the top folder, whose name has the version
+                    # remove the top folder, whose name has the version
                     member.name = member.name.partition("/")[2]
                     if member.name and not member.name.startswith("docs/manual/"):
                         archive.extract(member, target, filter="data")
@@ -250,21 +250,21 @@ def unpack(tarballs: Mapping[str, Path], tree: Path) -> None:
             raise PrepareError(f"{tarballs[part]} cannot be unpacked: {error}") from None
     for wanted in ("configure", "srclib/apr/configure", "srclib/apr-util/configure"):
         if not (tree / wanted).is_file():
-            raise PrepareError(f"the tarballs hold no {wanted}: are they those of httpd, APR and APR-util 1.x?")
+            raise PrepareError(f"the tarballs have no {wanted}: are they tarballs of httpd, APR and APR-util 1.x?")
 
 
 # --- how it is compiled
 
 
 def configure(tree: Path) -> None:
-    """Raises PrepareError."""
+    """Configure the tree. Raise PrepareError."""
     step("configuring, half a minute")
     run(["./configure", *CONFIGURE], tree, "configure", hint=f"It needs {NEEDED}.")
 
 
 def record(tree: Path, commands: Path, place: Path) -> None:
-    """Has make build everything once, for its generated files, and writes to `commands` how. Raises PrepareError."""
-    step("making its generated files, and noting how it is compiled, up to a minute")
+    """Have make build everything once for its generated files; write the calls to `commands`. Raise PrepareError."""
+    step("making the generated files and recording the compiler calls, up to a minute")
     gcc = shutil.which("gcc")
     assert gcc is not None
     log = place / "calls"
@@ -273,12 +273,12 @@ def record(tree: Path, commands: Path, place: Path) -> None:
     recorder.write_text(RECORDER.format(python=sys.executable, log=str(log), gcc=gcc))
     recorder.chmod(0o755)
     path = f"{recorder.parent}{os.pathsep}{os.environ['PATH']}"
-    # httpd and its libraries, not the programs beside it
+    # httpd and its libraries, without its support programs
     makefile = tree / "Makefile"
     makefile.write_text(re.sub(r"^(SUBDIRS\s*=.*)\bsupport\b", r"\1", makefile.read_text(), flags=re.MULTILINE))
     run(["make", f"-j{len(os.sched_getaffinity(0))}"], tree, "make", env={"PATH": path})
     calls = [json.loads(line) for line in log.read_text().splitlines()]
-    noted = noted_commands(calls, tree)
+    noted = recorded_commands(calls, tree)
     if not noted["compile"] or not (tree / "httpd").is_file():
         raise PrepareError("make built no httpd from these tarballs")
     commands.write_text(json.dumps(noted, indent=1) + "\n")
@@ -287,12 +287,12 @@ def record(tree: Path, commands: Path, place: Path) -> None:
             file.unlink()
 
 
-def noted_commands(calls: Sequence[tuple[str, list[str]]], tree: Path) -> dict[str, list[object]]:
-    """From gcc's calls (folder, arguments) while httpd was made, those that make up httpd.
+def recorded_commands(calls: Sequence[tuple[str, list[str]]], tree: Path) -> dict[str, list[object]]:
+    """Select the calls of gcc (folder, arguments) that make up httpd.
 
     Returns:
         "compile": a folder, relative to the tree, and gcc's arguments for each source file, without output and -O0;
-        "libraries": what is linked besides. `{tree}` stands for the tree.
+        "libraries": the arguments for libraries. `{tree}` stands for the tree.
     """
     [link] = [arguments for _, arguments in calls if "httpd" in arguments and "-c" not in arguments]
     members = {Path(item).name for item in link if item.endswith(".o")}
@@ -321,7 +321,7 @@ def noted_commands(calls: Sequence[tuple[str, list[str]]], tree: Path) -> dict[s
 
 
 def run(argv: Sequence[str], cwd: Path, name: str, *, env: Mapping[str, str] | None = None, hint: str = "") -> None:
-    """Runs a program to its end. Raises PrepareError, with its last lines, where it fails."""
+    """Run a program to its end. Raise PrepareError with its last lines if it fails."""
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", **(env or {})}
     done = subprocess.run(
         argv,
@@ -340,7 +340,7 @@ def run(argv: Sequence[str], cwd: Path, name: str, *, env: Mapping[str, str] | N
 
 
 def step(text: str) -> None:
-    """Tells what is being done."""
+    """Print what happens now."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Prints the component's parameters as JSON: the optimisation level, and flags as the installed GCC has them.
+"""Print the component's parameters as JSON: the optimisation level, and flags as the installed GCC has them.
 
     python3 space.py inline-functions vect-cost-model param:max-inline-insns-auto march:x86-64-v3
 
-Names are those of gcc-flags' `flags.py`, which reads them. Here each flag has one value more, and that is the default:
-`level`, for leaving it to the optimisation level. A configuration with that value everywhere is a plain -O0, -O1, -O2,
+The names have the form that `flags.py` of gcc-flags reads. Here each flag has one more value, which is the default:
+`level` leaves the flag to the optimisation level. A configuration with that value everywhere is a plain -O0, -O1, -O2,
 -O3, -Os or -Ofast.
 """
 
@@ -21,7 +21,7 @@ LEVEL, DEFAULT_LEVEL, OF_LEVEL = "opt-level", "O2", "level"
 
 
 def reader() -> ModuleType:
-    """The module that asks the compiler."""
+    """Return the module that reads the compiler's flags."""
     spec = importlib.util.spec_from_file_location("gcc_flags", READER)
     assert spec is not None
     assert spec.loader is not None
@@ -31,14 +31,14 @@ def reader() -> ModuleType:
 
 
 def with_level(name: str, described: dict[str, object]) -> dict[str, object]:
-    """The parameter with the value `level`. One that has only an `on` form stays as it is."""
+    """Return the parameter with the value `level`. A parameter that has only an `on` form does not change."""
     flag, values = described["flag"], described.get("values")
     if isinstance(flag, dict):
         if "off" not in flag:
             return described
         flag, values = "-f{value}", [name, f"no-{name}"]
     assert isinstance(values, list)
-    # `default` is how flags.py calls the compiler's own choice where that is none of the values
+    # flags.py writes `default` for the compiler's own choice if that is none of the values
     texts = [str(value) for value in values if value != "default"]
     return {
         "type": "categorical",
@@ -50,12 +50,12 @@ def with_level(name: str, described: dict[str, object]) -> dict[str, object]:
 
 
 def main() -> int:
-    """Prints the parameters named on the command line; 1 where there is no source to tune, or no GCC to ask."""
+    """Print the parameters named on the command line; return 1 if there is no source to tune or no GCC."""
     if not (FOLDER / "source" / "provenance.json").is_file():
         print(f"error: no source of Apache httpd: run python3 {FOLDER / 'prepare.py'}", file=sys.stderr)
         return 1
     if not READER.is_file():
-        print(f"error: {READER} is missing: apache-gcc and gcc-flags belong into one folder", file=sys.stderr)
+        print(f"error: {READER} is missing: apache-gcc and gcc-flags must be in the same folder", file=sys.stderr)
         return 1
     flags = reader()
     try:

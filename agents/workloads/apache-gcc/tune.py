@@ -1,10 +1,10 @@
-"""Tunes GCC's flags for Apache httpd on the agents of a Trimtab service, for any of several criteria.
+"""Tune GCC's flags for Apache httpd on the agents of a Trimtab service, for any of several criteria.
 
--O0, -O1, -O2, -O3, -Os and -Ofast are measured before the search, and configurations drawn at random, from which is
-seen which flags matter: what a search tries is too much alike for that. In the end the best configuration of each
-criterion, the best on average, and the six levels are measured in turns, round by round (the final check). Printed
-are the Pareto set, a table of the gains against -O2 and against the best of the levels, with intervals, and which flags
-matter for which criterion.
+Before the search it measures -O0, -O1, -O2, -O3, -Os and -Ofast, and random configurations, which show what each flag
+changes: the configurations of a search are too similar to each other for that. In the end it measures the best
+configuration of each criterion, the best on average, and the six levels in turns, round by round (the final check). It
+prints the Pareto set, a table of the gains over -O2 and over the best level, with intervals, and which flags matter for
+which criterion.
 """
 
 import argparse
@@ -13,18 +13,32 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import analysis
 from analysis import Criterion
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from space import DEFAULT_LEVEL, LEVEL, LEVELS, OF_LEVEL
 
 import trimtab
-from trimtab.errors import InvalidInput, NotFound
+from trimtab.errors import InvalidInput
 from trimtab.study import Study
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from scripts import (  # in the parent folder
+    PauseNotices,
+    check_interval,
+    check_names,
+    check_numbers,
+    earlier_study,
+    exit_status,
+    parser_of,
+    progress_bar,
+    say_if_no_agent,
+    screen,
+)
 
 COMPONENT = "apache-gcc"
 PAGES = ("static-2k", "static-32k", "cgi-2k", "cgi-32k", "mixed")
@@ -52,43 +66,32 @@ example, with the service of `make up` and an agent that offers this folder, who
   python agents/workloads/apache-gcc/tune.py --pages static-2k \\
       --criteria requests_per_second,context_switches,cache_misses,binary_bytes --trials 60
 
-The same command again goes on where it was interrupted. The studies are called NAME-PAGES and NAME-PAGES-check.
+The same command goes on where it was interrupted. The studies are called NAME-PAGES and NAME-PAGES-check.
 """
 
-# What one trial of the final check has measured; None: it failed.
 Values = Mapping[str, float] | None
-
-# A file or a pipe has no width of its own.
-screen = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-remarks = Console(stderr=True, highlight=False)
+"""The metrics of one trial of the final check. None: the trial failed."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration of the final check. `titles` tells what it is the best of."""
+    """A configuration of the final check. `titles` are the criteria of which it is the best."""
 
     titles: tuple[str, ...]
     params: trimtab.Params
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 1 where something is wrong with it or with what it needs."""
+    """Run the command line; return 1 if an argument is wrong or the service fails."""
     options = arguments(argv)
-    try:
-        return run(options)
-    except KeyboardInterrupt:
-        remarks.print("Stopped. Studies that have begun go on; the same command goes on with them.")
-        return 130
-    except trimtab.TrimtabError as error:
-        remarks.print(f"error: {error}", markup=False, soft_wrap=True)
-        return 1
+    return exit_status(
+        lambda: run(options), "Stopped. The studies go on without this command; the same command goes on with them."
+    )
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line, its lists not yet looked at."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Parse the command line, but not the lists in it."""
+    parser = parser_of(__doc__, EXAMPLE)
     add = parser.add_argument
     add("--pages", default=PAGES[0], help=f"one of {', '.join(PAGES)} (default: %(default)s)")
     add(
@@ -96,28 +99,27 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default="requests_per_second,context_switches,cache_misses,binary_bytes",
         help=f"a list with commas, of {', '.join(CRITERIA)} (default: %(default)s)",
     )
-    add("--trials", type=int, default=60, help="in all but for the final check (default: %(default)s)")
-    add("--repetitions", type=int, default=2, help="times each level is measured before (default: %(default)s)")
-    add("--screening", type=int, default=16, help="random configurations measured before (default: %(default)s)")
-    add("--rounds", type=int, default=8, help="of the final check, 0: none (default: %(default)s)")
-    add("--algorithm", default="auto", help="that searches (default: %(default)s)")
-    add("--name", default="apache", help="what the studies' names begin with (default: %(default)s)")
+    add("--trials", type=int, default=60, help="all trials but the final check's (default: %(default)s)")
+    add("--repetitions", type=int, default=2, help="times each level is measured at first (default: %(default)s)")
+    add("--screening", type=int, default=16, help="random configurations measured at first (default: %(default)s)")
+    add("--rounds", type=int, default=8, help="rounds of the final check, 0: none (default: %(default)s)")
+    add("--algorithm", default="auto", help="the algorithm of the search (default: %(default)s)")
+    add("--name", default="apache", help="how the studies' names begin (default: %(default)s)")
     return parser.parse_args(argv)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Searches, checks, shows."""
+def run(options: argparse.Namespace) -> None:
+    """Search, run the final check, and print the results."""
     criteria = parse_criteria(options)
     with trimtab.Client() as client:
         component = client.component(COMPONENT)
-        if not any(agent.online for agent in client.list_agents()):
-            remarks.print("No agent is online: the study waits for one.")
+        say_if_no_agent(client, "the study waits for one")
         space = component.space
         search = open_search(client, options, criteria, space)
         follow(search, "Search", options.trials)
         trials = completed(search)
         if not trials:
-            raise trimtab.TrimtabError("nothing_measured", f"Study {search.name} has no trial that worked.")
+            raise trimtab.TrimtabError("nothing_measured", f"Study {search.name} has no completed trial.")
         points = analysis.medians(trials)
         known = {analysis.key(params): params for params, _ in trials}
         show_counter(trials)
@@ -125,36 +127,28 @@ def run(options: argparse.Namespace) -> int:
         if options.rounds:
             check(client, options, search, space, criteria, points, known)
         show_effects(points, known, criteria, space)
-    return 0
 
 
-# --- what is asked for
+# --- arguments
 
 
 def parse_criteria(options: argparse.Namespace) -> list[Criterion]:
-    """Raises InvalidInput for a name or number that makes no sense."""
-    if options.pages not in PAGES:
-        raise InvalidInput.of("--pages", options.pages, f"one of {', '.join(PAGES)}")
-    names = options.criteria.split(",")
-    for name in names:
-        if name not in CRITERIA:
-            raise InvalidInput.of("--criteria", name, f"{', '.join(CRITERIA)}, with commas between them")
-    if options.repetitions < 1:
-        raise InvalidInput.of("--repetitions", options.repetitions, "1 or more")
-    if options.screening < 0:
-        raise InvalidInput.of("--screening", options.screening, "0 or more")
+    """Return the criteria. Raise InvalidInput for a wrong name or number."""
+    check_names("--pages", options.pages, PAGES, f"one of {', '.join(PAGES)}")
+    allowed = f"{', '.join(CRITERIA)}, with commas between them"
+    names = check_names("--criteria", options.criteria, list(CRITERIA), allowed)
+    check_numbers(options, repetitions=1, screening=0)
     # the agents may have begun with a suggestion or two before the study is paused
     least = options.repetitions * len(LEVELS) + options.screening + 3
     if options.trials < least:
         allowed = f"{least} or more: levels and random configurations alone take {least - 3}"
         raise InvalidInput.of("--trials", options.trials, allowed)
-    if options.rounds != 0 and options.rounds < LEAST_ROUNDS:
-        raise InvalidInput.of("--rounds", options.rounds, f"0, or {LEAST_ROUNDS} or more, which an interval needs")
+    check_interval("--rounds", options.rounds, LEAST_ROUNDS)
     return [Criterion(name, CRITERIA[name][1]) for name in dict.fromkeys(names)]
 
 
 def plain(level: str, space: Sequence[trimtab.Parameter]) -> trimtab.Params:
-    """The configuration that is this level without any flag."""
+    """Return the configuration that is this level without any flag."""
     params: trimtab.Params = {}
     for parameter in space:
         params[parameter.name] = level if parameter.name == LEVEL else default_of(parameter)
@@ -162,8 +156,10 @@ def plain(level: str, space: Sequence[trimtab.Parameter]) -> trimtab.Params:
 
 
 def screening(count: int, space: Sequence[trimtab.Parameter]) -> list[trimtab.Params]:
-    """Configurations with each flag at one of its values by chance, the same each time; the levels but -O0, at which
-    most flags do nothing, in turn."""
+    """Return random configurations, the same ones each time.
+
+    They have the levels in turn, except -O0, at which most flags do nothing.
+    """
     chance = random.Random(0)
     levels = [level for level in LEVELS if level != "O0"]
     found: list[trimtab.Params] = []
@@ -174,14 +170,14 @@ def screening(count: int, space: Sequence[trimtab.Parameter]) -> list[trimtab.Pa
 
 
 def values_of(parameter: trimtab.Parameter) -> Sequence[trimtab.space.Scalar]:
-    """All that a parameter of this component may be."""
+    """Return all values of a parameter of this component."""
     return parameter.values if isinstance(parameter, trimtab.Categorical) else (False, True)
 
 
 def default_of(parameter: trimtab.Parameter) -> trimtab.space.Scalar:
-    """The value that is no setting: that of the level."""
+    """Return the value with which a parameter sets nothing, so that the level decides."""
     if parameter.default is None:
-        raise InvalidInput.of(parameter.name, None, "a parameter with a default: is the component another one?")
+        raise InvalidInput.of(parameter.name, None, "a parameter with a default: is this another component?")
     return parameter.default
 
 
@@ -194,7 +190,7 @@ def open_search(
     criteria: Sequence[Criterion],
     space: Sequence[trimtab.Parameter],
 ) -> Study:
-    """The study of an earlier run, or a new one that begins with the levels and the random configurations."""
+    """Return the study of an earlier run, or a new one that begins with the levels and the random configurations."""
     rounds = [[plain(level, space) for level in LEVELS] for _ in range(options.repetitions)]
     rounds.append(screening(options.screening, space))
     name = f"{options.name}-{options.pages}"
@@ -211,16 +207,13 @@ def open_study(
     trials: int,
     algorithm: str,
 ) -> Study:
-    """The study of this name, or a new one that measures what the rounds hold before anything else; every second round
-    goes backwards."""
+    """Return the study of this name, or a new one that first measures the configurations of the rounds.
+
+    Every second round goes backwards.
+    """
     counted = any(criterion.metric in COUNTED for criterion in criteria)
-    try:
-        study = client.get_study(name)
-        so_far = (
-            "has ended: its results are taken (another --name measures anew)" if study.state.finished else "goes on"
-        )
-        remarks.print(f"Study {name} {so_far}", soft_wrap=True)
-    except NotFound:
+    study = earlier_study(client, name, "its results are taken")
+    if study is None:
         study = client.create_study(
             name,
             space=space,
@@ -234,10 +227,10 @@ def open_study(
     if study.state.finished:
         return study
     wanted = [params for number, one in enumerate(rounds) for params in (reversed(one) if number % 2 else one)]
-    # those of a run that was interrupted here are there already
+    # an earlier run may have been interrupted after it had enqueued some of them
     missing = wanted[sum(trial.origin == "enqueued" for trial in study.trials()) :]
     if missing and study.state is not trimtab.StudyState.PAUSED:
-        # so that nothing else comes first
+        # so that no suggestion comes first
         study.pause("its first configurations are being enqueued")
     for params in missing:
         study.enqueue(params)
@@ -247,26 +240,22 @@ def open_study(
 
 
 def objective(criterion: Criterion) -> trimtab.Objective:
-    """The criterion as a study has it."""
+    """Return the objective of a study for a criterion."""
     kind = trimtab.Maximize if criterion.maximize else trimtab.Minimize
     return kind(criterion.metric, unit=CRITERIA[criterion.metric][0])
 
 
 def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> None:
-    """Waits for the study's end; with `enqueued_only` for that of what was enqueued, and ends it then."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    told = False
-    with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
+    """Wait until the study ends; with `enqueued_only`, until its enqueued trials have ended, and then end it."""
+    notices = PauseNotices()
+    with progress_bar() as bar:
         task = bar.add_task(f"{what}: {study.name}", total=total)
         while True:
             status = study.refresh()
             bar.update(task, completed=status.finished_count)
             if status.state.finished:
                 return
-            if status.state is trimtab.StudyState.PAUSED and not told:
-                why = f"Study {study.name} is paused: {status.reason or 'by its user'}."
-                remarks.print(f"{why} To go on: trimtab study resume {study.name}", markup=False, soft_wrap=True)
-            told = status.state is trimtab.StudyState.PAUSED
+            notices.update(study, status)
             if enqueued_only and status.finished_count >= total:
                 waited_for = [trial for trial in study.trials() if trial.origin == "enqueued"]
                 if all(trial.state.finished for trial in waited_for):
@@ -276,7 +265,7 @@ def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> 
 
 
 def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
-    """Configurations and metrics of the trials that worked, in the order in which they were asked for."""
+    """Return the configurations and metrics of the completed trials in the order of their numbers."""
     return [(trial.params, trial.metrics) for trial in study.trials(states=[trimtab.TrialState.COMPLETED])]
 
 
@@ -292,14 +281,14 @@ def check(
     points: Mapping[str, Mapping[str, float]],
     known: Mapping[str, trimtab.Params],
 ) -> None:
-    """Measures the candidates and the levels in turns, and shows the gains."""
+    """Measure the candidates and the levels in turns, and print the gains."""
     candidates = choose(points, known, criteria, space)
     levels = {level: plain(level, space) for level in LEVELS}
     compared = {**levels, **{", ".join(one.titles): one.params for one in candidates}}
     rounds = [list(compared.values())] * options.rounds
     total = options.rounds * len(compared)
     name = f"{search.name}-check"
-    # something may have been suggested before it was paused; that is left out
+    # the algorithm may have suggested something before the study was paused; this is left out
     study = open_study(client, name, options, criteria, space, rounds, total + 4, "random")
     follow(study, "Final check", total, enqueued_only=True)
     measured: dict[str, list[Values]] = {}
@@ -318,7 +307,7 @@ def choose(
     criteria: Sequence[Criterion],
     space: Sequence[trimtab.Parameter],
 ) -> list[Candidate]:
-    """The best of each criterion and the best on average, each configuration once; without the plain levels."""
+    """Return the best configuration of each criterion and the best on average, without the plain levels."""
     levels = {analysis.key(plain(level, space)) for level in LEVELS}
     searched = {name: values for name, values in points.items() if name not in levels}
     default = points.get(analysis.key(plain(DEFAULT_LEVEL, space)))
@@ -331,11 +320,11 @@ def choose(
     return [Candidate(tuple(own), known[name]) for name, own in titles.items()]
 
 
-# --- what is shown
+# --- output
 
 
 def show_counter(trials: Sequence[tuple[trimtab.Params, Mapping[str, float]]]) -> None:
-    """Where cache misses and instructions come from."""
+    """Print how cache misses and instructions were counted."""
     kinds = {values[SIMULATED] for _, values in trials if SIMULATED in values}
     if kinds == {1.0}:
         screen.print("Cache misses and instructions: simulated by valgrind --tool=cachegrind (first level)")
@@ -351,7 +340,7 @@ def show_pareto(
     known: Mapping[str, trimtab.Params],
     criteria: Sequence[Criterion],
 ) -> None:
-    """The configurations that nothing beats, and their flags."""
+    """Print the Pareto set and its flags."""
     front = analysis.pareto(points, criteria)
     front.sort(key=lambda name: criteria[0].cost(points[name][criteria[0].metric]))
     states = [trial.state for trial in search.trials()]
@@ -365,7 +354,7 @@ def show_pareto(
 
 
 def show_measured(by_title: Mapping[str, Sequence[Values]], criteria: Sequence[Criterion]) -> None:
-    """Medians of the final check."""
+    """Print the medians of the final check."""
     table = Table(
         "best of", *(f"{criterion.metric}" for criterion in criteria), box=box.SIMPLE_HEAD, title="Final check, medians"
     )
@@ -380,7 +369,7 @@ def show_gains(
     candidates: Sequence[Candidate],
     criteria: Sequence[Criterion],
 ) -> None:
-    """For each criterion: what its best configuration gains."""
+    """Print the gain of the best configuration of each criterion."""
     table = Table("criterion", "configuration", "against -O2 (95 %)", "best level", "against it (95 %)", "flags",
                   box=box.SIMPLE_HEAD, title="Gains")  # fmt: skip
     medians = {level: middle(by_title[level]) for level in LEVELS if any(by_title[level])}
@@ -397,17 +386,17 @@ def show_gains(
                 cells.append(gain_text(analysis.gain_of(rounds, criterion)) if rounds else "not measured")
             table.add_row(criterion.metric, own_name, cells[0], f"-{best}", cells[1], settings(candidate.params))
     screen.print(table)
-    screen.print("A gain above 0 is better. * marks those beyond noise: all of the interval is above 0.")
+    screen.print("A gain above 0 is better. * marks gains beyond noise: their whole interval is above 0.")
 
 
 def middle(values: Sequence[Values]) -> Mapping[str, float]:
-    """The medians over the trials of one configuration that worked."""
+    """Return the medians over the completed trials of one configuration."""
     [found] = analysis.medians([({}, one) for one in values if one]).values()
     return found
 
 
 def pairs(own: Sequence[Values], other: Sequence[Values], criterion: Criterion) -> list[tuple[float, float]]:
-    """The values of both, round by round; without rounds in which one of the two failed."""
+    """Return the values of both, round by round, without rounds in which one of the two failed."""
     return [(a[criterion.metric], b[criterion.metric]) for a, b in zip(own, other, strict=False) if a and b]
 
 
@@ -417,7 +406,7 @@ def show_effects(
     criteria: Sequence[Criterion],
     space: Sequence[trimtab.Parameter],
 ) -> None:
-    """Which flags matter for which criterion."""
+    """Print which flags matter for which criterion."""
     defaults = {parameter.name: default_of(parameter) for parameter in space}
     # at -O0 most flags do nothing
     used = {name: values for name, values in points.items() if known[name][LEVEL] != "O0"}
@@ -430,19 +419,19 @@ def show_effects(
             setting = flag_text(one.parameter, one.value)
             table.add_row(criterion.metric, setting, change, "" if one.shown else "not shown: may be chance")
         shown = sum(one.shown for one in found)
-        rest = f"{looked_at - shown} other settings: not shown in {len(data)} configurations"
+        rest = f"{looked_at - shown} other settings: no change shown in {len(data)} configurations"
         table.add_row(criterion.metric, rest if shown else f"none of {looked_at}", "", "" if shown else "weak evidence")
     screen.print(table)
     screen.print(
-        "Changes of the metric itself, the level and the other settings listed held still. What stands out is listed,"
-        " so estimates are rather too great; settings with fewer than"
-        f" {analysis.LEAST_GROUP} configurations with or without them were not looked at.",
+        "Changes of the metric itself, while the level and the other listed settings stay the same. Only settings that"
+        " stand out are listed, so the estimates are rather too large. Settings that fewer than"
+        f" {analysis.LEAST_GROUP} configurations have, or have not, were not examined.",
         soft_wrap=True,
     )
 
 
 def gain_text(gain: analysis.Gain) -> str:
-    """A gain with its interval, and whether it is beyond noise."""
+    """Return a gain with its interval as text, with a * if it is beyond noise."""
     if gain.low is None or gain.high is None:
         return f"{100 * gain.estimate:+.1f} % (too few rounds)"
     text = f"{100 * gain.estimate:+.1f} % ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
@@ -450,19 +439,19 @@ def gain_text(gain: analysis.Gain) -> str:
 
 
 def settings(params: Mapping[str, object]) -> str:
-    """A configuration in words: its level and what is set besides."""
+    """Return a configuration as text: its level and its other settings."""
     words = [f"-{params[LEVEL]}"]
     words += [flag_text(name, value) for name, value in params.items() if name != LEVEL and is_set(name, value)]
     return " ".join(words)
 
 
 def is_set(name: str, value: object) -> bool:
-    """Whether the value is more than the level's own."""
+    """Return whether a value changes anything at its level."""
     return value != OF_LEVEL and value is not (name == "pie")
 
 
 def flag_text(name: str, value: object) -> str:
-    """A setting as a flag, or nearly so."""
+    """Return a setting as text, similar to a flag of GCC."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if text.removeprefix("no-") == name:
         return f"-f{text}"
@@ -470,7 +459,7 @@ def flag_text(name: str, value: object) -> str:
 
 
 def number(value: float) -> str:
-    """Four digits that matter, all of whole numbers."""
+    """Return a number with four significant digits, and with all digits from 1,000 on."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

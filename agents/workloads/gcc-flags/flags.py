@@ -1,11 +1,11 @@
-"""Reads optimisation flags from the installed GCC and prints them as the parameters of a component, as JSON.
+"""Read optimisation flags from the installed GCC and print them as the parameters of a component, as JSON.
 
     python3 flags.py tree-vectorize vect-cost-model param:max-unroll-times march:native
 
-A name is that of an `-f` option without its `-f` (a boolean or an enumeration, whichever the compiler says), of a
+A name is the name of an `-f` option without its `-f` (a boolean or an enumeration, as the compiler says), of a
 `--param` after `param:`, or a value of `-march` after `march:`. Defaults are the compiler's own at -O2, so that the
-default configuration is plain `gcc -O2`. What this compiler does not know, or cannot compile with, is left out with a
-note on standard error. The compiler is `gcc`, or what the environment variable CC names.
+default configuration is plain `gcc -O2`. Parameters that this compiler does not know, or cannot compile with, are left
+out with a note on standard error. The compiler is `gcc`, or the one that the environment variable CC names.
 """
 
 import json
@@ -16,9 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-# GCC prints no upper end for most of its --params, and for some a range of a million: powers of two around the default.
+# GCC prints no upper end for most of its --params, and a range of a million for some. These get powers of two around
+# the default.
 SPAN = 8
-# The largest range that is taken as it is, point by point.
+# The largest range of which every value is offered.
 WHOLE_RANGE = 64
 
 
@@ -27,7 +28,7 @@ class CompilerError(Exception):
 
 
 def run(argv: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs the compiler with messages in English. Raises CompilerError where it cannot be started."""
+    """Run the compiler with messages in English. Raise CompilerError if it cannot be started."""
     try:
         return subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
     except OSError as error:
@@ -35,9 +36,9 @@ def run(argv: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def listing(compiler: str, kind: str) -> dict[str, tuple[str, str]]:
-    """What `-Q --help=KIND` says at -O2: name -> (what it allows, its value).
+    """Return what `-Q --help=KIND` says at -O2: name -> (allowed values, current value).
 
-    What it allows is "" for a boolean, "[a|b|c]" for an enumeration, "<lo,hi>" for a range.
+    The allowed values are "" for a boolean, "[a|b|c]" for an enumeration, "<lo,hi>" for a range.
     """
     answer = run([compiler, "-Q", "-O2", f"--help={kind}"])
     if answer.returncode != 0:
@@ -47,14 +48,14 @@ def listing(compiler: str, kind: str) -> dict[str, tuple[str, str]]:
     options: dict[str, tuple[str, str]] = {}
     for line in answer.stdout.splitlines():
         match = re.fullmatch(r"\s+(?:-f|--param=)([\w-]+)=?(\[[^\]]*\]|<[^>]*>)?\s+(\S+)\s*", line)
-        # An option with values may have a second line, of its boolean form, which says nothing of them.
+        # An option with values may have a second line for its boolean form, which does not list the values.
         if match and not (match[1] in options and match[2] is None):
             options[match[1]] = (match[2] or "", match[3])
     return options
 
 
 def boolean(name: str, value: str) -> dict[str, object]:
-    """A flag that is on or off."""
+    """Return a parameter for a flag that is on or off."""
     return {
         "type": "boolean",
         "default": value == "[enabled]",
@@ -64,7 +65,7 @@ def boolean(name: str, value: str) -> dict[str, object]:
 
 
 def enumeration(name: str, allowed: str, value: str) -> dict[str, object]:
-    """A flag with one of several values; `default` stands for leaving it to the compiler where it names none."""
+    """Return a parameter for a flag with one of several values; `default`: the compiler's choice if it names none."""
     values = allowed.strip("[]").split("|")
     if value not in values:
         value = "default"
@@ -79,7 +80,7 @@ def enumeration(name: str, allowed: str, value: str) -> dict[str, object]:
 
 
 def parameter(name: str, allowed: str, value: str) -> dict[str, object]:
-    """A `--param` with an integer value: its whole range where that is small, else powers of two around the default."""
+    """Return a parameter for a `--param`: its whole range if that is small, else powers of two around the default."""
     default = int(value)
     ends = re.fullmatch(r"<(-?\d+),(-?\d+)>", allowed)
     low, high = (int(ends[1]), int(ends[2])) if ends else (0, sys.maxsize)
@@ -99,12 +100,12 @@ def parameter(name: str, allowed: str, value: str) -> dict[str, object]:
 
 
 def architecture(name: str) -> dict[str, object]:
-    """Whether to compile for a given architecture, which may allow wider vectors than the default one."""
+    """Return a parameter that compiles for an architecture, which may allow wider vectors than the default one."""
     return {"type": "boolean", "default": False, "flag": {"on": f"-march={name}"}}
 
 
 def spellings(described: dict[str, object]) -> list[str]:
-    """Every argument by which this parameter may reach the compiler, its default's aside."""
+    """Return every argument by which this parameter may reach the compiler, except its default's."""
     flag, values = described["flag"], described.get("values")
     if isinstance(flag, dict):
         return list(flag.values())
@@ -114,7 +115,7 @@ def spellings(described: dict[str, object]) -> list[str]:
 
 
 def describe(compiler: str, names: list[str]) -> dict[str, dict[str, object]]:
-    """The parameters for `names`, in their order, without those that this compiler cannot use."""
+    """Return the parameters for `names`, in their order, without the ones that this compiler cannot use."""
     optimizers, params = listing(compiler, "optimizers"), listing(compiler, "params")
     found = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +146,7 @@ def describe(compiler: str, names: list[str]) -> dict[str, dict[str, object]]:
 
 
 def main() -> int:
-    """Prints the parameters named on the command line; 1 where there is no GCC to ask."""
+    """Print the parameters named on the command line; return 1 if there is no GCC."""
     compiler = os.environ.get("CC", "gcc")
     try:
         parameters = describe(compiler, sys.argv[1:])

@@ -1,10 +1,10 @@
-"""Reads the algorithms of the installed Open MPI's collectives and prints them as parameters of a component, as JSON.
+"""Read the algorithms of the installed Open MPI's collectives and print them as parameters of a component, as JSON.
 
     python3 algorithms.py
 
-For each collective: `NAME_algorithm` by Open MPI's own names, `ignore` (its decision by itself) being the default;
-`NAME_segmentsize` in bytes, 0 for whole messages; `NAME_fanout` of the chains. The last two are active for algorithms
-that look at them alone.
+Each collective has `NAME_algorithm` with Open MPI's own names, of which `ignore` (Open MPI decides) is the default;
+`NAME_segmentsize` in bytes, 0 for whole messages; and `NAME_fanout` of the chains. The last two are active only for
+algorithms that use them.
 """
 
 import json
@@ -18,8 +18,8 @@ DEFAULT = "ignore"
 SEGMENTS = [0, *(1024 << step for step in range(10))]
 FANOUTS = [1, 2, 3, 4, 6, 8]
 
-# Open MPI takes segment size and fan-out for every algorithm, but most do not look at them; ompi_info does not say
-# which do. Only what a rules file can say is here: the radix of bcast's k-nomial tree, for example, is not.
+# Open MPI accepts segment size and fan-out for every algorithm, but most algorithms ignore them; ompi_info does not say
+# which ones. Only settings that a rules file can have are here, so not the radix of bcast's k-nomial tree, for example.
 SEGMENTED = {
     "bcast": ("chain", "pipeline", "split_binary_tree", "binary_tree", "binomial", "knomial"),
     "gather": ("linear_sync",),
@@ -31,11 +31,11 @@ COLLECTIVES = tuple(SEGMENTED)
 
 
 class OpenMpiError(Exception):
-    """Open MPI is missing, or says nothing of its algorithms."""
+    """Open MPI is missing, or does not list its algorithms."""
 
 
 def identifiers() -> dict[str, dict[str, int]]:
-    """The number of each algorithm by its name, by collective. Raises OpenMpiError."""
+    """Return the number of each algorithm by its name, by collective. Raise OpenMpiError."""
     argv = ["ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable"]
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
@@ -55,7 +55,7 @@ def identifiers() -> dict[str, dict[str, int]]:
 
 
 def describe(collective: str, algorithms: Iterable[str]) -> dict[str, dict[str, object]]:
-    """The parameters of one collective."""
+    """Return the parameters of one collective."""
     variable = f"OMPI_MCA_coll_tuned_{collective}_algorithm"
     names = list(algorithms)
     parameters: dict[str, dict[str, object]] = {
@@ -65,13 +65,13 @@ def describe(collective: str, algorithms: Iterable[str]) -> dict[str, dict[str, 
             "default": DEFAULT,
             "omit_default": True,
             "env": variable,
-            "description": f"How {collective} goes about it; {DEFAULT}: Open MPI decides, by size and ranks.",
+            "description": f"The algorithm of {collective}; {DEFAULT}: Open MPI decides by size and ranks.",
         }
     }
     for suffix, end, values, default, users, description in (
         ("segmentsize", "segmentsize", SEGMENTS, 0, SEGMENTED, "Bytes sent at a time; 0: the whole message."),
-        # the tree's fan-out, which there is as well, is one that no algorithm of these collectives looks at
-        ("fanout", "chain_fanout", FANOUTS, 4, FANNED, "Chains that begin at the root."),
+        # Open MPI also has a fan-out of trees, which no algorithm of these collectives uses
+        ("fanout", "chain_fanout", FANOUTS, 4, FANNED, "Number of chains that begin at the root."),
     ):
         if active := [name for name in names if name in users[collective]]:
             parameters[f"{collective}_{suffix}"] = {
@@ -86,7 +86,7 @@ def describe(collective: str, algorithms: Iterable[str]) -> dict[str, dict[str, 
 
 
 def main() -> int:
-    """Prints all parameters; 1 where there is no Open MPI to ask."""
+    """Print all parameters; return 1 if there is no Open MPI."""
     try:
         known = identifiers()
     except OpenMpiError as error:

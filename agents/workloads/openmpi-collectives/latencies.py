@@ -1,8 +1,8 @@
-"""Reads latencies, in microseconds, from the output of src/collective.c or of the OSU micro-benchmarks.
+"""Read latencies, in microseconds, from the output of src/collective.c or of the OSU micro-benchmarks.
 
 Both print a line that begins with `# Size` and names the columns, then a line of numbers for each message size. The OSU
-suite has the average alone, with `-f` the least and the greatest as well, with `-z`, from 7.1 on, percentiles, and with
-`-c` Pass or Fail.
+suite prints only the average; with `-f` also the minimum and the maximum, with `-z`, from version 7.1 on, percentiles,
+and with `-c` Pass or Fail.
 """
 
 import re
@@ -12,19 +12,19 @@ MEAN, MAX, MEDIAN = "Avg Latency(us)", "Max Latency(us)", "P50 Tail Lat(us)"
 
 
 class Run(Protocol):
-    """What the agent gives: the run's output, and its configuration."""
+    """The argument that the agent passes: the run's output, and its configuration."""
 
     stdout: str
     params: dict[str, object]
 
 
 def parse(text: str) -> dict[int, dict[str, float]]:
-    """The columns of each message size in bytes, by their names. Lines that say Fail, and all others, are left out."""
+    """Return the columns of each message size in bytes, by their names, without lines that say Fail."""
     table: dict[int, dict[str, float]] = {}
     columns: list[str] = []
     for line in text.splitlines():
         if re.match(r"#\s*Size\b", line):
-            # names have single spaces in them, and two or more between them
+            # names contain single spaces; two or more spaces separate them
             columns = re.split(r"\s{2,}", line.lstrip("# ").strip())[1:]
         elif _is_row(cells := line.split(), columns):
             named = zip(columns, map(_number, cells[1:]), strict=True)
@@ -33,22 +33,22 @@ def parse(text: str) -> dict[int, dict[str, float]]:
 
 
 def median_us(run: Run) -> float | None:
-    """The median over iterations; of the OSU suite only with percentiles."""
+    """Return the median over iterations; the OSU suite has one only with percentiles."""
     return _column(run, MEDIAN)
 
 
 def mean_us(run: Run) -> float | None:
-    """The mean over iterations."""
+    """Return the mean over iterations."""
     return _column(run, MEAN)
 
 
 def max_us(run: Run) -> float | None:
-    """The greatest: over iterations here, over the ranks' means in the OSU suite."""
+    """Return the maximum: over iterations here, over the ranks' means in the OSU suite."""
     return _column(run, MAX)
 
 
 def _column(run: Run, name: str) -> float | None:
-    """The value for the message size of the configuration; where that names none, of the only line there is."""
+    """Return the value for the message size of the configuration; if it has no size, the value of the only line."""
     table = parse(run.stdout)
     if "bytes" in run.params:
         return table.get(int(str(run.params["bytes"])), {}).get(name)

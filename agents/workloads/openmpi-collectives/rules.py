@@ -1,13 +1,13 @@
-"""Writes what was found as a file of dynamic rules, as Open MPI reads it:
+"""Write the results as a file of dynamic rules, as Open MPI reads it:
 
     mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...
 
-The file is a sequence of whole numbers; `#` begins a comment. It nests: collectives by number, then numbers of ranks,
-then message sizes, each entry being valid from its own number up to the next one's. Open MPI takes the first entry for
-whatever is below it as well, and the last one for whatever is above. So each level here begins with 0 and ends above
-what was measured, with algorithm 0, by which Open MPI decides itself: nothing is ruled that was not measured.
+The file is a sequence of whole numbers; `#` begins a comment. It has three levels: collectives by number, then numbers
+of ranks, then message sizes. Each entry is valid from its own number up to the next one's. Open MPI also uses the first
+entry for everything below it, and the last one for everything above it. So each level here begins with 0 and ends above
+the measured cases with algorithm 0, by which Open MPI decides itself: a case that was not measured has no rule.
 
-Open MPI says nothing of a file that it cannot read: it goes on without.
+Open MPI prints no message about a file that it cannot read, and goes on without it.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ OWN_DECISION = (0, 0, 0)
 
 @dataclass(frozen=True)
 class Rule:
-    """What one collective shall do with messages of `size` bytes a rank and more, among `ranks` and more.
+    """The rule of one collective for messages of `size` bytes a rank or more, among `ranks` ranks or more.
 
     `algorithm` is Open MPI's number, 0 to leave it to Open MPI; `segment` is in bytes.
     """
@@ -36,16 +36,18 @@ class Rule:
 
     @property
     def total(self) -> int:
-        """The size by which Open MPI looks it up: for gather, what the root receives from all ranks."""
+        """Return the size by which Open MPI finds the rule: for gather, what the root receives from all ranks."""
         return self.size * self.ranks if self.collective == "gather" else self.size
 
 
 def render(rules: Iterable[Rule]) -> str:
-    """The file's text. Between two sizes that were measured, the rule of the smaller one is valid, and likewise between
-    numbers of ranks; at twice the greatest size and from one rank more than the greatest number, no rule any more.
+    """Return the file's text.
+
+    Between two measured sizes, the rule of the smaller one is valid, and likewise between numbers of ranks. From twice
+    the largest size on, and from one rank more than the largest number, there is no rule.
 
     Raises:
-        ValueError: two rules for one case, or a collective that is not known.
+        ValueError: there are two rules for one case, or an unknown collective.
     """
     ordered = sorted(rules, key=lambda rule: (rule.collective, rule.ranks, rule.total))
     cases = [(rule.collective, rule.ranks, rule.size) for rule in ordered]
@@ -66,7 +68,7 @@ def render(rules: Iterable[Rule]) -> str:
 
 
 def _messages(rules: list[Rule]) -> list[str]:
-    """The rules for one number of ranks, by size: size, algorithm, fan-out, segment."""
+    """Return the lines for one number of ranks, by size: size, algorithm, fan-out, segment."""
     rows = [(0, *OWN_DECISION, "Open MPI decides")]
     rows += [(rule.total, rule.algorithm, rule.fanout, rule.segment, rule.comment) for rule in rules]
     if rules:

@@ -1,8 +1,8 @@
-"""Tunes Open MPI's collectives on the agents of a Trimtab service, and writes a rules file for mpirun.
+"""Tune Open MPI's collectives on the agents of a Trimtab service, and write a rules file for mpirun.
 
-Each collective, message size and number of ranks is a study of its own. The best configurations of one size are
-measured first at the next greater one. What is faster than Open MPI's own decision beyond noise becomes a rule; then
-mpirun is run with the file and without it, in turns: on this machine, or where --launcher says.
+Each collective, message size and number of ranks has a study of its own. The best configurations of one size are
+measured first at the next larger size. A configuration that is faster than Open MPI's own decision beyond noise becomes
+a rule. Then mpirun runs with the file and without it, in turns: on this machine, or where --launcher says.
 """
 
 import argparse
@@ -20,18 +20,33 @@ from pathlib import Path
 
 import algorithms
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rules import Rule, render
 
 import trimtab
-from trimtab.errors import InvalidInput, NotFound
+from trimtab.errors import InvalidInput
 from trimtab.study import Study
 
+FOLDER = Path(__file__).resolve().parent
+sys.path.append(str(FOLDER.parent))
+
+from scripts import (  # noqa: E402  # in the parent folder
+    PauseNotices,
+    ScriptError,
+    check_interval,
+    check_names,
+    check_numbers,
+    earlier_study,
+    exit_status,
+    parser_of,
+    progress_bar,
+    remarks,
+    say_if_no_agent,
+    screen,
+)
+
 COMPONENT, METRIC = "openmpi-collectives", "median_us"
-FOLDER = Path(__file__).parent
-# Configurations that a size takes over from the one below it.
+# Configurations that a size takes over from the next smaller one.
 TAKEN_OVER = 3
 POLL_SECONDS = 0.5
 # Fewer pairs, or trials of a final check, give no interval of 95 %.
@@ -46,17 +61,13 @@ example, with the service of `make up` and an agent that offers this folder:
 with agents that run trials through Slurm, verifying on a node of the kind that they have measured on:
   python .../tune.py --rules /shared/rules.conf --launcher "salloc --quiet --nodes=1 --exclusive --partition=main"
 
-The same command again goes on where it was interrupted. Studies are called NAME-COLLECTIVE-SIZE-RANKSranks.
+The same command goes on where it was interrupted. Studies are called NAME-COLLECTIVE-SIZE-RANKSranks.
 """
-
-# A file or a pipe has no width of its own.
-screen = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-remarks = Console(stderr=True, highlight=False)
 
 
 @dataclass(frozen=True)
 class Case:
-    """What one study is for. `size` in bytes."""
+    """The subject of one study. `size` is in bytes."""
 
     collective: str
     ranks: int
@@ -68,7 +79,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a study found. `gain` is of its final check: a share of the default's latency, with its interval."""
+    """The result of a study. `text` gives the gain in its final check, with the interval."""
 
     case: Case
     params: trimtab.Params
@@ -88,28 +99,26 @@ class Gain:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 1 where something is wrong with it or with what it needs."""
+    """Run the command line; return 1 if an argument is wrong, or the service or Open MPI fails."""
     options = arguments(argv)
-    try:
-        return run(options)
-    except KeyboardInterrupt:
-        remarks.print("Stopped. Studies that have begun go on; the same command goes on with them.")
-        return 130
-    except (trimtab.TrimtabError, algorithms.OpenMpiError) as error:
-        remarks.print(f"error: {error}", markup=False, soft_wrap=True)
-        return 1
+
+    def work() -> None:
+        try:
+            run(options)
+        except algorithms.OpenMpiError as error:
+            raise ScriptError(str(error)) from error
+
+    return exit_status(work, "Stopped. The studies go on without this command; the same command goes on with them.")
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line, its lists not yet looked at."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Parse the command line, but not the lists in it."""
+    parser = parser_of(__doc__, EXAMPLE)
     add = parser.add_argument
     add("--collectives", default=",".join(algorithms.COLLECTIVES), help="a list with commas (default: %(default)s)")
-    add("--sizes", default="4096,65536,1048576", help="of messages, in bytes (default: %(default)s)")
+    add("--sizes", default="4096,65536,1048576", help="sizes of messages, in bytes (default: %(default)s)")
     add("--ranks", default="4", help="numbers of processes (default: %(default)s)")
-    add("--trials", type=int, default=40, help="of each study before its final check (default: %(default)s)")
+    add("--trials", type=int, default=40, help="trials of each study before its final check (default: %(default)s)")
     add("--check", type=int, default=30, help="trials of each final check, at most (default: %(default)s)")
     add("--parallel", type=int, default=1, help="collectives tuned at the same time (default: %(default)s)")
     add("--rules", type=Path, default=Path("rules.conf"), help="the file to write (default: %(default)s)")
@@ -119,19 +128,20 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=shlex.split,
         default=[],
         metavar="WORDS",
-        help="what starts the verification where the trials have run, such as 'salloc --quiet --nodes=1 --exclusive'; "
-        "--rules must be in a folder that is seen there (default: it runs on this machine)",
+        help="a command that starts the verification where the trials have run, such as "
+        "'salloc --quiet --nodes=1 --exclusive'; --rules must be in a folder that exists there, too "
+        "(default: the verification runs on this machine)",
     )
-    add("--name", default="openmpi", help="what the studies' names begin with (default: %(default)s)")
+    add("--name", default="openmpi", help="how the studies' names begin (default: %(default)s)")
     return parser.parse_args(argv)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Tunes, writes the file, verifies it."""
-    check_numbers(options)
+def run(options: argparse.Namespace) -> None:
+    """Tune, write the file and verify it."""
+    check_options(options)
     numbers = algorithms.identifiers()
     if options.pairs:
-        # now, and not after hours
+        # before hours of tuning
         if options.launcher:
             remarks.print(
                 f"Trying whether the rules can be verified by {shlex.join(options.launcher)} ...", markup=False
@@ -139,8 +149,7 @@ def run(options: argparse.Namespace) -> int:
         follow_verification(options, [])
     with trimtab.Client() as client:
         cases = parse_cases(options, client.component(COMPONENT))
-        if not any(agent.online for agent in client.list_agents()):
-            remarks.print("No agent is online: the studies wait for one.")
+        say_if_no_agent(client, "the studies wait for one")
         outcomes = tune(client, cases, options)
     rules = [rule_for(outcome, numbers) for outcome in outcomes]
     write(options.rules, render(rules))
@@ -148,36 +157,31 @@ def run(options: argparse.Namespace) -> int:
     ruled = [rule for rule in rules if rule.algorithm]
     gains = verify(options, ruled) if options.pairs and ruled else {}
     show(outcomes, gains)
-    return 0
 
 
-# --- what is asked for
+# --- arguments
 
 
-def check_numbers(options: argparse.Namespace) -> None:
-    """Raises InvalidInput for a number that makes no sense, or a place where no file can be."""
-    for name in ("trials", "parallel"):
-        if getattr(options, name) < 1:
-            raise InvalidInput.of(f"--{name}", getattr(options, name), "1 or more")
+def check_options(options: argparse.Namespace) -> None:
+    """Raise InvalidInput for a wrong number, or a rules file in a folder that does not exist."""
+    check_numbers(options, trials=1, parallel=1)
     if options.check < LEAST_CHECK:
         raise InvalidInput.of("--check", options.check, f"{LEAST_CHECK} or more, which an interval needs")
-    if options.pairs != 0 and options.pairs < LEAST_PAIRS:
-        raise InvalidInput.of("--pairs", options.pairs, f"0, or {LEAST_PAIRS} or more, which an interval needs")
+    check_interval("--pairs", options.pairs, LEAST_PAIRS)
     if not options.rules.absolute().parent.is_dir():
         raise InvalidInput.of("--rules", str(options.rules), "a file in a folder that exists")
 
 
 def parse_cases(options: argparse.Namespace, component: trimtab.Component) -> list[Case]:
-    """The cases that the lists name, by collective and ranks, with ascending sizes.
+    """Return the cases that the lists name, by collective and ranks, with ascending sizes.
 
     Raises:
-        InvalidInput: a name or number that the component does not allow.
+        InvalidInput: the component does not allow a name or number.
     """
     space = {parameter.name: parameter for parameter in component.space}
     offered = [name for name in algorithms.COLLECTIVES if f"{name}_algorithm" in space]
-    for name in (collectives := options.collectives.split(",")):
-        if name not in offered:
-            raise InvalidInput.of("--collectives", name, f"{', '.join(offered)}, with commas between them")
+    allowed = f"{', '.join(offered)}, with commas between them"
+    collectives = check_names("--collectives", options.collectives, offered, allowed)
     known, count = space["bytes"], space["ranks"]
     assert isinstance(known, trimtab.Ordinal)
     assert isinstance(count, trimtab.Int)
@@ -191,7 +195,7 @@ def parse_cases(options: argparse.Namespace, component: trimtab.Component) -> li
 
 
 def whole_numbers(option: str, text: str, fits: Callable[[int], bool], allowed: str) -> list[int]:
-    """The numbers in a list with commas, each once, ascending. Raises InvalidInput."""
+    """Return the numbers in a list with commas, each once, ascending. Raise InvalidInput for a wrong one."""
     for word in (words := text.split(",")):
         if not (word.isascii() and word.isdecimal() and fits(int(word))):
             raise InvalidInput.of(option, word, f"{allowed}; several with commas between them")
@@ -202,16 +206,18 @@ def whole_numbers(option: str, text: str, fits: Callable[[int], bool], allowed: 
 
 
 def tune(client: trimtab.Client, cases: Sequence[Case], options: argparse.Namespace) -> list[Outcome]:
-    """The outcome of every case. Sizes of one collective and number of ranks follow each other; of such series,
-    `--parallel` are at work at a time."""
+    """Return the outcome of every case.
+
+    The sizes of one collective and number of ranks form a series and follow each other. `--parallel` is the number of
+    series at the same time.
+    """
     series: dict[tuple[str, int], list[Case]] = {}
     for case in cases:
         series.setdefault((case.collective, case.ranks), []).append(case)
     outcomes: list[Outcome] = []
-    paused: set[str] = set()
+    notices = PauseNotices()
     waiting = [tune_series(client, own, options, outcomes) for own in series.values()]
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
+    with progress_bar() as bar:
         total = options.trials + options.check
         running = [(one, study, bar.add_task(study.name, total=total)) for one, study in begin(waiting, options)]
         while running:
@@ -220,10 +226,7 @@ def tune(client: trimtab.Client, cases: Sequence[Case], options: argparse.Namesp
                 one, study, task = entry
                 status = study.refresh()
                 bar.update(task, completed=status.finished_count)
-                if status.state is trimtab.StudyState.PAUSED and study.name not in paused:
-                    paused.add(study.name)
-                    why = f"Study {study.name} is paused: {status.reason or 'by its user'}."
-                    remarks.print(f"{why} To go on: trimtab study resume {study.name}", markup=False, soft_wrap=True)
+                notices.update(study, status)
                 if status.state.finished:
                     bar.update(task, completed=total)
                     running.remove(entry)
@@ -237,7 +240,7 @@ def tune(client: trimtab.Client, cases: Sequence[Case], options: argparse.Namesp
 def begin(
     waiting: list[Iterator[Study]], options: argparse.Namespace, count: int | None = None
 ) -> list[tuple[Iterator[Study], Study]]:
-    """Begins as many series as may be at work, each with its first study."""
+    """Begin as many series as `--parallel` allows, each with its first study."""
     begun = []
     for _ in range(min(len(waiting), count or options.parallel)):
         one = waiting.pop(0)
@@ -248,7 +251,7 @@ def begin(
 def tune_series(
     client: trimtab.Client, cases: Sequence[Case], options: argparse.Namespace, outcomes: list[Outcome]
 ) -> Iterator[Study]:
-    """Gives the study of each case, the sizes ascending; to be continued when that has ended."""
+    """Yield the study of each case, with ascending sizes. The caller continues when that study has ended."""
     best: list[trimtab.Params] = []
     for case in cases:
         study, starts = open_study(client, case, options, best)
@@ -263,17 +266,12 @@ def tune_series(
 def open_study(
     client: trimtab.Client, case: Case, options: argparse.Namespace, best: list[trimtab.Params]
 ) -> tuple[Study, list[Study]]:
-    """The study of this case: the one of an earlier run, or a new one that begins with `best`; and the studies that
-    measured these."""
+    """Return the study of this case, which is that of an earlier run or a new one that begins with `best`, and the
+    studies that have measured these configurations.
+    """
     name = f"{options.name}-{case.collective}-{case.size}-{case.ranks}ranks"
-    try:
-        study = client.get_study(name)
-    except NotFound:
-        pass
-    else:
-        so_far = "has ended: its result is taken (another --name measures anew)" if study.state.finished else "goes on"
-        remarks.print(f"Study {name} {so_far}", soft_wrap=True)
-        return study, []
+    if earlier := earlier_study(client, name, "its result is taken"):
+        return earlier, []
     space = space_for(case, client.component(COMPONENT).space)
     starts = []
     for number, own in enumerate(best, start=1):
@@ -296,8 +294,10 @@ def open_study(
 
 
 def space_for(case: Case, space: Sequence[trimtab.Parameter]) -> list[trimtab.Parameter]:
-    """The collective's own parameters without values that mean the same at this size and number of ranks; size and
-    ranks themselves are fixed."""
+    """Return the parameters of the collective, with fixed size and ranks.
+
+    Values are left out that have the same effect as others at this size and number of ranks.
+    """
     found: list[trimtab.Parameter] = []
     limits = {f"{case.collective}_segmentsize": case.size, f"{case.collective}_fanout": case.ranks}
     for parameter in space:
@@ -313,15 +313,17 @@ def space_for(case: Case, space: Sequence[trimtab.Parameter]) -> list[trimtab.Pa
 
 
 def fixed(parameter: trimtab.Parameter, value: object) -> trimtab.Parameter:
-    """A parameter of the same name that has this one value."""
+    """Return a parameter of the same name that has only this value."""
     return trimtab.Categorical(parameter.name, [str(value) if isinstance(value, str) else int(str(value))])
 
 
 def measure(
     client: trimtab.Client, name: str, case: Case, space: Sequence[trimtab.Parameter], params: trimtab.Params
 ) -> Study:
-    """Has an agent measure one configuration. A study takes from its user nothing but results, so this is done by a
-    small study of that configuration alone."""
+    """Have an agent measure one configuration, by a small study of that configuration alone.
+
+    A user can add only results to a study.
+    """
     study = client.create_study(
         name,
         space=[fixed(parameter, params[parameter.name]) for parameter in space if parameter.name in params],
@@ -338,7 +340,7 @@ def measure(
 
 
 def best_configurations(study: Study) -> list[trimtab.Params]:
-    """The best few by their median, Open MPI's own decision aside, without size and ranks."""
+    """Return the best few configurations by their median, without size and ranks, except Open MPI's own decision."""
     values: dict[tuple[tuple[str, trimtab.space.Scalar], ...], list[float]] = {}
     for trial in study.trials(states=[trimtab.TrialState.COMPLETED]):
         if algorithms.DEFAULT not in trial.params.values():
@@ -348,15 +350,15 @@ def best_configurations(study: Study) -> list[trimtab.Params]:
 
 
 def own_params(params: Mapping[str, trimtab.space.Scalar]) -> trimtab.Params:
-    """Without size and ranks, sorted."""
+    """Return a configuration without size and ranks, sorted by name."""
     return {name: params[name] for name in sorted(params) if name not in ("bytes", "ranks")}
 
 
 def outcome_of(case: Case, study: Study) -> Outcome:
-    """What the study, which has ended, has found."""
+    """Return the outcome of a study that has ended."""
     found, verdict = study.recommendation, study.verdict
     if found is None or verdict is None:
-        return Outcome(case, {}, f"nothing found: {study.status.reason or 'no trial worked'}", proven=False)
+        return Outcome(case, {}, f"nothing found: {study.status.reason or 'no trial completed'}", proven=False)
     return Outcome(case, own_params(found.params), verdict.text, proven=verdict.low > 0)
 
 
@@ -364,7 +366,7 @@ def outcome_of(case: Case, study: Study) -> Outcome:
 
 
 def rule_for(outcome: Outcome, numbers: dict[str, dict[str, int]]) -> Rule:
-    """The rule: what was found where it is proven to be faster, else Open MPI's own decision."""
+    """Return the rule for a case: the configuration found if its gain is proven, else Open MPI's own decision."""
     case = outcome.case
     if not outcome.proven:
         return Rule(case.collective, case.ranks, case.size, 0, comment=outcome.text)
@@ -381,7 +383,7 @@ def rule_for(outcome: Outcome, numbers: dict[str, dict[str, int]]) -> Rule:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes the file, whole or not at all. Raises InvalidInput."""
+    """Write the file completely or not at all. Raise InvalidInput if that fails."""
     partial = path.with_name(path.name + ".part")
     try:
         partial.write_text(text)
@@ -394,13 +396,12 @@ def write(path: Path, text: str) -> None:
 
 
 def verify(options: argparse.Namespace, rules: Sequence[Rule]) -> dict[Case, Gain]:
-    """Has verify.py run mpirun with the file and without, in turns. Raises OpenMpiError."""
+    """Have verify.py run mpirun with the file and without it, in turns; return the gains. Raise OpenMpiError."""
     measured: dict[Case, list[tuple[float, float]]] = {
         Case(rule.collective, rule.ranks, rule.size): [] for rule in rules
     }
     cases = list(measured)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=remarks, disable=not remarks.is_terminal) as bar:
+    with progress_bar() as bar:
         task = bar.add_task("Verifying: default and rules in turn", total=options.pairs * len(rules))
 
         def take(number: int, without: float, ruled: float) -> None:
@@ -415,8 +416,10 @@ def verify(options: argparse.Namespace, rules: Sequence[Rule]) -> dict[Case, Gai
 def follow_verification(
     options: argparse.Namespace, cases: Sequence[Case], take: Callable[[int, float, float], None] | None = None
 ) -> str:
-    """Starts verify.py, without cases to see whether it can work; gives each of its pairs to `take`, and where it ran.
-    Raises OpenMpiError with what it says where it fails."""
+    """Run verify.py, pass each of its pairs to `take`, and return the node on which it ran.
+
+    Without cases it only checks whether verification is possible. Raise OpenMpiError with its message if it fails.
+    """
     command = [*options.launcher, sys.executable, str(FOLDER / "verify.py"), str(options.rules.absolute())]
     command += [f"--pairs={options.pairs}", *(f"--case={case.collective},{case.ranks},{case.size}" for case in cases)]
     node = ""
@@ -428,10 +431,10 @@ def follow_verification(
         with process:
             assert process.stdout is not None
             for line in process.stdout:
-                told = json.loads(line)
-                if take and "case" in told:
-                    take(told["case"], told["without"], told["ruled"])
-                node = told.get("node", node)
+                message = json.loads(line)
+                if take and "case" in message:
+                    take(message["case"], message["without"], message["ruled"])
+                node = message.get("node", node)
         if process.returncode != 0:
             errors.seek(0)
             said = errors.read().strip().removeprefix("error: ")
@@ -440,7 +443,7 @@ def follow_verification(
 
 
 def gain_of(pairs: Sequence[tuple[float, float]]) -> Gain:
-    """The gain from (default, ruled) latencies, each pair measured one right after the other.
+    """Return the gain from (default, ruled) latencies; the two of a pair were measured directly after each other.
 
     The interval encloses the median saving with at least 95 %, whatever the distribution: the number of savings below
     it is binomial(n, 1/2) (sign test). Needs `LEAST_PAIRS`.
@@ -459,7 +462,7 @@ def gain_of(pairs: Sequence[tuple[float, float]]) -> Gain:
 
 
 def show(outcomes: Sequence[Outcome], gains: Mapping[Case, Gain]) -> None:
-    """The table of what was found, and of how the file proved itself."""
+    """Print the table of the rules and of their verification."""
     table = Table("collective", "bytes", "ranks", "rule", "without", "with it", "saved (95 %)", box=box.SIMPLE_HEAD)
     for outcome in outcomes:
         case, gain = outcome.case, gains.get(outcome.case)

@@ -1,7 +1,7 @@
-"""Runs mpirun as anybody would, with a rules file and without, in turns; the order changes from pair to pair.
+"""Run mpirun as any user would, with a rules file and without it, in turns; the order changes from pair to pair.
 
-tune.py starts it: here, or in an allocation of a scheduler, so that it measures where the trials ran. Each pair is a
-line of JSON on standard output: the case's number and the two medians in microseconds.
+tune.py starts this script on this machine or in an allocation of a scheduler, so that it measures where the trials ran.
+Each pair is a line of JSON on standard output: the case's number and the two medians in microseconds.
 """
 
 import argparse
@@ -23,21 +23,21 @@ PROGRAMS = ("mpirun", "mpicc")
 
 
 class VerifyError(Exception):
-    """It cannot be verified here; `str()` says why."""
+    """The rules cannot be verified here; `str()` says why."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 1 where something it needs is missing or fails."""
+    """Run the command line; return 1 if a program is missing or fails."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rules", type=Path, help="the file, in a folder that the nodes see, too")
-    parser.add_argument("--pairs", type=int, default=0, help="runs with and without it, for each case")
+    parser.add_argument("rules", type=Path, help="the rules file, in a folder that the nodes share")
+    parser.add_argument("--pairs", type=int, default=0, help="runs with the file and without it, for each case")
     parser.add_argument(
-        "--case", action="append", default=[], metavar="COLLECTIVE,RANKS,BYTES", help="what is run; may be repeated"
+        "--case", action="append", default=[], metavar="COLLECTIVE,RANKS,BYTES", help="a case; may be repeated"
     )
     options = parser.parse_args(argv)
     try:
         check_programs()
-        tell(node=node())
+        report(node=node())
         cases = [case.split(",") for case in options.case]
         if cases:
             verify(
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check_programs() -> None:
-    """Raises VerifyError where a program is missing."""
+    """Raise VerifyError if a program is missing."""
     for program in PROGRAMS:
         if shutil.which(program) is None:
             packages = "Open MPI with its compiler (openmpi-bin, libopenmpi-dev)"
@@ -61,20 +61,20 @@ def check_programs() -> None:
 
 
 def node() -> str:
-    """Where mpirun's processes run."""
+    """Return the nodes on which mpirun's processes run."""
     return os.environ.get("SLURM_JOB_NODELIST") or socket.gethostname()
 
 
-def tell(**values: object) -> None:
-    """A line for tune.py."""
+def report(**values: object) -> None:
+    """Print a line for tune.py."""
     print(json.dumps(values), flush=True)
 
 
 def verify(rules: Path, cases: Sequence[tuple[str, int, int]], pairs: int) -> None:
-    """Builds the component's benchmark, and measures each case: a collective, its ranks and its bytes."""
+    """Build the component's benchmark, and measure each case: a collective, its ranks and its bytes."""
     component = yaml.safe_load((FOLDER / "component.yaml").read_text())
     environment = {**os.environ, **component["env"]}
-    # beside the rules: what is only on this machine's disk would not be found elsewhere
+    # in the folder of the rules: other nodes would not find files on this machine's own disk
     with tempfile.TemporaryDirectory(dir=rules.parent, prefix=".verify-") as build:
         places = {"build": build, "component": str(FOLDER)}
         for command in component["build"]["commands"]:
@@ -88,11 +88,11 @@ def verify(rules: Path, cases: Sequence[tuple[str, int, int]], pairs: int) -> No
                 found = {}
                 for ruled in (False, True) if pair % 2 else (True, False):
                     found[ruled] = latency(command, rules if ruled else None, environment)
-                tell(case=number, without=found[False], ruled=found[True])
+                report(case=number, without=found[False], ruled=found[True])
 
 
 def latency(command: Sequence[str], rules: Path | None, environment: dict[str, str]) -> float:
-    """The median of one run, in microseconds."""
+    """Return the median of one run, in microseconds."""
     settings = {"coll_tuned_use_dynamic_rules": int(rules is not None)}
     given = [word for name, value in settings.items() for word in ("--mca", name, str(value))]
     if rules is not None:
@@ -106,7 +106,7 @@ def latency(command: Sequence[str], rules: Path | None, environment: dict[str, s
 
 
 def output_of(command: list[str], environment: dict[str, str]) -> str:
-    """What a program prints. Raises VerifyError, with the first of its messages, where it fails."""
+    """Return the output of a program. Raise VerifyError with its first messages if it fails."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         first = "\n".join(done.stderr.splitlines()[:10])

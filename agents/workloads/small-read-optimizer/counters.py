@@ -1,4 +1,4 @@
-"""Reads the counters that the library has left: a line of JSON for each process that read something."""
+"""Read the counters that the library has written: a line of JSON for each process that has read something."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Run(Protocol):
-    """What the agent gives: the run's folder."""
+    """The argument that the agent passes: the folder of the run."""
 
     work: Path
 
 
 def prefetched_bytes(run: Run) -> float:
-    """Of all processes together; 0 where the library was switched off, or could not follow its settings."""
+    """Return the sum over all processes; 0 if the library was switched off or refused its settings."""
     file = run.work / "counters"
     lines = file.read_text().splitlines() if file.exists() else []
     return float(sum(json.loads(line)["prefetched_bytes"] for line in lines))

@@ -1,8 +1,9 @@
-"""Measures what tuning the small read optimizer is worth, on this machine, with a service and an agent of its own.
+"""Measure the gain of tuning the small read optimizer on this machine, with a service and an agent of its own.
 
-patterns: for each I/O pattern the exhaustive grid, a study with its final check, and then default, best found and best
-of the grid in turns. noise: [robert-2021, chapter 5]; studies with each resampling policy while other programs read and
-write the same file at three rates of arrival; what they recommend is measured again without noise.
+`patterns` measures, for each I/O pattern, the exhaustive grid, runs a study with its final check, and then measures the
+default, the best found and the best of the grid in turns. `noise` repeats [robert-2021, chapter 5]: it runs studies
+with each resampling policy while other programs read and write the same file at three rates of arrival, and measures
+the recommended configurations again without noise.
 """
 
 import argparse
@@ -32,19 +33,9 @@ from trimtab.study import Study
 WORKLOAD = Path(__file__).resolve().parent
 sys.path.append(str(WORKLOAD.parent))
 
-import measuring  # noqa: E402  # lies beside the workloads
-from measuring import (  # noqa: E402
-    BenchError,
-    Values,
-    best_of,
-    check_numbers,
-    check_patterns,
-    ends,
-    program,
-    screen,
-    values_of,
-    write,
-)
+import measuring  # noqa: E402  # in the parent folder
+from measuring import GOES_ON, INTERRUPTED, Values, add_comparison, best_of, program, values_of, write  # noqa: E402
+from scripts import ScriptError, check_names, check_numbers, exit_status, parser_of, screen  # noqa: E402
 
 COMPONENT = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
 PARAMETERS = tuple(COMPONENT["parameters"])
@@ -64,12 +55,11 @@ examples:
   python agents/workloads/small-read-optimizer/measure.py patterns
   python agents/workloads/small-read-optimizer/measure.py noise --repetitions 2 --trials 25
 
-The same command again goes on where it was interrupted, with what is in --folder. Tables are written there, too.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 1 where something is wrong with it or with what it needs."""
+    """Run the command line; return 1 if an argument is wrong or a part fails."""
     options = arguments(argv)
 
     def work() -> None:
@@ -77,35 +67,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         with Bench(WORKLOAD, options.folder) as bench:
             (patterns if options.what == "patterns" else noise)(bench, options)
 
-    return ends(work)
+    return exit_status(work, INTERRUPTED)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Parse the command line."""
+    parser = parser_of(__doc__, EXAMPLE + GOES_ON)
     kinds = parser.add_subparsers(dest="what", required=True)
     one = kinds.add_parser("patterns", help="default, best found and best of the exhaustive grid of each pattern")
-    one.add_argument("--patterns", default=",".join(PATTERNS), help="a list with commas (default: %(default)s)")
-    one.add_argument("--replicates", type=int, default=2, help="of each point of the grid (default: %(default)s)")
-    one.add_argument("--trials", type=int, default=40, help="of each study (default: %(default)s)")
-    one.add_argument("--check", type=int, default=20, help="trials of its final check, at most (default: %(default)s)")
-    one.add_argument("--rounds", type=int, default=9, help="of the last comparison (default: %(default)s)")
+    add_comparison(one, PATTERNS, replicates=2, trials=40, check=20, rounds=9)
     two = kinds.add_parser("noise", help="the resampling policies under concurrent noise")
     two.add_argument("--runs", default="0.5,4,10", help="runs of the default between arrivals (default: %(default)s)")
     two.add_argument("--repetitions", type=int, default=5, help="studies of each kind (default: %(default)s)")
     two.add_argument("--trials", type=int, default=40, help="of each study (default: %(default)s)")
-    two.add_argument("--rounds", type=int, default=5, help="runs of what is recommended (default: %(default)s)")
+    two.add_argument(
+        "--rounds", type=int, default=5, help="runs of each recommended configuration (default: %(default)s)"
+    )
     for parts in (one, two):
         parts.add_argument("--folder", type=Path, default=Path("sro-measured"), help="default: %(default)s")
     return parser.parse_args(argv)
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises InvalidInput for what makes no sense."""
+    """Raise InvalidInput for a wrong option."""
     check_numbers(options, replicates=1, trials=1, check=8, rounds=1, repetitions=1)
-    check_patterns(getattr(options, "patterns", PATTERNS[0]), PATTERNS)
+    check_names("--patterns", getattr(options, "patterns", PATTERNS[0]), PATTERNS, ", ".join(PATTERNS))
     for text in getattr(options, "runs", "1").split(","):
         try:
             fine = float(text) > 0
@@ -115,26 +101,26 @@ def check(options: argparse.Namespace) -> None:
             raise InvalidInput.of("--runs", text, "numbers above 0")
 
 
-# --- what everything runs on
+# --- the service, the agent and the applications
 
 
 class Bench(measuring.Bench):
-    """Also runs applications without them, as the agent would."""
+    """A service and an agent; it also runs applications without them, as the agent would."""
 
     def build(self) -> Path:
-        """The agent's build, which all its trials use; the file that they read is in it."""
+        """Return the folder of the agent's build, which has the file that all trials read."""
         if not (found := list((self.folder / "agent" / "builds").glob("*/files/data"))):
             command = [program("trimtab-agent"), "try", "small-read-optimizer", "--components", str(WORKLOAD)]
             done = subprocess.run(
                 [*command, "--state-dir", str(self.folder / "agent")], capture_output=True, text=True, check=False
             )
             if done.returncode:
-                raise BenchError(f"a first trial went wrong:\n{done.stdout}{done.stderr}")
+                raise ScriptError(f"the first trial failed:\n{done.stdout}{done.stderr}")
             found = list((self.folder / "agent" / "builds").glob("*/files/data"))
         return max(found, key=lambda path: path.stat().st_mtime).parents[1]
 
     def command(self, application: str, work: Path) -> tuple[list[str], dict[str, str]]:
-        """The command and environment of an application, as an agent would run it in the folder `work`."""
+        """Return the command and environment by which an agent would run an application in the folder `work`."""
         places = {"build": str(self.build()), "work": str(work), "component": str(WORKLOAD)}
         described = COMPONENT["applications"][application]
         written = {**COMPONENT["env"], **described.get("env", {})}
@@ -143,7 +129,7 @@ class Bench(measuring.Bench):
         return [item.format(**places) for item in described["command"]], {**os.environ, **environment}
 
     def run(self, application: str, values: Values | None) -> float:
-        """The seconds of one run, now; None: with the optimizer switched off."""
+        """Run an application; return its seconds. `values` None: with the optimizer switched off."""
         work = self.folder / "work"
         work.mkdir(exist_ok=True)
         command, environment = self.command(application, work)
@@ -151,23 +137,23 @@ class Bench(measuring.Bench):
         (self.build() / "files" / "data").read_bytes()  # into memory, as the component's header does
         done = subprocess.run(command, env={**environment, **chosen}, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise BenchError(f"{application} ended with status {done.returncode}: {done.stderr}")
+            raise ScriptError(f"{application} ended with status {done.returncode}: {done.stderr}")
         return float(json.loads(done.stdout)["seconds"])
 
 
 def default() -> Values:
-    """The untuned configuration."""
+    """Return the default configuration."""
     return tuple(COMPONENT["parameters"][name]["default"] for name in PARAMETERS)
 
 
 def shown(values: Values) -> str:
-    """A configuration as the tables write it: window, bin, threshold, prefetch."""
+    """Return a configuration as text: window, bin, threshold, prefetch."""
     length, binsize, threshold, prefetch = (int(str(value)) for value in values)
     return f"{length}, {size(binsize)}, {threshold}, {size(prefetch)}"
 
 
 def size(number: int) -> str:
-    """Bytes, by the greatest unit that they are a whole number of."""
+    """Return a number of bytes as text, in the largest unit of which it is a multiple."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if number % unit == 0:
             return f"{number // unit} {name}"
@@ -183,28 +169,21 @@ def patterns(bench: Bench, options: argparse.Namespace) -> None:
     rows = []
     for pattern in options.patterns.split(","):
         study, grid = bench.explore(pattern, described, options)
-        rows.append(compared(bench, pattern, study, best_of(grid, PARAMETERS), options.rounds))
+        best, run = best_of(grid, PARAMETERS), partial(bench.run, pattern)
+        cells, found = bench.compare(study, PARAMETERS, [None, default()], best, options.rounds, run)
+        rows.append([*cells, shown(found), shown(best)])
         header = ["pattern", "off", "default", "best found", "best of the grid", "less than default", "final check"]
         write(bench.folder / "patterns.md", [*header, "found", "of the grid"], rows)
-
-
-def compared(bench: Bench, pattern: str, study: Study, best: Values, rounds: int) -> list[str]:
-    """A pattern's row of the table: everything in turns."""
-    assert study.recommendation is not None
-    found = values_of(study.recommendation.params, PARAMETERS)
-    contenders = [None, default(), found, best]
-    seconds = bench.in_turns(pattern, contenders, rounds, lambda values: bench.run(pattern, values))
-    gain = 1 - seconds[found] / seconds[default()]
-    times = [f"{seconds[values]:.2f} s" for values in contenders]
-    verdict = study.verdict.text if study.verdict else "none"
-    return [pattern, *times, f"{100 * gain:.0f} %", verdict, shown(found), shown(best)]
 
 
 # --- noise
 
 
 def noise(bench: Bench, options: argparse.Namespace) -> None:
-    """The comparison of chapter 5, measured. Repetitions are the outermost loop, so that time disturbs all alike."""
+    """Measure the comparison of [robert-2021, chapter 5].
+
+    Repetitions are the outermost loop, so that slow changes of the machine disturb all policies alike.
+    """
     spaces = [float(text) for text in options.runs.split(",")]
     run_seconds = statistics.median(bench.run(NOISY, default()) for _ in range(options.rounds))
     screen.print(f"{NOISY} with the defaults, without noise: {run_seconds:.2f} s")
@@ -228,7 +207,7 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
     run = partial(bench.run, NOISY)
     quiet = bench.in_turns("noise", [default(), *recommended.values()], options.rounds, run)
     best = min(quiet, key=lambda values: quiet[values])
-    # What is best without noise need not be where there is always some.
+    # the best configuration without noise need not be the best one with noise
     noisy = {}
     for space in spaces:
         names = [study.name for policy in POLICIES for study in studies[space, policy]]
@@ -257,7 +236,7 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
 
 
 def judged(seconds: Mapping[Values | None, float], taken: Sequence[Values]) -> list[str]:
-    """Mean and worst distance from the lowest of these times, and the mean gain over the default, as texts."""
+    """Return the mean and the worst distance from the lowest time, and the mean gain over the default, as texts."""
     times, least = [seconds[values] for values in taken], min(seconds.values())
     ratios = (
         statistics.fmean(times) / least - 1,
@@ -269,7 +248,7 @@ def judged(seconds: Mapping[Values | None, float], taken: Sequence[Values]) -> l
 
 @contextmanager
 def disturbed(bench: Bench, interval: float) -> Iterator[None]:
-    """Two writers and a reader come every `interval` seconds, unless those before are still there."""
+    """Start two writers and a reader every `interval` seconds, unless the previous ones still run."""
     over = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         disturbance = pool.submit(disturb, bench, interval, over)
@@ -281,7 +260,7 @@ def disturbed(bench: Bench, interval: float) -> Iterator[None]:
 
 
 def disturb(bench: Bench, interval: float, over: threading.Event) -> None:
-    """Until `over`: as `disturbed`. All programs have ended when it returns."""
+    """Do what `disturbed` says until `over` is set. All programs have ended when this returns."""
     arrival = time.monotonic()
     seeds = itertools.count(1)
     while not over.is_set():
@@ -294,7 +273,7 @@ def disturb(bench: Bench, interval: float, over: threading.Event) -> None:
             running.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
         statuses = [process.wait() for process in running]
         if any(statuses):
-            raise BenchError(f"the noise ended with status {statuses}")
+            raise ScriptError(f"the noise ended with status {statuses}")
         arrival = max(arrival + interval, time.monotonic())
         over.wait(arrival - time.monotonic())
 

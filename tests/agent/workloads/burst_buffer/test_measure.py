@@ -1,0 +1,39 @@
+"""Tests of measure.py."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import processes_of
+from tests.agent.workloads.burst_buffer.place import WORKLOAD
+from tests.agent.workloads.shared import check_refusal, row_of, run_script
+
+
+def test_measuring(small: Path, tmp_path: Path) -> None:
+    asked = ["--patterns", "checkpoint", "--trials", "2", "--check", "8", "--rounds", "1", "--folder", tmp_path]
+    answer = run_script(small, "measure", *asked)
+    assert answer.returncode == 0, answer.stderr
+    cells = row_of(tmp_path / "patterns.md")
+    assert cells["pattern"] == "checkpoint"
+    assert all(cells[name].endswith(" s") for name in ("default", "best found", "best of the grid"))
+    assert len((tmp_path / "checkpoint-grid.csv").read_text().splitlines()) >= 3
+    assert processes_of(tmp_path / "agent") == []
+    # the same command again measures nothing a second time
+    turns = (tmp_path / "checkpoint-turns.csv").read_text()
+    before = (tmp_path / "checkpoint-grid.csv").stat().st_mtime_ns
+    assert run_script(small, "measure", *asked).returncode == 0
+    assert (tmp_path / "checkpoint-turns.csv").read_text() == turns != ""
+    assert (tmp_path / "checkpoint-grid.csv").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--patterns", "sbb-1,sbb-9"], "--patterns: 'sbb-9' is not allowed. Use sbb-1, sbb-2, checkpoint"),
+        (["--replicates", "0"], "--replicates: 0 is not allowed. Use 1 or more"),
+        (["--check", "7"], "--check: 7 is not allowed. Use 8 or more"),
+    ],
+)
+def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
+    check_refusal(run_script(WORKLOAD, "measure", *arguments, "--folder", tmp_path / "folder"), message)
+    assert not (tmp_path / "folder").exists()

@@ -1,0 +1,61 @@
+"""Tests of the component: its trials and its study."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from service.core.parameters import OrdinalParameter
+from service.core.space import Space
+from tests.agent.conftest import processes_of
+from tests.agent.workloads.shared import MIB, metrics_in, try_trial
+from tests.agent.workloads.small_read_optimizer.preload import WORKLOAD
+from tests.factories.slurm import Slurm
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an agent, which keeps its build for all tests."""
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.mark.parametrize("application", ["columns", "sro-1", "sro-2", "sro-3", "hotspots"])
+def test_trials(mounts: None, small: Path, state: Path, application: str) -> None:
+    printed = try_trial(
+        small, state, application, "--set", "SRO_PREFETCH_SIZE=65536", "--set", "SRO_DSC_BINSIZE=262144"
+    )
+    assert "outcome: completed" in printed
+    assert metrics_in(printed)["seconds"] > 0
+    assert metrics_in(printed)["prefetched_bytes"] < 8 * MIB
+    assert metrics_in(try_trial(small, state, application))["prefetched_bytes"] == 8 * MIB  # by the defaults
+    assert processes_of(state) == []
+
+
+def test_a_threshold_above_the_window_is_a_trial_without_prefetching(mounts: None, small: Path, state: Path) -> None:
+    printed = try_trial(small, state, "hotspots", "--set", "SRO_CLUSTER_THRESHOLD=200")
+    assert "outcome: completed" in printed
+    assert metrics_in(printed)["prefetched_bytes"] == 0
+
+
+@pytest.mark.parametrize("application", ["noise-read", "noise-write"])
+def test_noise(mounts: None, small: Path, state: Path, application: str) -> None:
+    printed = try_trial(small, state, application)
+    assert "outcome: completed" in printed
+    assert metrics_in(printed)["prefetched_bytes"] == 0
+
+
+def test_a_trial_on_slurm(mounts: None, small: Path, slurm: Slurm, tmp_path: Path) -> None:
+    printed = try_trial(small, tmp_path, "hotspots", "--runner", "slurm", "--set", "SRO_PREFETCH_SIZE=65536")
+    assert "outcome: completed" in printed
+    assert 0 < metrics_in(printed)["prefetched_bytes"] < 8 * MIB
+
+
+def test_the_study_excludes_thresholds_above_the_window() -> None:
+    study = yaml.safe_load((WORKLOAD / "study.yml").read_text())
+    own = yaml.safe_load((WORKLOAD / "component.yaml").read_text())["parameters"]
+    parameters = [OrdinalParameter(name, tuple(one["values"])) for name, one in study["parameters"].items()]
+    everything = Space.build(parameters, study["constraints"]).enumerate(1000)
+    assert everything is not None
+    assert len(everything) == 4 * 3 * 4 * 4 - 3 * 4  # all but 62 in a window of 50
+    assert all(int(one["SRO_CLUSTER_THRESHOLD"]) <= int(one["SRO_SEQUENCE_LENGTH"]) for one in everything)
+    assert {name: one["default"] for name, one in own.items()} in everything
