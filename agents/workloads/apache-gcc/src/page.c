@@ -1,5 +1,5 @@
-/* A CGI program: a page of as many bytes as its query string says, real numbers on one line. They look random, and are
- * the same each time, so that every answer can be checked. */
+/* A CGI program: it prints a page with the number of bytes in its query string, real numbers on one line. They look
+ * random, but are the same each time, so that every answer can be checked. */
 
 #include <stdint.h>
 #include <stdio.h>

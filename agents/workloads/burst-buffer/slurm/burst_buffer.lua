@@ -1,15 +1,15 @@
--- Slurm's burst_buffer/lua: a burst buffer of its own for each job that asks for one in its script.
+-- For Slurm's burst_buffer/lua: a separate burst buffer for each job that asks for one in its script.
 --
 --   #BB_LUA directory=/scratch/run1 ram-cache-size=64
 --   #BB_LUA flash-destagers=2
 --
--- This runs on slurmctld's host: it checks what is asked for, has the job find the buffer by its environment, and waits
--- until all is in the directory. The daemon is started and stopped on the job's node, by node.sh. Both know of each other
--- by files in STATE: JOB.wanted, what the job has asked for, and JOB.stopped, how it has ended.
+-- This script runs on slurmctld's host. It checks the directives, sets the environment by which the job finds its buffer,
+-- and waits until all data is in the directory. node.sh starts and stops the daemon on the job's node. The two scripts
+-- communicate by files in STATE: JOB.wanted has the options of the job's buffer, and JOB.stopped says how it has ended.
 
 local FOLDER, STATE, BUFFERS = "@FOLDER@", "@STATE@", "@BUFFERS@"
 
--- What may be asked for besides the directory, as burst itself allows it.
+-- The keys in addition to the directory, with the limits that burst itself has.
 local LIMITS = {
     ["polling-threads"] = { 1, 16 },
     ["worker-threads"] = { 1, 24 },
@@ -31,7 +31,7 @@ local function exists(path)
     if file then
         file:close()
     end
-    -- what only the job's user may see is the node's to judge
+    -- a path that only the job's user may see is checked on the node
     return file ~= nil or string.find(why, "Permission denied", 1, true) ~= nil
 end
 
@@ -44,7 +44,7 @@ local function known_keys()
     return table.concat(keys, ", ")
 end
 
--- A key's value as it is passed on; nil and why it is refused.
+-- Returns a key's value as it is passed on, or nil and an error.
 local function checked(key, value)
     if key == "directory" then
         if not string.find(value, "^/[^%s%c'\"\\]*$") then
@@ -75,8 +75,8 @@ local function read(path, what)
     return content
 end
 
--- What a job's script, a file, asks for by its directives: values by key; nil and why they are refused.
-local function asked(script)
+-- Reads the directives in a job's script; returns their values by key, or nil and an error.
+local function directives_of(script)
     local found = {}
     for line in string.gmatch(read(script, "*a") or "", "[^\r\n]+") do
         local words = string.match(line, "^#BB_LUA%s+(.*)")
@@ -101,7 +101,7 @@ local function asked(script)
     return found
 end
 
--- Writes a file that is there at once or not at all; why not.
+-- Writes a file completely or not at all; returns an error.
 local function write(path, lines)
     local file, problem = io.open(path .. ".new", "w")
     if not file then
@@ -131,7 +131,7 @@ local function within(path, other)
     return string.sub(path .. "/", 1, #other + 1) == other .. "/"
 end
 
--- The job whose buffer has this directory, or one above or below it; nil: none.
+-- Returns the other job whose buffer has this directory, or one above or below it; nil: none.
 local function user_of(directory, job)
     for _, file in ipairs(lines_of("ls -- '" .. STATE .. "'")) do
         local other = tonumber(string.match(file, "^(%d+)%.wanted$"))
@@ -148,13 +148,13 @@ local function forget(job)
     end
 end
 
--- Removes what jobs have left that were cancelled while they waited here: Slurm may end their teardown together with
--- their setup. `job` is one that there is: where Slurm does not tell of it, it tells of none.
+-- Removes the files of jobs that were cancelled while they waited here: Slurm may end their teardown together with their
+-- setup. `job` exists: if squeue does not list it, squeue has not answered.
 local function forget_cancelled(job)
     local others, states = {}, {}
     for _, file in ipairs(lines_of("ls -- '" .. STATE .. "'")) do
         local other = string.match(file, "^(%d+)%.w%a+$")
-        -- what has a log has begun
+        -- a job with a log has begun
         if other and not read(state(other, "log"), "*a") then
             others[#others + 1] = other
         end
@@ -176,7 +176,7 @@ end
 
 -- At submission.
 function slurm_bb_job_process(script)
-    local _, why = asked(script)
+    local _, why = directives_of(script)
     if why then
         return slurm.ERROR, why
     end
@@ -187,9 +187,9 @@ function slurm_bb_pools()
     return slurm.SUCCESS
 end
 
--- Before the job gets its nodes: the directory is this job's until all of it is there. Waits for a job that has it.
+-- Before the job gets its nodes: claims the directory until all data is in it. Waits for another job that has it.
 function slurm_bb_setup(job, _, _, _, _, script)
-    local found, why = asked(script)
+    local found, why = directives_of(script)
     if not found then
         return slurm.ERROR, why
     end
@@ -208,11 +208,11 @@ function slurm_bb_setup(job, _, _, _, _, script)
         end
         tries = tries + 1
         problem = write(state(job, "wanted"), lines)
-        -- what is waited for no more is not taken either
+        -- a job that does not wait any more does not claim the directory either
         if not problem and not user_of(directory, job) and os.remove(state(job, "waiting")) then
             return slurm.SUCCESS
         end
-        -- two that ask at once both see each other, and ask again at different times
+        -- two jobs that claim it at the same time see each other, and try again at different times
         os.remove(state(job, "wanted"))
         os.execute("sleep " .. 0.2 + job % 10 / 20)
         if not read(state(job, "waiting"), "*l") then
@@ -253,7 +253,7 @@ function slurm_bb_post_run()
     return slurm.SUCCESS
 end
 
--- When the job has ended: until its node has brought everything to the directory.
+-- When the job has ended: waits until its node has written all data to the directory.
 function slurm_bb_data_out(job)
     local stopped
     while not stopped do

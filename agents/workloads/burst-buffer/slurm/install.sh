@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the burst buffer for the jobs of a Slurm cluster, and prints what belongs into slurm.conf.
+# Installs the burst buffer for the jobs of a Slurm cluster, and prints the lines for slurm.conf.
 #
 # usage: install.sh FOLDER [NAME=VALUE]...
-#   FOLDER           on a path that slurmctld's host and all nodes share; belongs to root
-#   STATE            folder for what is asked for and done, shared, too (FOLDER/state)
+#   FOLDER           on a path that slurmctld's host and all nodes share; root owns it
+#   STATE            folder for the state of jobs, shared as well (FOLDER/state)
 #   BUFFERS          folder on each node's own disk, for the file levels (/var/tmp/burst)
 #   RAM_CACHE_MOST   MiB that a job may ask for (half of this machine's memory)
 #   FLASH_CACHE_MOST MiB that a job may ask for (10240)
@@ -58,7 +58,7 @@ chmod 755 "$FOLDER/burst" "$FOLDER/libburst.so" "$FOLDER/node.sh"
 chmod 644 "$FOLDER/burst_buffer.lua"
 
 cat <<END
-# burst_buffer.lua belongs beside slurm.conf on slurmctld's host: cp $FOLDER/burst_buffer.lua /etc/slurm/
+# burst_buffer.lua must be in the folder of slurm.conf on slurmctld's host: cp $FOLDER/burst_buffer.lua /etc/slurm/
 BurstBufferType=burst_buffer/lua
 Prolog=$FOLDER/node.sh
 Epilog=$FOLDER/node.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Slurm's Prolog and Epilog: starts a job's burst buffer on its node, as the job's user, and stops it when the job has
-# ended. It always succeeds, as Slurm would take the node out of service otherwise: what goes wrong is the job's
+# ended. It always succeeds, because Slurm would otherwise take the node out of service: an error becomes the job's
 # AdminComment, and ends the job before it begins.
 FOLDER=@FOLDER@
 STATE=@STATE@
@@ -10,7 +10,7 @@ job=$SLURM_JOB_ID
 wanted=$STATE/$job.wanted
 own=$BUFFERS/$job
 
-# A command as the job's user.
+# Runs a command as the job's user.
 as_user() {
     if [ "$(id -u)" = 0 ]; then
         setpriv --reuid "$SLURM_JOB_UID" --regid "$(id -g "$SLURM_JOB_UID")" --init-groups -- "$@"
@@ -19,8 +19,8 @@ as_user() {
     fi
 }
 
-# What others read is there at once or not at all.
-tell() {
+# Writes a file of the job's state completely or not at all.
+write_state() {
     echo "$2" >"$STATE/$job.$1.new" && mv "$STATE/$job.$1.new" "$STATE/$job.$1"
 }
 
@@ -32,18 +32,18 @@ give_up() {
         rm -rf "$own"
     fi
     scontrol update "JobId=$job" "AdminComment=burst: $*"
-    tell stopped "$left"
+    write_state stopped "$left"
     scancel "$job"
     exit 0
 }
 
 start() {
     [ -f "$wanted" ] || exit 0
-    # the job may have been here before, and been requeued: what a killed daemon has left then is recovered first
+    # the job may have run here before, and been requeued: the data of a killed daemon is recovered first
     mkdir -p "$BUFFERS" && chmod 711 "$BUFFERS" && mkdir -p -m 700 "$own" ||
         give_up "cannot make $own"
     [ "$(id -u)" != 0 ] || chown "$SLURM_JOB_UID" "$own"
-    # the directory, then an option in each line
+    # the first line is the directory, each other line an option
     {
         IFS= read -r directory
         set --
@@ -51,13 +51,13 @@ start() {
             set -- "$@" "$option"
         done
     } <"$wanted"
-    told=$(cd / && as_user "$FOLDER/burst" start "$@" --buffer "$own" "$directory" 2>"$STATE/$job.log" </dev/null) ||
+    printed=$(cd / && as_user "$FOLDER/burst" start "$@" --buffer "$own" "$directory" 2>"$STATE/$job.log" </dev/null) ||
         give_up "$(tail -n 1 "$STATE/$job.log" | sed 's/^burst: //')"
-    case $told in
+    case $printed in
     *" BURST_DIRECTORY='$directory' "*) ;;
     *)
         as_user "$FOLDER/burst" stop --buffer "$own"
-        give_up "$directory has another name on $(hostname): $told"
+        give_up "$directory has another name on $(hostname): $printed"
         ;;
     esac
 }
@@ -66,9 +66,9 @@ stop() {
     [ -d "$own" ] || exit 0
     if as_user "$FOLDER/burst" stop --buffer "$own" >>"$STATE/$job.log" 2>&1; then
         rm -rf "$own"
-        tell stopped "all is in the directory"
+        write_state stopped "all is in the directory"
     else
-        tell stopped "on $(hostname): $FOLDER/burst recover --buffer $own"
+        write_state stopped "on $(hostname): $FOLDER/burst recover --buffer $own"
     fi
 }
 

@@ -1,6 +1,6 @@
-/* The slow directory. Its slowness is injected here, and the file level's: a line that all accesses pass one after the
- * other, which gives them their bandwidth; a latency that they wait for beside each other; and contention: in the line
- * an access takes the longer, the more others are under way, as on servers that have to keep them apart. */
+/* The slow directory, and the delays that are injected into it and into the file level. Accesses pass a line one after
+ * the other, which limits their bandwidth. Each waits for a latency, at the same time as others. With contention, an
+ * access takes longer in the line the more others are under way, as on servers that serialise them. */
 
 #define _GNU_SOURCE
 #include "daemon.h"

@@ -1,7 +1,7 @@
-/* checkpoint: writes checkpoints as a simulation does, and restarts from the last one, in the manner of IOR.
+/* checkpoint: writes checkpoints as a simulation does, and restarts from the last one, similar to IOR.
  *
- * Processes compute, wait for each other, and write: each a number of segments, to a file of its own or to its parts of
- * one file. At the end each reads what its neighbour has written last, and compares every byte with what it must be. */
+ * Processes compute, wait for each other, and each write a number of segments to a separate file or to their parts
+ * of one file. At the end each process reads its neighbour's last data, and compares every byte. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +37,7 @@ static uint64_t processes = 4, segment_bytes = 1 << 20, segments = 8, rounds = 3
 static bool sync_files, share, keep;
 static const char *folder;
 
-/* What processes share. */
+/* The memory that the processes share. */
 struct shared {
     pthread_barrier_t barrier;
     double write_seconds, restart_seconds;
@@ -85,7 +85,7 @@ static off_t place(uint64_t segment, uint64_t rank)
     return (off_t)((share ? segment * processes + rank : segment) * segment_bytes);
 }
 
-/* What a segment holds: different words for each round, rank and place. */
+/* Fills a segment with different words for each round, rank and place. */
 static void fill(uint64_t *words, uint64_t round, uint64_t rank, uint64_t segment)
 {
     uint64_t seed = ((round * 4096 + rank) * 1048576 + segment) * 0x9e3779b97f4a7c15;
@@ -158,7 +158,7 @@ static void be_process(uint64_t rank)
         fail("get memory for", folder);
     struct timespec computing = {.tv_sec = (time_t)(compute / 1000), .tv_nsec = (long)(compute % 1000) * 1000000};
     for (uint64_t round = 0; round < rounds; round++) {
-        nanosleep(&computing, NULL); /* no processor is used, as if the data node had its own */
+        nanosleep(&computing, NULL); /* uses no processor, as if the data node had separate ones */
         pthread_barrier_wait(&shared->barrier);
         double begun = now();
         write_checkpoint(round, rank, words);
@@ -218,7 +218,7 @@ int main(int count, char **given)
             be_process(rank);
         }
     }
-    /* one that fails would keep the others waiting: they end with it */
+    /* the others would wait for a process that fails: they end with it */
     for (uint64_t ended = 0; ended < processes; ended++) {
         int status;
         wait(&status);

@@ -1,5 +1,5 @@
-/* What all parts of the daemon use: settings, counters, names of files and of the machine's start, whose a directory is,
- * and the end where it cannot go on. */
+/* Functions of all parts of the daemon: settings, counters, identities of files and of the machine's start, claims of
+ * directories, and the end after an error. */
 
 #define _GNU_SOURCE
 #include "daemon.h"
@@ -36,13 +36,14 @@ void die(const char *format, ...)
     exit(MACHINE);
 }
 
-/* Who takes a directory locks a byte of it for reading, of those from OWN on, and one of those from BELOW on of each
- * directory above it in the same file system; and asks who would be in the way of a writer there. Which byte it is says
- * whose process. No application can meet these locks: to hinder a reader it would have to open the directory for
- * writing. */
+/* A process that claims a directory takes a read lock on one of its bytes from OWN on, and on one of the bytes from
+ * BELOW on of each directory above it in the same file system. Then it asks which locks would block a writer there.
+ * The number of the byte says which process has the lock. These locks never block an application: it would have to
+ * open a directory for writing. */
 static const off_t OWN = (off_t)1 << 40, BELOW = (off_t)1 << 41, PROCESSES = (off_t)1 << 32;
 
-/* Locks an open directory from `own` on. Another's lock in the first `bytes` from OWN on; 0: none, or it cannot be seen. */
+/* Locks a byte of an open directory from `own` on. Returns another process' lock in the first `bytes` from OWN on;
+ * 0: there is none, or the file system has no locks. */
 static off_t lock_folder(int folder, off_t own, off_t bytes)
 {
     struct flock mine = {.l_type = F_RDLCK, .l_start = own + getpid(), .l_len = 1};
@@ -52,7 +53,7 @@ static off_t lock_folder(int folder, off_t own, off_t bytes)
             return 0; /* a file system without locks */
         if (theirs.l_type == F_UNLCK || tries == 20)
             return theirs.l_type == F_UNLCK ? 0 : theirs.l_start;
-        usleep(10000); /* it may just be ending */
+        usleep(10000); /* that process may just be ending */
     }
 }
 
@@ -66,12 +67,12 @@ void claim(struct claim *claim, const char *directory)
         bool first = !claim->count, seen = folder >= 0 && fstat(folder, first ? &own : &found) == 0;
         if (first && !seen)
             die("use the directory %s", directory);
-        if (seen && !first && found.st_dev != own.st_dev) { /* what is mounted below it is not buffered by it */
+        if (seen && !first && found.st_dev != own.st_dev) { /* another file system above it */
             close(folder);
             return;
         }
         off_t other = 0;
-        if (seen) { /* otherwise it is not ours to see */
+        if (seen) { /* otherwise this user may not see it */
             claim->folders[claim->count++] = folder;
             other = lock_folder(folder, first ? OWN : BELOW, first ? BELOW + PROCESSES - OWN : PROCESSES);
         }

@@ -1,8 +1,8 @@
-/* burst: a burst buffer in front of a slow directory [robert-2021, section 2.3], for the length of one job.
+/* burst: a burst buffer in front of a slow directory for the length of one job [robert-2021, section 2.3].
  *
- * A guardian process starts the daemon, and the command where there is one. When the command, or the job, ends it has
- * the daemon bring everything to the directory. When the daemon is killed it does that itself with what is in the file
- * level, and then gives up the lock that the preload library waits for. */
+ * A guardian process starts the daemon, and the command if there is one. When the command or the job ends, the
+ * guardian has the daemon write all data to the directory. If the daemon is killed, the guardian itself writes the
+ * data of the file level there, and then releases the lock for which the preload library waits. */
 
 #define _GNU_SOURCE
 #include "daemon.h"
@@ -26,7 +26,7 @@
 
 static int lock = -1;
 static struct claim own_directory;
-/* Those that the job has already, by its environment; null: none. */
+/* The buffer that the job already has, and its directory, from the environment; null: none. */
 static const char *jobs_buffer, *jobs_directory;
 
 static double seconds_now(void)
@@ -36,7 +36,7 @@ static double seconds_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* --- one user of a buffer */
+/* --- the lock of a buffer */
 
 static bool try_to_lock(void)
 {
@@ -58,8 +58,8 @@ static void take_lock(void)
     exit(MACHINE);
 }
 
-/* Says whose the lock is: to people by the file's text, and to `stop` by a lock that the system takes back with the
- * process, as its number may be another's then. */
+/* Records whose the lock is: for people in the file's text, and for `stop` by a second lock, which the system releases
+ * with the process, because another process may get its number. */
 static void sign_lock(void)
 {
     char text[32];
@@ -74,7 +74,7 @@ static void sign_lock(void)
 
 static _Noreturn void be_daemon(int ready, pid_t guardian)
 {
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* without its guardian it writes all and ends */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* without its guardian the daemon writes all data and ends */
     if (getppid() != guardian)
         exit(MACHINE);
     setsid();
@@ -103,12 +103,12 @@ static pid_t start_daemon(void)
     }
     close(pipes[1]);
     if (read(pipes[0], &byte, 1) != 1)
-        exit(MACHINE); /* it has said why */
+        exit(MACHINE); /* the daemon has printed why */
     close(pipes[0]);
     return daemon;
 }
 
-/* Before anything runs: hours later it would be too late to learn that nothing can be written there. */
+/* Checks before anything runs that the report can be written: the end of the command would be too late. */
 static void try_report(void)
 {
     FILE *file = report ? fopen(report, "a") : NULL;
@@ -168,7 +168,7 @@ static pid_t start_command(char **command, const sigset_t *signals)
     _exit(127);
 }
 
-/* The daemon was killed: what is in the file level comes to the directory before anybody goes on without it. */
+/* After the daemon was killed: writes the file level to the directory before any process uses that without a buffer. */
 static void take_over(void)
 {
     fprintf(stderr, "burst: the daemon was killed; %s is used without a buffer from now on\n", settings.directory);
@@ -179,7 +179,7 @@ static void take_over(void)
     flock(lock, LOCK_UN);
 }
 
-/* --- a buffer that the job has already */
+/* --- a buffer that the job already has */
 
 static bool is_served(const char *folder)
 {
@@ -194,7 +194,7 @@ static bool is_served(const char *folder)
     return served;
 }
 
-/* Takes the job's buffer in place of an own one, if it is the directory's. */
+/* Uses the job's buffer if it is for the directory. Returns whether it does. */
 static bool join(void)
 {
     if (!jobs_buffer || !jobs_directory || strcmp(jobs_directory, settings.directory) != 0 || !is_served(jobs_buffer))
@@ -209,7 +209,8 @@ static bool join(void)
     return true;
 }
 
-/* Has the job's daemon bring everything to the directory: the library, which this process has, too, asks it to. */
+/* Has the job's daemon write all data to the directory: the preload library, which this process has, too, asks it
+ * to. */
 static bool bring_all(void)
 {
     int folder = open(settings.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -221,8 +222,8 @@ static bool bring_all(void)
     return all;
 }
 
-/* Until the command has ended (without one: until SIGTERM) and all is in the directory. The exit status. `daemon` is 0
- * where it is the job's. */
+/* Waits until the command has ended (without one: until SIGTERM) and all data is in the directory. Returns the exit
+ * status. `daemon` is 0 if the job's daemon is used. */
 static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
 {
     double begun = seconds_now(), ended = begun;
@@ -275,9 +276,9 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
     return status;
 }
 
-/* --- what it is asked for */
+/* --- the commands */
 
-/* NAME='value:more', as a shell reads it. */
+/* Prints NAME='value:more' as a shell reads it. */
 static void print_variable(const char *name, const char *value, const char *more)
 {
     printf("%s='", name);
@@ -300,7 +301,7 @@ static int run_or_start(char **left, bool run)
         take_library();
     try_report();
     int pipes[2];
-    if (!run) { /* the guardian goes into the background; we wait until it is ready */
+    if (!run) { /* the guardian goes into the background; this process waits until it is ready */
         char byte;
         if (pipe2(pipes, O_CLOEXEC) != 0)
             die("make a pipe");
@@ -320,7 +321,7 @@ static int run_or_start(char **left, bool run)
         }
         close(pipes[0]);
         setsid();
-        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); /* whoever reads our output is not kept waiting */
+        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); /* no reader of our output waits for the guardian */
         dup2(nothing, STDIN_FILENO);
         dup2(nothing, STDOUT_FILENO);
     }
@@ -344,7 +345,7 @@ static int run_or_start(char **left, bool run)
         daemon = start_daemon();
     }
     if (!run && write(pipes[1], "", 1) != 1)
-        die("tell that it is ready");
+        die("report that it is ready");
     if (!run)
         close(pipes[1]);
     return guard(daemon, run ? start_command(left + 1, &before) : 0, &watched);
@@ -357,7 +358,7 @@ static int stop(void)
         return MACHINE;
     }
     struct flock guardian = {.l_type = F_WRLCK};
-    /* a daemon without its guardian ends by itself */
+    /* a daemon without a guardian ends by itself */
     if (fcntl(lock, F_GETLK, &guardian) != 0 ||
         (guardian.l_type != F_UNLCK && kill(guardian.l_pid, SIGTERM) != 0 && errno != ESRCH))
         die("stop what runs on %s", settings.buffer);
@@ -371,7 +372,7 @@ int main(int count, char **given)
 {
     jobs_buffer = getenv("BURST_BUFFER");
     jobs_directory = getenv("BURST_DIRECTORY");
-    /* the library is for applications */
+    /* burst itself is not buffered */
     unsetenv("BURST_BUFFER");
     unsetenv("BURST_DIRECTORY");
     const char *what = count > 1 ? given[1] : "";

@@ -23,27 +23,27 @@ const char usage[] =
     "       burst start OPTIONS --buffer FOLDER DIRECTORY      prints the variables that applications need:\n"
     "                                                          eval \"$(burst start ...)\"\n"
     "       burst stop --buffer FOLDER\n"
-    "       burst recover --buffer FOLDER                      after all of it was killed\n"
+    "       burst recover --buffer FOLDER                      after the guardian and the daemon were killed\n"
     "\n"
     "Buffers what a command, or a job, writes below DIRECTORY: in memory, then in files in FOLDER.\n"
     "\n"
     "  --polling-threads N        threads that receive requests (default 2)\n"
-    "  --worker-threads N         threads that carry them out (10)\n"
+    "  --worker-threads N         threads that carry out requests (10)\n"
     "  --ram-destagers N          threads that write from memory to FOLDER (10)\n"
     "  --flash-destagers N        threads that write from FOLDER to DIRECTORY (10)\n"
     "  --ram-cache-size MIB       memory for data (64)\n"
     "  --flash-cache-size MIB     size of the file in FOLDER (256)\n"
-    "  --ram-cache-threshold P    percent of the memory used, from which on clean data is removed (80)\n"
-    "  --flash-cache-threshold P  the same of the file (80)\n"
+    "  --ram-cache-threshold P    percent of the memory in use above which clean data is removed (80)\n"
+    "  --flash-cache-threshold P  the same for the file (80)\n"
     "  --latency US, --bandwidth MB/S, --contention US\n"
-    "                             makes DIRECTORY slow: each access waits so long; all share so much; each that is\n"
-    "                             under way already costs another one so much (as it comes)\n"
+    "                             make DIRECTORY slow: the latency of an access; the bandwidth that all accesses\n"
+    "                             share; the delay that each access under way adds to another one (no delay)\n"
     "  --flash-latency US, --flash-bandwidth MB/S\n"
-    "                             the same of FOLDER, which the system may hold in memory (as it comes)\n"
-    "  --report FILE              where run writes seconds and counters as JSON\n"
-    "  --library FILE             the preload library (libburst.so beside this program)\n"
-    "  --join                     where the job has a buffer for DIRECTORY already (BURST_BUFFER), run uses that one, as\n"
-    "                             it is, in place of its own\n";
+    "                             the same for FOLDER, which the system may hold in memory (no delay)\n"
+    "  --report FILE              the file to which run writes seconds and counters as JSON\n"
+    "  --library FILE             the preload library (libburst.so in the folder of this program)\n"
+    "  --join                     if the job already has a buffer for DIRECTORY (BURST_BUFFER), run uses that one,\n"
+    "                             with its options, instead of a new one\n";
 
 static struct {
     const char *name;
@@ -53,7 +53,7 @@ static struct {
     {"worker-threads", &settings.worker_threads, 1, 24},
     {"ram-destagers", &settings.ram_destagers, 1, 24},
     {"flash-destagers", &settings.flash_destagers, 1, 24},
-    /* more blocks than threads, so that one can always be had */
+    /* more blocks than threads, so that there is always one for a thread */
     {"ram-cache-size", &settings.ram_cache_size, 16, 0},
     {"flash-cache-size", &settings.flash_cache_size, 16, 1 << 20},
     {"ram-cache-threshold", &settings.ram_cache_threshold, 1, 100},
@@ -66,12 +66,13 @@ static struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY, JOIN };
 
-/* The least of `most` and what a control group and those above it may use, in bytes; `folder` is the group's. */
+/* Returns the least of `most` and the limits of a control group and the groups above it, in bytes. `folder` is the
+ * group's, and is changed. */
 static uint64_t least_limit(char *folder, const char *root, const char *file, uint64_t most)
 {
     for (;;) {
         char path[2 * PATH_MAX];
-        uint64_t limit; /* "max" is no number; a group that is not shown here is no file */
+        uint64_t limit; /* "max" is no number; a group that is not mounted here has no file */
         snprintf(path, sizeof path, "%s%s/%s", root, folder, file);
         FILE *text = fopen(path, "re");
         if (text && fscanf(text, "%" SCNu64, &limit) == 1 && limit < most)
@@ -85,8 +86,8 @@ static uint64_t least_limit(char *folder, const char *root, const char *file, ui
     }
 }
 
-/* MiB that there may be: the machine's memory, or less where a control group (of version 1 or 2) has less. */
-static uint64_t memory_there_is(void)
+/* Returns the MiB of memory: the machine's, or the limit of a control group (version 1 or 2) if that is less. */
+static uint64_t available_memory(void)
 {
     uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     char line[PATH_MAX + 300];
@@ -109,7 +110,7 @@ static uint64_t memory_there_is(void)
 
 static void take_number(int option, const char *text)
 {
-    uint64_t most = numbers[option].most ? numbers[option].most : memory_there_is();
+    uint64_t most = numbers[option].most ? numbers[option].most : available_memory();
     char *end;
     errno = 0;
     uint64_t found = strtoull(text, &end, 10);

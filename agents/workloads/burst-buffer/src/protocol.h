@@ -1,8 +1,9 @@
-/* What the daemon and the preload library say to each other.
+/* The protocol between the preload library and the daemon.
  *
- * Each thread of an application has a Unix socket to the daemon and an area of shared memory with it. A request is
- * written into the area and announced by one byte through the socket (ATTACH: with the descriptor it is about); the
- * answer is in the area when a byte comes back. So there is one request at a time on a connection. */
+ * Each thread of an application has a Unix socket to the daemon and an area of memory that it shares with the
+ * daemon. The thread writes a request into the area and announces it by one byte through the socket (ATTACH: with
+ * the descriptor of the file). The answer is in the area when a byte comes back. A connection has one request at a
+ * time. */
 
 #ifndef BURST_PROTOCOL_H
 #define BURST_PROTOCOL_H
@@ -12,29 +13,29 @@
 enum { AREA_BYTES = 1 << 20 };
 
 enum operation {
-    ATTACH = 1, /* makes the file of a descriptor known; result: its handle. Again: takes up a size that has grown */
+    ATTACH = 1, /* registers the file of a descriptor; result: its handle. Once more: updates a size that has grown */
     READ,       /* `length` bytes at `offset` into data; result: how many */
     WRITE,      /* `length` bytes of data to `offset`; result: how many */
-    APPEND,     /* to the end of the file, wherever that is; `offset` of the answer: where that was */
+    APPEND,     /* `length` bytes of data to the end of the file; `offset` of the answer: that end */
     TRUNCATE,   /* to `offset` bytes */
-    FLUSH,      /* result: 0 when all of the file is on the file level at least */
+    FLUSH,      /* result: 0 when all of the file is at least on the file level */
     SYNC,       /* result: 0 when all of the file is in the directory, and the directory's disk has it */
     BYPASS,     /* as SYNC; from now on this file is not buffered */
-    SYNC_ALL,   /* as SYNC, of all files; needs no handle. An error is told by the file's next SYNC or FLUSH, too */
+    SYNC_ALL,   /* as SYNC, for all files; needs no handle. The file's next SYNC or FLUSH reports an error once more */
 };
 
-/* Results below -4096 are no errno. */
+/* Results that are no errno, which are below -4096. */
 enum {
     UNKNOWN_HANDLE = -5000, /* attach again */
     NOT_BUFFERED = -5001,   /* use the file itself */
-    FORMER_HANDLE = -5002,  /* of a daemon before this one */
+    FORMER_HANDLE = -5002,  /* an earlier daemon has issued it */
 };
 
 struct message {
     uint32_t operation, length;
     uint64_t handle;
     int64_t offset;
-    int64_t result; /* below 0: -errno, or one of the above */
+    int64_t result; /* below 0: -errno, or one of the results above */
 };
 
 struct area {

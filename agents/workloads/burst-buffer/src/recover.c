@@ -1,4 +1,4 @@
-/* Brings to the directory what a killed daemon has left in its file level. */
+/* Writes the data that a killed daemon has left in its file level to the directory. */
 
 #define _GNU_SOURCE
 #include "daemon.h"
@@ -20,7 +20,7 @@ static int by_file(const void *one, const void *other)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* The pages of one block, each run of them at once. */
+/* Writes the pages of one block, each run of pages at once. Returns whether that succeeded. */
 static bool restore(const struct record *record, size_t slot, int flash, int file)
 {
     static uint8_t content[BLOCK];
@@ -43,8 +43,8 @@ static bool restore(const struct record *record, size_t slot, int flash, int fil
     return true;
 }
 
-/* Whether files that are buffered may be behind what cannot be read. Not so where it has been deleted meanwhile, or is a
- * folder that others keep to themselves. */
+/* Whether buffered files may be below an entry that cannot be read. They are not if the entry has been deleted
+ * meanwhile, or is another user's folder that this user may not read. */
 static bool may_hide(const FTSENT *entry)
 {
     if (entry->fts_info != FTS_DNR && entry->fts_info != FTS_NS && entry->fts_info != FTS_ERR)
@@ -55,8 +55,9 @@ static bool may_hide(const FTSENT *entry)
     return entry->fts_errno != ENOENT && !others;
 }
 
-/* All blocks of the files that are found; false where one could not be written. Files that are gone need none: but a
- * directory that is gone, cannot be read or is another file system now may come back. */
+/* Writes all blocks of the files in the directory. Returns false if one could not be written, or if files are
+ * missing and may come back, because the directory is missing, cannot be read or is another file system. Deleted
+ * files need no data. */
 static bool restore_all(struct journal_header *header, struct record *records, struct record **found, size_t count, int flash)
 {
     char *roots[] = {header->directory, NULL};
@@ -99,7 +100,7 @@ static bool restore_all(struct journal_header *header, struct record *records, s
     if (tree)
         fts_close(tree);
     if (hidden && seen < count)
-        fprintf(stderr, "burst: files are missing in %s; what is buffered of them is kept\n", header->directory);
+        fprintf(stderr, "burst: files are missing in %s; their buffered data is kept\n", header->directory);
     return fine && !(hidden && seen < count);
 }
 
@@ -126,7 +127,7 @@ bool recover(int buffer)
         die("read the journal in %s", settings.buffer);
     } else if (strncmp(header->boot, boot, sizeof boot) != 0) {
         /* pages of the journal and of the file level may have reached the disk in any order */
-        fprintf(stderr, "burst: the machine was started anew; what %s held that was not synced is lost\n", settings.buffer);
+        fprintf(stderr, "burst: the machine was restarted; data in %s that was not synced is lost\n", settings.buffer);
     } else {
         struct record **used = malloc((header->records + 1) * sizeof *used);
         size_t count = 0;

@@ -1,5 +1,5 @@
-/* Takes requests. Polling threads wait for the announcements on their share of the connections, and queue them; worker
- * threads do what was asked and answer. */
+/* Receives requests. Each polling thread waits for announcements on a part of the connections, and queues them; worker
+ * threads carry the requests out and answer. */
 
 #define _GNU_SOURCE
 #include "daemon.h"
@@ -29,12 +29,12 @@ struct connection {
     LIST_ENTRY(connection) known;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all here */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next four */
 static pthread_cond_t is_work = PTHREAD_COND_INITIALIZER;
 static TAILQ_HEAD(, connection) queue = TAILQ_HEAD_INITIALIZER(queue);
 static LIST_HEAD(, connection) connections = LIST_HEAD_INITIALIZER(connections);
 static bool ending;
-static int wake_pollers; /* readable when all ends */
+static int wake_pollers; /* readable when the daemon ends */
 
 static void leave(struct connection *connection)
 {
@@ -66,7 +66,7 @@ static void serve_one(struct connection *connection)
 {
     struct message *shared = &connection->area->message, asked = *shared;
     uint8_t *data = connection->area->data;
-    /* what is in shared memory may change under our hands: the copy counts */
+    /* an application can change the shared memory at any time: only the copy counts */
     bool fits = asked.length <= AREA_BYTES && asked.offset >= 0 && asked.offset <= INT64_MAX - AREA_BYTES;
     int64_t result = -EINVAL;
     bool former = asked.operation != ATTACH && asked.operation != SYNC_ALL && !store_issued(asked.handle);
@@ -110,7 +110,7 @@ static void *work(void *unused)
 
 /* --- polling */
 
-/* Whether an announcement was received; otherwise the other side is gone. */
+/* Receives an announcement. Returns false if the application has closed the connection. */
 static bool receive(struct connection *connection)
 {
     char byte;
@@ -155,7 +155,7 @@ static void *poll_connections(void *argument)
     }
 }
 
-/* Makes the shared memory of a connection and sends it to the other side. */
+/* Makes the shared memory of a connection and sends it to the application. */
 static bool welcome(struct connection *connection)
 {
     int file = memfd_create("burst", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -235,7 +235,7 @@ void serve(int buffer, int ready)
             die("start a thread");
     }
     if (write(ready, "", 1) != 1)
-        die("tell that it is ready");
+        die("report that it is ready");
     close(ready);
     struct pollfd watched[] = {{.fd = listener, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
     for (size_t next = 0;;) {
@@ -251,7 +251,7 @@ void serve(int buffer, int ready)
     }
     unlinkat(buffer, "socket", 0);
     close(listener);
-    /* what has been announced is done still */
+    /* requests that have been announced are still carried out */
     if (write(pipes[1], "", 1) != 1)
         die("end the polling threads");
     for (size_t i = 0; i < settings.polling_threads; i++)

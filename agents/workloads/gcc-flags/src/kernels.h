@@ -12,7 +12,7 @@ struct kernel {
     void (*setup)(void);
     /* The timed part: the same work at every call. */
     void (*run)(void);
-    /* Whether the last run gave the right result, by a way that shares no code with run(). */
+    /* Whether the last run gave the right result, by code that run() does not share. */
     bool (*check)(void);
 };
 

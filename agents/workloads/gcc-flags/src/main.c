@@ -25,7 +25,7 @@ void *allocate(size_t bytes)
 
 bool close_enough(double a, double b, double tolerance)
 {
-    /* On the bits: a build with -ffinite-math-only would answer "false" to isnan(). */
+    /* Checks the bits: a build with -ffinite-math-only would answer "false" to isnan(). */
     uint64_t bits;
     memcpy(&bits, &a, sizeof bits);
     if ((bits >> 52 & 0x7ff) == 0x7ff)
@@ -53,7 +53,7 @@ int main(void)
 
     for (int k = 0; k < KERNELS; k++)
         kernels[k]->setup();
-    /* Pass by pass, not kernel by kernel: a disturbance of some 100 ms meets one pass of a kernel, not all. */
+    /* Pass by pass, not kernel by kernel: a disturbance of 100 ms affects one pass of a kernel, not all. */
     for (int pass = 0; pass < PASSES; pass++) {
         for (int k = 0; k < KERNELS; k++) {
             double start = now();

@@ -2,12 +2,13 @@
  *
  *     mpirun -n 4 collective bcast|gather|reduce|allreduce BYTES [SECONDS]
  *
- * BYTES is what each rank gives (bcast: what the root gives), as in the OSU micro-benchmarks, whose columns are printed
- * as well; a latency is that of the slowest rank in an iteration. Measures for about SECONDS (0.3), after a warm-up.
+ * BYTES is the size of each rank's contribution (bcast: the root's), as in the OSU micro-benchmarks, whose columns are
+ * printed as well. A latency is that of the slowest rank in an iteration. The program measures for about SECONDS (0.3)
+ * after a warm-up.
  *
- * Every result of the warm-up is checked, that of the last timed iteration, and one more afterwards. Status 0: measured;
- * 1: a wrong result, or MPI refused; 2: wrong arguments; 3: no memory. Agreement between ranks goes by plain messages,
- * since the collectives are what is on trial. */
+ * It checks every result of the warm-up, the result of the last timed iteration, and one more afterwards. Status 0:
+ * measured; 1: a wrong result, or MPI refused; 2: wrong arguments; 3: no memory. Ranks agree by plain messages, because
+ * the collectives themselves are under test. */
 
 #include <mpi.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
-/* What a rank gives at an index: small whole numbers, whose sums are exact in any order up to 8,000 ranks. */
+/* The value of a rank at an index: small whole numbers, whose sums are exact in any order up to 8,000 ranks. */
 static float value(int of, long index, int round)
 {
     return (float)((of % 16 + 1) * (int)((index + 31L * round) % 127));
@@ -53,7 +54,7 @@ static int receives(void)
     return is("bcast") || is("allreduce") || rank == 0;
 }
 
-/* Gives every rank new data; `round` makes it differ from the last. */
+/* Gives every rank new data, which differs from round to round. */
 static void prepare(int round)
 {
     for (long i = 0; i < count; i++)
@@ -99,7 +100,7 @@ static void check(int round)
     }
 }
 
-/* One iteration: its latency on this rank, in seconds. */
+/* Runs one iteration; returns its latency on this rank, in seconds. */
 static double timed(void)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -108,7 +109,7 @@ static double timed(void)
     return MPI_Wtime() - start;
 }
 
-/* The greatest of each of the ranks' `n` numbers, at rank 0. */
+/* Sends the maximum over all ranks of each of `n` numbers to rank 0. */
 static void greatest(double *numbers, int n)
 {
     if (rank != 0) {
@@ -139,7 +140,7 @@ static double quantile(const double *sorted, int n, double share)
     return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
 }
 
-/* How many iterations fill `seconds`, by the median of the warm-up; the root decides. */
+/* Returns the number of iterations that fill `seconds`, by the median of the warm-up; the root decides. */
 static int iterations(double *latencies, int n, double seconds)
 {
     int decided = 0;

@@ -3,12 +3,12 @@
  *     fakeapp --create SIZE FILE          make the file, unless it is there
  *     fakeapp [OPTIONS] FILE              read it (or write it, -x), print seconds and counts as JSON
  *
- * The file is cut into L chunks; in the middle of each lies its lead. Leads take turns: `r` operations of w to W bytes
- * are made around the lead, each within half the scatter S before or after it and within the file, then the lead moves
- * on by `l`, within its chunk, and the next one has its turn, until there were N operations.
+ * The file has L chunks, each with a lead in its middle. Leads take turns: the program makes `r` operations of w to W
+ * bytes around the lead, each within half the scatter S before or after it and within the file. Then the lead moves by
+ * `l` within its chunk, and the next lead has its turn, until there were N operations.
  *
- * Every byte of the file follows from its offset, so whatever is read is checked, and whatever is written changes
- * nothing: readers and writers may run on one file at once. Status 0: done; 1: wrong data was read; 2: wrong arguments;
+ * Every byte of the file follows from its offset, so the program checks what it reads, and writing changes nothing:
+ * readers and writers may run on one file at the same time. Status 0: done; 1: wrong data was read; 2: wrong arguments;
  * 3: the machine's fault (no file, no memory, an I/O error). */
 
 #define _GNU_SOURCE
@@ -71,7 +71,7 @@ static void die_of_errno(const char *what)
     exit(MACHINE);
 }
 
-/* After a read of `found` bytes, which has to have found some. */
+/* Checks the result of a read, which must not be empty. */
 static void expect_bytes(ssize_t found)
 {
     if (found == 0)
@@ -98,14 +98,14 @@ static uint64_t mixed(uint64_t number)
     return number ^ (number >> 31);
 }
 
-/* One of low to high, both included. */
+/* Returns a random number from low to high, both included. */
 static uint64_t drawn(uint64_t *state, uint64_t low, uint64_t high)
 {
     *state = mixed(*state);
     return low + *state % (high - low + 1);
 }
 
-/* What the file holds from `offset` on. */
+/* Fills memory with the content of the file from `offset` on. */
 static void content(unsigned char *to, uint64_t offset, size_t bytes)
 {
     while (bytes > 0) {
@@ -231,7 +231,7 @@ static void write_whole(struct worker *of, uint64_t offset, size_t bytes)
 static void operate(struct worker *of, const struct lead *lead)
 {
     uint64_t bytes = drawn(&of->random, pattern.least, pattern.greatest);
-    /* of a zone that goes beyond the file's ends, what is within it: they are no hot spots */
+    /* the part of the zone within the file: its ends must not become hot spots */
     uint64_t last = size - bytes, half = lead->scatter / 2, far = lead->position + lead->scatter - half;
     uint64_t low = lead->position > half ? lead->position - half : 0, high = far < last ? far : last;
     uint64_t offset = lead->scatter == 0 || low >= high ? (low < last ? low : last) : drawn(&of->random, low, high);
@@ -243,7 +243,7 @@ static void operate(struct worker *of, const struct lead *lead)
     of->bytes += bytes;
 }
 
-/* A thread's share: every `threads`-th lead. */
+/* Does the work of one thread: every `threads`-th lead. */
 static void *work(void *given)
 {
     struct worker *of = given;
@@ -340,7 +340,7 @@ static void refuse(const char *option, const char *value, const char *allowed)
     exit(USAGE);
 }
 
-/* The number at the start of `text`; `end` is set to what follows it. */
+/* Returns the number at the start of `text`, and sets `end` to the character after it. */
 static uint64_t number(const char *option, const char *text, char **end)
 {
     const char *allowed = "a whole number below 2^53, bytes also with k, M or G";
@@ -395,7 +395,7 @@ static void read_arguments(int count, char **given)
         case 'w': pattern.least = whole(option, optarg, 1); break;
         case 'W': pattern.greatest = whole(option, optarg, 1); break;
         case 'S': pattern.scatter = whole(option, optarg, 0); break;
-        /* no leads and no repeats are written for accesses all over the file: one lead, one operation in a turn */
+        /* `-L 0 -r 0` means accesses all over the file: one lead, one operation in a turn */
         case 'L': pattern.leads = whole(option, optarg, 0) ?: 1; break;
         case 'l': pattern.advance = whole(option, optarg, 0); break;
         case 'r': pattern.repeat = whole(option, optarg, 0) ?: 1; break;

@@ -1,8 +1,8 @@
-/* The functions by which applications read, in front of the C library's.
+/* The functions by which applications read, which replace the C library's.
  *
- * Descriptors are looked at when they are first read from, so it does not matter by which function, or process, a file
- * was opened; only that descriptors are closed has to be seen. Positions are asked of the system, so seeking, dup and
- * fork need not be seen either. Not seen: mmap, stdio other than fread, io_uring, aio, system calls made directly. */
+ * The library examines a descriptor at its first read, so it does not matter which function or process has opened
+ * the file; it must only see that descriptors are closed. It asks the system for positions, so it need not see
+ * seeks, dup and fork. It does not see mmap, stdio other than fread, io_uring, aio and direct system calls. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -16,12 +16,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#undef fread_unlocked /* a macro where it is optimised */
+#undef fread_unlocked /* a macro in optimised builds */
 _Static_assert(sizeof(off_t) == 8, "read and pread are taken for their 64-bit twins");
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The functions that were found behind ours. Before they are (another library's start calls), the system itself. */
+/* The functions that ours replace. Until they are found (another library's start may call), system calls. */
 static struct {
     ssize_t (*read)(int, void *, size_t);
     ssize_t (*pread)(int, void *, size_t, off_t);
@@ -127,7 +127,7 @@ EXPORTED ssize_t pread64(int, void *, size_t, off_t) __attribute__((alias("pread
 EXPORTED ssize_t preadv64(int, const struct iovec *, int, off_t) __attribute__((alias("preadv")));
 EXPORTED ssize_t preadv64v2(int, const struct iovec *, int, off_t, int) __attribute__((alias("preadv2")));
 
-/* What programs call that were built with -D_FORTIFY_SOURCE: the size of the buffer is checked. */
+/* The names in programs that were built with -D_FORTIFY_SOURCE; they check the size of the buffer. */
 extern void __chk_fail(void) __attribute__((noreturn));
 
 EXPORTED ssize_t __read_chk(int descriptor, void *to, size_t bytes, size_t room)
@@ -146,7 +146,7 @@ EXPORTED ssize_t __pread_chk(int descriptor, void *to, size_t bytes, off_t offse
 
 EXPORTED ssize_t __pread64_chk(int, void *, size_t, off_t, size_t) __attribute__((alias("__pread_chk")));
 
-/* A stream reads by calls that cannot be seen from outside: what fread has given is noted in their place. */
+/* A stream reads by calls that the library does not see: it records the result of fread instead. */
 static size_t streamed(FILE *stream, size_t size, size_t items)
 {
     if (items > 0 && atomic_load_explicit(&watching, memory_order_relaxed)) {
@@ -230,7 +230,7 @@ EXPORTED int dup3(int from, int to, int flags)
     return real.dup3 ? real.dup3(from, to, flags) : (int)syscall(SYS_dup3, from, to, flags);
 }
 
-/* --- ends that no destructor sees */
+/* --- ends without destructors */
 
 EXPORTED void _exit(int status)
 {

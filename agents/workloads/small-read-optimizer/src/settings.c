@@ -15,7 +15,7 @@
 
 static const char warned[] = "SRO_WARNED";
 
-/* The defaults are those of [robert-2021, table 2.1]. */
+/* The defaults are in [robert-2021, table 2.1]. */
 struct settings sro_settings = {
     .sequence_length = 100,
     .binsize = 10485756,
@@ -34,7 +34,7 @@ static const struct {
     {"SRO_PREFETCH_SIZE", &sro_settings.prefetch_size, INT64_MAX},
 };
 
-/* Whether this process is told what is wrong: once, as those that are started by it inherit that it was said. */
+/* Whether this process prints what is wrong. The environment passes on to its children that it was printed. */
 static bool tells;
 
 static __attribute__((format(printf, 1, 2))) void warn(const char *format, ...)
@@ -72,7 +72,7 @@ static bool read_path(const char *name, char *value)
     if (!text || !*text)
         return true;
     if (text[0] == '/' && strlen(text) < PATH_MAX) {
-        /* without links, as the system names open files; what is not there yet is taken as it is written */
+        /* without links, as the system names open files; a path that does not exist yet is used as it is */
         if (!realpath(text, value))
             strcpy(value, text);
         for (size_t last = strlen(value) - 1; last > 0 && value[last] == '/'; last--)
@@ -83,7 +83,7 @@ static bool read_path(const char *name, char *value)
     return false;
 }
 
-/* Where nothing can be watched, or counted, as it is now: it may be made later. */
+/* Prints that a path does not exist now, so that nothing can be watched or counted; it may be created later. */
 static void try_paths(void)
 {
     const char *folder = sro_settings.directory, *file = sro_settings.counters;
@@ -149,7 +149,7 @@ void sro_write_counters(void)
     int file = open(sro_settings.counters, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file >= 0) {
         if (write(file, line, (size_t)length) < 0)
-            errno = before; /* the application's own end is not spoilt */
+            errno = before; /* the application's errno does not change */
         close(file);
     }
     errno = before;

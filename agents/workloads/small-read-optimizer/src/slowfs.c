@@ -1,16 +1,17 @@
-/* A slow file server for one command: shows a folder's files at a mount point, as a busy parallel file system would.
+/* A slow file server for one command: it shows a folder's files at a mount point, as slow as a busy parallel file
+ * system.
  *
  *     slowfs [--latency US] [--bandwidth MB] FOLDER MOUNTPOINT COMMAND [ARGUMENT...]
  *
- * Every request that reaches the server is answered late: requests pass one after the other through a line of so
- * many MB (10^6 bytes) a second, and each answer takes so many microseconds more. What the kernel has in its page cache
- * never reaches the server. All servers of a FOLDER on one host share one line, which is what makes concurrent readers
- * and writers disturb each other. The files' own data should be in memory, so that the disk below has no part in this.
+ * The server answers every request late: requests pass one after the other through a line of this number of MB (10^6
+ * bytes) a second, and each answer takes this number of microseconds more. Requests that the kernel answers from its
+ * page cache never reach the server. All servers of a FOLDER on one host share one line, so that concurrent readers
+ * and writers disturb each other. The data of the files should be in memory, so that the disk does not matter.
  *
- * The mount exists in a mount namespace that COMMAND alone shares, and ends with it, however it ends: nothing has to be
- * cleaned up. Works for root, and for others where they may create user namespaces. Files of the folder itself can be
- * opened, read and written, not created or removed. Status: COMMAND's own, 128 + N where signal N ended it, 3 where the
- * mount is not possible. */
+ * The mount exists in a mount namespace that only COMMAND shares, and ends with it, however it ends: there is
+ * nothing to clean up. It works for root, and for other users who may create user namespaces. Files in the folder
+ * itself can be opened, read and written, but not created or removed. The status is COMMAND's, 128 + N if signal N
+ * ended it, 3 if the mount is not possible. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -40,23 +41,23 @@
 #include <unistd.h>
 
 enum { MOST_FILES = 256, LARGEST = 128 << 10, REQUEST = LARGEST + 4096, MACHINE = 3, USAGE = 2 };
-/* Requests that the kernel sends of its own accord, read-ahead above all: it shall queue them here. */
+/* The number of background requests that the kernel may send, mostly read-ahead: they queue here. */
 enum { BACKGROUND = 4096 };
 static const uint64_t SECOND = 1000000000, FOREVER = 3600;
 
 static uint64_t latency_ns = 300000, bytes_per_second = 400000000;
 static int folder, server;
-/* When the line is free again, by the monotonic clock; in memory that all servers of the folder map. */
+/* When the line is free again, by the monotonic clock; all servers of the folder map this memory. */
 static _Atomic uint64_t *line_free;
 
-/* Node ids are places in this table plus 2; the root is 1. */
+/* Node ids are indices of this table plus 2; the root is 1. */
 static struct {
     char name[NAME_MAX + 1];
     int file;
 } files[MOST_FILES];
 static int known;
 
-/* Answers that wait for their time, which is in order: a ring. A read's data is fetched when it is due. */
+/* A ring buffer of answers that wait for their time, in order. The data of a read is fetched when the answer is due. */
 struct answer {
     uint64_t due, unique, offset;
     uint32_t bytes;
@@ -80,12 +81,12 @@ static uint64_t now(void)
 
 /* --- the line */
 
-/* Takes a place in the line for so many bytes; when the answer is due. */
+/* Takes a place in the line for a number of bytes. Returns when the answer is due. */
 static uint64_t pass(uint64_t bytes)
 {
     uint64_t begun = now(), duration = bytes * SECOND / bytes_per_second, seen = atomic_load(line_free), until;
     do {
-        /* a time far ahead is of before the machine was started anew */
+        /* a time far in the future comes from before the last start of the machine */
         uint64_t from = seen > begun && seen - begun < 60 * SECOND ? seen : begun;
         until = from + duration;
     } while (!atomic_compare_exchange_weak(line_free, &seen, until));
@@ -113,7 +114,7 @@ static void answer(uint64_t unique, int error, const void *data, size_t bytes)
 {
     struct fuse_out_header header = {(uint32_t)(sizeof header + (error ? 0 : bytes)), -error, unique};
     struct iovec parts[2] = {{&header, sizeof header}, {(void *)data, bytes}};
-    /* an error means that the asker was interrupted and gone */
+    /* an error means that the requesting process was interrupted and is gone */
     if (writev(server, parts, error || !bytes ? 1 : 2) < 0 && errno != ENOENT)
         die("answer");
 }
@@ -150,7 +151,7 @@ static void answer_first(void)
 
 /* --- files */
 
-/* The file's place in the table, opened; -1 with errno. */
+/* Opens a file; returns its index in the table, or -1 and errno. */
 static int find(const char *name)
 {
     if (name[0] == '.' || strlen(name) > NAME_MAX) {
@@ -199,7 +200,7 @@ static struct fuse_attr attributes(uint64_t node)
 
 static void list(uint64_t unique, const struct fuse_read_in *in)
 {
-    /* few files: the whole list, from the entry on that the kernel has not got yet */
+    /* there are few files: the whole list from the first entry that the kernel does not have yet */
     static char data[LARGEST];
     size_t used = 0;
     uint64_t place = 0;
@@ -257,7 +258,7 @@ static void serve(const struct fuse_in_header *header, const void *argument)
         break;
     }
     case FUSE_GETATTR:
-    case FUSE_SETATTR: { /* times and modes are left as they are; a size is changed nowhere */
+    case FUSE_SETATTR: { /* times, modes and sizes do not change */
         const struct fuse_setattr_in *in = argument;
         if (header->opcode == FUSE_SETATTR && in->valid & FATTR_SIZE) {
             answer(unique, EPERM, NULL, 0);
@@ -299,12 +300,12 @@ static void serve(const struct fuse_in_header *header, const void *argument)
     case FUSE_ACCESS: answer(unique, 0, NULL, 0); break;
     case FUSE_FORGET:
     case FUSE_BATCH_FORGET:
-    case FUSE_INTERRUPT: break; /* want no answer */
+    case FUSE_INTERRUPT: break; /* these need no answer */
     default: answer(unique, ENOSYS, NULL, 0);
     }
 }
 
-/* Serves all requests that have come. */
+/* Serves all waiting requests. */
 static void receive(void)
 {
     static _Alignas(8) char request[REQUEST];
@@ -321,7 +322,7 @@ static void receive(void)
     }
 }
 
-/* Serves until the command ends; its status. */
+/* Serves until the command ends. Returns its status. */
 static int serve_until_end(pid_t command, int ended)
 {
     struct pollfd from[] = {{server, POLLIN, 0}, {ended, POLLIN, 0}};
@@ -394,7 +395,7 @@ static pid_t start(char **command, const sigset_t *before)
         die("start a process");
     if (child > 0)
         return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without its server it would wait for ever */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* without its server the command would wait forever */
     if (getppid() != server_process)
         _exit(MACHINE);
     sigprocmask(SIG_SETMASK, before, NULL);

@@ -1,15 +1,16 @@
 /* Watches the reads of each file, and prefetches zones that are read often [robert-2021, section 2.2].
  *
- * A file is divided into bins. Its last `sequence_length` accesses are kept as a FIFO, with their number in each bin.
- * When a bin has `cluster_threshold` of them, `prefetch_size` bytes around the last one are asked for, and the bin's
- * count begins anew. Asking means POSIX_FADV_WILLNEED: the system reads in the background, into its own page cache,
- * from which the application's reads are then served as ever. So nothing that is read can change, nor become stale.
+ * A file is divided into bins. Its last `sequence_length` accesses are kept as a FIFO, with their number in each
+ * bin. When a bin has `cluster_threshold` of them, the library requests `prefetch_size` bytes around the last one,
+ * and the bin's count starts again at zero. It requests them by POSIX_FADV_WILLNEED: the system reads in the
+ * background into its page cache, from which it then serves the application's reads. So the content of reads cannot
+ * change or become stale.
  *
- * What has been asked for is not asked for again until a quarter of the machine's memory has been asked for.
+ * The library requests a zone again only after it has requested a quarter of the machine's memory.
  *
- * Hooks run in the middle of anything: of the application's malloc, of a signal handler, even one that has interrupted
- * another hook or jumps out of it. Therefore memory comes from mmap, and no lock is ever waited for: a read that finds
- * it taken is not recorded. */
+ * Hooks run in the middle of anything: of the application's malloc, of a signal handler, even one that has
+ * interrupted another hook or jumps out of it. Therefore memory comes from mmap, and no thread ever waits for a
+ * lock: a read that finds a lock taken is not recorded. */
 
 #define _GNU_SOURCE
 #include "sro.h"
@@ -24,9 +25,9 @@
 #include <unistd.h>
 
 enum { DESCRIPTORS = 1 << 16, FILES = 1024, TRIES = 200 };
-/* Linux serves WILLNEED only up to the read-ahead of the device, 128 KiB unless told otherwise: one word of pages. */
+/* Linux serves WILLNEED only up to the read-ahead of the device, by default 128 KiB: one word of pages. */
 enum { PAGE = 4096, WORD = 32 * PAGE };
-/* Smaller files are the kernel's own read-ahead's. */
+/* The kernel's own read-ahead covers smaller files. */
 enum { LEAST_SIZE = WORD };
 static const uint64_t NONE = UINT64_MAX;
 
@@ -36,11 +37,12 @@ struct bin {
     uint64_t since;  /* the access that met the threshold last */
 };
 
-/* A file that is watched. `users` are the hooks that look at it; below 0, it is being given to another file. */
+/* A file that is watched. `users` is the number of hooks that use it; below 0, its place is being given to another
+ * file. */
 struct file {
     atomic_int users;
     atomic_bool locked; /* guards the window */
-    atomic_uint_fast64_t used; /* when, by `clock`; 0: never */
+    atomic_uint_fast64_t used; /* the last use, by `clock`; 0: never */
     dev_t device;
     ino_t inode;
     off_t size;
@@ -48,17 +50,17 @@ struct file {
     /* the window: bin of each of the last accesses, by number modulo its length; bins that occur in it, hashed */
     uint64_t *window, accesses;
     struct bin *bins;
-    /* a bit for each page that was asked for */
+    /* a bit for each page that was requested */
     atomic_uint *asked;
     size_t words;
     atomic_uint epoch;
 };
 
-/* What a descriptor stands for: nothing known, not watched, or a file by its place + 2. */
+/* The meaning of a descriptor: unknown, not watched, or a file by its place + 2. */
 enum { UNKNOWN, IGNORED, FIRST };
 static atomic_ushort descriptors[DESCRIPTORS];
 static struct file files[FILES];
-static atomic_bool table_locked; /* guards who has which place in `files` */
+static atomic_bool table_locked; /* guards the places in `files` */
 static atomic_uint_fast64_t access_clock;
 static size_t bin_places; /* a power of 2 */
 static uint64_t most_asked;
@@ -91,7 +93,7 @@ static size_t home(uint64_t number)
     return (size_t)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (bin_places - 1);
 }
 
-/* The place of a bin, or the empty one where it would be. */
+/* Returns the place of a bin, or the empty place for it. */
 static struct bin *find_bin(struct file *file, uint64_t number)
 {
     size_t place = home(number);
@@ -100,7 +102,7 @@ static struct bin *find_bin(struct file *file, uint64_t number)
     return &file->bins[place];
 }
 
-/* Takes a bin out; those behind it move up, so that none is cut off from its home. */
+/* Removes a bin; the following bins move up, so that a search still finds them. */
 static void remove_bin(struct file *file, struct bin *bin)
 {
     size_t gap = (size_t)(bin - file->bins), mask = bin_places - 1;
@@ -113,7 +115,7 @@ static void remove_bin(struct file *file, struct bin *bin)
     file->bins[gap].number = NONE;
 }
 
-/* The oldest access leaves the window. An entry stays as long as one of its accesses is there. */
+/* Removes the oldest access from the window. A bin stays as long as one of its accesses is there. */
 static void drop_access(struct file *file, uint64_t access, uint64_t number)
 {
     struct bin *bin = find_bin(file, number);
@@ -125,7 +127,7 @@ static void drop_access(struct file *file, uint64_t access, uint64_t number)
         remove_bin(file, bin);
 }
 
-/* Records an access; whether its bin has met the threshold by it. Accesses are numbered from 1. */
+/* Records an access. Returns whether its bin now meets the threshold. Accesses are numbered from 1. */
 static bool record(struct file *file, uint64_t number)
 {
     uint64_t access = ++file->accesses, length = sro_settings.sequence_length;
@@ -159,17 +161,17 @@ static void clear_asked(struct file *file)
     atomic_store(&file->epoch, atomic_load(&asked_epoch));
 }
 
-/* Asks for the pages of one word that are in `mask` and were not asked for yet. */
+/* Requests the pages of one word that are in `mask` and were not requested yet. */
 static bool ask(struct file *file, int descriptor, uint64_t word, uint32_t mask)
 {
-    /* looked at first: most words of a large zone were asked for before, and an atomic write is dear */
+    /* read first: most words of a large zone were requested before, and an atomic write is expensive */
     if (word < file->words && (mask &= ~atomic_load_explicit(&file->asked[word], memory_order_relaxed)))
         mask &= ~atomic_fetch_or_explicit(&file->asked[word], mask, memory_order_relaxed);
     if (!mask)
         return true;
     int first = __builtin_ctz(mask), last = 31 - __builtin_clz(mask);
     uint64_t bytes = (uint64_t)(last - first + 1) * PAGE;
-    /* no library function: some are points where a thread is cancelled */
+    /* no library function: some are cancellation points */
     if (syscall(SYS_fadvise64, descriptor, (off_t)(word * WORD + (uint64_t)first * PAGE), (off_t)bytes,
                 POSIX_FADV_WILLNEED) != 0)
         return false;
@@ -182,7 +184,7 @@ static bool ask(struct file *file, int descriptor, uint64_t word, uint32_t mask)
     return true;
 }
 
-/* Asks for the zone around an access, within the file; false where the descriptor is no longer of this file. */
+/* Requests the zone around an access, within the file. Returns false if the descriptor has another file now. */
 static bool prefetch(struct file *file, int descriptor, uint64_t offset, uint64_t bytes)
 {
     struct stat now;
@@ -202,7 +204,7 @@ static bool prefetch(struct file *file, int descriptor, uint64_t offset, uint64_
         uint64_t word = page / 32, until = word == last / 32 ? last % 32 : 31;
         uint32_t mask = (UINT32_MAX << page % 32) & (UINT32_MAX >> (31 - until));
         if (!ask(file, descriptor, word, mask))
-            break; /* a file system without it */
+            break; /* the file system does not support it */
         page = (word + 1) * 32;
     }
     return true;
@@ -224,7 +226,7 @@ static bool below(int descriptor)
     return strncmp(path, sro_settings.directory, length) == 0 && (path[length] == '/' || length == 1);
 }
 
-/* Gives a place in the table to a file. */
+/* Gives a file a place in the table. */
 static bool settle(struct file *file, const struct stat *found)
 {
     size_t words = (size_t)((uint64_t)found->st_size / WORD + 1);
@@ -257,7 +259,7 @@ static bool same_content(const struct file *file, const struct stat *found)
            file->changed.tv_nsec == found->st_mtim.tv_nsec;
 }
 
-/* The place of a file in the table: its own, or the one that was not used for longest. -1: not now. */
+/* Returns the place of a file in the table: its own, or the least recently used one. -1: not now. */
 static int place_of(const struct stat *found)
 {
     if (!try_lock(&table_locked))
@@ -291,7 +293,7 @@ static int place_of(const struct stat *found)
     return place;
 }
 
-/* What a descriptor stands for, found out where it is not known. */
+/* Returns the meaning of a descriptor, and finds it out if it is unknown. */
 static int meaning(int descriptor)
 {
     if (descriptor < 0 || descriptor >= DESCRIPTORS)
@@ -306,7 +308,7 @@ static int meaning(int descriptor)
     bool watched = S_ISREG(found.st_mode) && found.st_size >= LEAST_SIZE && flags >= 0 && !(flags & O_DIRECT) &&
                    below(descriptor);
     int place = watched ? place_of(&found) : -1;
-    if (watched && place < 0) { /* the table was busy: the next read asks again */
+    if (watched && place < 0) { /* the table was busy: the next read tries again */
         atomic_fetch_add(&sro_counters.missed, 1);
         return IGNORED;
     }
@@ -315,7 +317,7 @@ static int meaning(int descriptor)
     return known;
 }
 
-/* A file that stays what it is until `leave`; NULL: not now. */
+/* Returns a file, which stays until `leave`; NULL: not now. */
 static struct file *enter(int meant)
 {
     struct file *file = &files[meant - FIRST];
@@ -396,7 +398,7 @@ void sro_start(void)
 void sro_start_forked(void)
 {
     memset(&sro_counters, 0, sizeof sro_counters);
-    /* what another thread was at when this process was made is half done: such files are seen as new ones */
+    /* another thread may have been changing a file when this process was made: such files count as new ones */
     for (int i = 0; i < FILES; i++) {
         struct file *file = &files[i];
         bool used = atomic_load(&file->used), settled = atomic_exchange(&file->users, 0) >= 0;

@@ -1,4 +1,5 @@
-/* The small read optimizer: what its files know of each other. sro.c watches, settings.c is told, hooks.c is called. */
+/* What the parts of the small read optimizer share: sro.c watches reads, settings.c reads the environment, hooks.c has
+ * the functions that applications call. */
 
 #ifndef SRO_H
 #define SRO_H
@@ -10,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the environment says. Sizes are in bytes. */
+/* The settings in the environment. Sizes are in bytes. */
 struct settings {
     uint64_t sequence_length;   /* SRO_SEQUENCE_LENGTH: accesses that are kept, for each file */
     uint64_t binsize;           /* SRO_DSC_BINSIZE: size of the zones in which accesses are counted */
@@ -23,39 +24,39 @@ struct settings {
 
 extern struct settings sro_settings;
 
-/* What is counted, for the whole process. */
+/* The counters of the whole process. */
 struct counters {
     atomic_uint_fast64_t files;            /* that were watched */
     atomic_uint_fast64_t reads;            /* that were recorded */
-    atomic_uint_fast64_t bytes;            /* that these gave */
-    atomic_uint_fast64_t missed;           /* reads that were not recorded, for others were at it */
+    atomic_uint_fast64_t bytes;            /* bytes that these returned */
+    atomic_uint_fast64_t missed;           /* reads that were not recorded, because a lock was taken */
     atomic_uint_fast64_t triggers;         /* times that a zone met the threshold */
     atomic_uint_fast64_t prefetches;       /* requests to the system */
-    atomic_uint_fast64_t prefetched_bytes; /* that these asked for */
+    atomic_uint_fast64_t prefetched_bytes; /* bytes that these requested */
 };
 
 extern struct counters sro_counters;
 
-/* Reads the environment; says on standard error, once for all processes that inherit it, what is wrong with it, and what paths in it lead
- * nowhere. */
+/* Reads the environment. Prints on standard error what is wrong with it, and which of its paths do not exist: once for
+ * all processes that inherit it. */
 void sro_read_settings(void);
 
 /* Appends the counters to their file as one line of JSON, unless no read was seen, and sets them to 0. */
 void sro_write_counters(void);
 
-/* Makes ready. In a process that was forked: what other threads were at is forgotten, counters are 0. */
+/* Prepares the library. In a child process after fork: forgets the work of other threads, and sets counters to 0. */
 void sro_start(void);
 void sro_start_forked(void);
 
-/* Notes that `bytes` were read of a descriptor's file at `offset`; at SRO_HERE, they end at the file position.
+/* Records that `bytes` were read from a descriptor's file at `offset`; with SRO_HERE, they end at the file position.
  * May prefetch. Keeps errno; takes no memory from malloc; waits for no other thread. */
 #define SRO_HERE ((off_t)-1)
 void sro_note(int descriptor, off_t offset, size_t bytes);
 
-/* Whether reads of this descriptor are noted. */
+/* Whether reads of this descriptor are recorded. */
 bool sro_watches(int descriptor);
 
-/* Forgets what a descriptor stood for, since it is being closed: its number may come back as another file's. */
+/* Forgets a descriptor that is being closed, since another file may get its number. */
 void sro_forget(int descriptor);
 void sro_forget_range(unsigned first, unsigned last);
 

@@ -1,6 +1,6 @@
-/* What a thread asks the daemon, and what happens when that is gone.
+/* Requests of a thread to the daemon, and what happens when the daemon is gone.
  *
- * Hooks block signals while they use a thread's connection, so that no handler finds it in use. */
+ * Hooks block signals while they use a thread's connection, so that no signal handler finds it in use. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -29,7 +29,7 @@ struct connection {
 };
 static __thread struct connection *mine __attribute__((tls_model("initial-exec")));
 static pthread_key_t connection_key;
-static pid_t process; /* whose memory this is */
+static pid_t process; /* the process to which this memory belongs */
 enum { OUR_DESCRIPTORS = 600 };
 
 static void disconnect(void *given)
@@ -46,7 +46,7 @@ static void disconnect(void *given)
     mine = NULL;
 }
 
-/* Receives the shared memory. NULL with errno: EMFILE where there is no descriptor for it. */
+/* Receives the shared memory. Returns NULL and sets errno, to EMFILE if there is no free descriptor. */
 static struct area *receive_area(int socket)
 {
     char byte;
@@ -70,7 +70,7 @@ static struct area *receive_area(int socket)
     return area == MAP_FAILED ? NULL : area;
 }
 
-/* This thread's connection; NULL with errno. Signals are blocked. */
+/* Returns this thread's connection; NULL and errno if there is none. Signals are blocked. */
 static struct connection *connect_to_daemon(void)
 {
     if (mine && !mine->lost)
@@ -83,13 +83,13 @@ static struct connection *connect_to_daemon(void)
     int folder = (int)syscall(SYS_openat, AT_FDCWD, buffer, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return NULL;
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", folder); /* however long the path */
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", folder); /* for paths of any length */
     int found = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool fine = found >= 0 && syscall(SYS_connect, found, &address, sizeof address) == 0;
     int why = errno;
     syscall(SYS_close, folder);
     errno = why;
-    /* out of the way of applications that choose numbers themselves */
+    /* a high number, because applications may choose low numbers themselves */
     int socket = fine ? (int)syscall(SYS_fcntl, found, F_DUPFD_CLOEXEC, OUR_DESCRIPTORS) : -1;
     if (socket >= 0)
         syscall(SYS_close, found);
@@ -122,7 +122,7 @@ bool is_borrowed(void)
     return syscall(SYS_getpid) != process;
 }
 
-/* Blocks signals, and gives a child that uses its parent's memory a connection of its own. */
+/* Blocks signals, and gives a child that uses its parent's memory a separate connection. */
 struct hook {
     sigset_t signals;
     bool child;
@@ -151,7 +151,7 @@ static void leave(struct hook *hook)
     pthread_sigmask(SIG_SETMASK, &hook->signals, NULL);
 }
 
-/* Sends the byte, for ATTACH with a descriptor, and waits for the answer. 0, NO_DAEMON or NO_ANSWER. */
+/* Sends the byte, for ATTACH with a descriptor, and waits for the answer. Returns 0, NO_DAEMON or NO_ANSWER. */
 static int64_t exchange(struct connection *connection, int descriptor)
 {
     char byte = 0;
@@ -196,7 +196,7 @@ int64_t request(struct message *message, void *data, int descriptor)
             connection->lost = true;
         }
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-        result = -errno; /* nothing is wrong with the daemon */
+        result = -errno; /* the daemon is not the cause */
     }
     leave(&hook);
     return result;
@@ -230,7 +230,7 @@ int64_t wait_for_recovery(void)
     int why = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? 0 : errno;
     bool left = why != ENOENT;
     if (!atomic_exchange(&told, true) && !getenv("BURST_TOLD")) {
-        setenv("BURST_TOLD", "1", 1); /* processes that are started by this one need not tell it again */
+        setenv("BURST_TOLD", "1", 1); /* child processes need not print it again */
         dprintf(STDERR_FILENO, "burst: no daemon %s %s; files below %s %s\n",
                 !why || why == ENOENT ? "at" : "can be reached at", buffer, directory,
                 why == ENOENT ? "are used without a buffer"

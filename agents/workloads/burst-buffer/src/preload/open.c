@@ -21,10 +21,10 @@ static int opened(int descriptor, int flags)
             return (int)failed(result);
         }
     } else if (descriptor >= 0 && (flags & O_ACCMODE) != O_RDONLY) {
-        meaning(descriptor, false); /* a child may be the one who writes, before a kill, and we who fsync after it */
+        meaning(descriptor, false); /* a child may write before the daemon is killed, and we call fsync after it */
     }
     if (descriptor >= 0 && descriptor <= STDERR_FILENO)
-        bypass_anew(descriptor);
+        bypass_new(descriptor);
     return descriptor;
 }
 
@@ -97,7 +97,7 @@ EXPORTED int close(int descriptor)
 EXPORTED int close_range(unsigned first, unsigned last, int flags)
 {
     int result = 0;
-    for (unsigned from = first; from <= last && !result;) { /* up to the next one that is ours, or all */
+    for (unsigned from = first; from <= last && !result;) { /* up to the next descriptor of ours, or all */
         unsigned end = from;
         for (; end < DESCRIPTORS && end <= last && !is_ours((int)end); end++)
             if (!(flags & CLOSE_RANGE_CLOEXEC))
@@ -125,7 +125,7 @@ EXPORTED int dup3(int from, int to, int flags)
     int result = (int)syscall(SYS_dup3, from, to, flags);
     copied(from, result);
     if (result >= 0 && to <= STDERR_FILENO)
-        bypass_anew(to);
+        bypass_new(to);
     return result;
 }
 

@@ -1,12 +1,12 @@
-/* The preload library: what an application reads from and writes to files below BURST_DIRECTORY goes through the daemon
- * of BURST_BUFFER.
+/* The preload library: reads and writes of files below BURST_DIRECTORY go through the daemon of BURST_BUFFER.
  *
- * Files are opened in the directory itself, and the daemon keeps their sizes there true: so names, descriptors, file
- * positions, dup, fork, stat, rename and unlink are the system's own, and only content has to be asked for. A position
- * is moved before the bytes are, which the system does atomically for all who share it.
+ * Files are opened in the directory itself, and the daemon keeps their sizes there correct. So the system handles
+ * names, descriptors, file positions, dup, fork, stat, rename and unlink, and the library asks the daemon only for
+ * content. It moves a position before it moves the bytes, which the system does atomically for all processes that
+ * share the position.
  *
- * A file that is used in a way that cannot be followed (stdio, mmap, sendfile, ...) is given up by the daemon first. So
- * is one that becomes standard input, output or error. */
+ * Before an application uses a file in a way that the library does not see (stdio, mmap, sendfile, ...), the daemon
+ * ends the buffering of this file, as also when the file becomes standard input, output or error. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -101,7 +101,7 @@ int64_t look_up(int descriptor)
             result = PLAIN;
             note(descriptor, PLAIN);
         }
-    } else if (S_ISREG(found.st_mode)) { /* pipes, sockets and folders may be closed by calls that are not seen */
+    } else if (S_ISREG(found.st_mode)) { /* calls that the library does not see may close pipes, sockets and folders */
         note(descriptor, PLAIN);
     }
     errno = before;
@@ -148,7 +148,7 @@ int64_t ask(int descriptor, struct message *message, void *data)
     if (meant < 0)
         return meant;
     if (result == NOT_BUFFERED && meant >= FIRST_HANDLE) {
-        if (atomic_load(&unflushed[descriptor])) /* it was given up by the daemon, which has written all */
+        if (atomic_load(&unflushed[descriptor])) /* the daemon has ended its buffering, and written all data */
             atomic_store(&unflushed[descriptor], 0);
         note(descriptor, PLAIN);
     }
@@ -198,7 +198,7 @@ int64_t bypass(int descriptor)
     return result == NOT_BUFFERED ? 0 : result;
 }
 
-int64_t bypass_anew(int descriptor)
+int64_t bypass_new(int descriptor)
 {
     int64_t result = atomic_load(&active) ? look_up(descriptor) : 0;
     struct message message = {.operation = BYPASS, .handle = (uint64_t)result};
@@ -209,7 +209,7 @@ int64_t bypass_anew(int descriptor)
 
 /* --- the process */
 
-/* In a process that was forked: the connections are its parent's. What is known of files holds for both. */
+/* In a child process after fork: the connections belong to the parent. Both know the same about files. */
 static void start_forked(void)
 {
     for (int i = 0; i < DESCRIPTORS; i++) {
@@ -253,11 +253,11 @@ void start(void)
         return;
     pthread_atfork(NULL, NULL, start_forked);
     atomic_store(&active, true);
-    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) /* streams use them by calls that cannot be seen */
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) /* streams use them by calls that the library does not see */
         bypass(i);
 }
 
-/* At the end by exit, where the system closes what the program has left open. */
+/* At exit, where the system closes the files that the program has left open. */
 __attribute__((destructor(101))) static void finish(void)
 {
     if (atomic_load(&active))

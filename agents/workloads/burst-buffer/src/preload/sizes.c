@@ -1,4 +1,4 @@
-/* To the disk, sizes and positions. */
+/* Hooks of fsync and similar calls, of sizes and of positions. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* 0, -errno, or NOT_BUFFERED. */
+/* Returns 0, -errno or NOT_BUFFERED. */
 static int64_t sync_descriptor(int descriptor)
 {
     if (descriptor >= 0 && descriptor < DESCRIPTORS && atomic_load(&doubted[descriptor]))
@@ -49,7 +49,7 @@ int64_t sync_daemon(void)
     }
 }
 
-/* The same; and an error where a file that is open here is no longer what was written to it. */
+/* The same; also an error if an open file has lost written data. */
 static int64_t sync_all(void)
 {
     if (!atomic_load(&active))
@@ -150,7 +150,7 @@ EXPORTED int posix_fallocate64(int, off_t, off_t) __attribute__((alias("posix_fa
 EXPORTED off_t lseek(int descriptor, off_t offset, int whence)
 {
     struct stat found;
-    /* holes of the directory's file may have content here: all of it is data */
+    /* the daemon may have content for holes of the file in the directory: all of it counts as data */
     if ((whence == SEEK_DATA || whence == SEEK_HOLE) && watched(descriptor) &&
         syscall(SYS_fstat, descriptor, &found) == 0) {
         if (offset < 0 || offset >= found.st_size)

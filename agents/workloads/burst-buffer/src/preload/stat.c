@@ -1,4 +1,4 @@
-/* How much room files take. */
+/* Hooks of stat: files below the directory have no holes. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -11,15 +11,15 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Whether a file that seems to have holes is below the directory: what is not there yet has no blocks there, and whoever
- * copies files leaves out what has none. `path` and `flags` as in fstatat. */
+/* Whether a file that seems to have holes is below the directory. Data that is not in the directory yet has no blocks
+ * there, and programs that copy files leave out parts without blocks. `path` and `flags` are as in fstatat. */
 static bool may_be_buffered(int folder, const char *path, int flags)
 {
     if (!*path)
         return within(folder);
     int before = errno, how = O_PATH | O_CLOEXEC | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
     int descriptor = (int)syscall(SYS_openat, folder, path, how);
-    bool found = descriptor < 0 || within(descriptor); /* better too many than lost */
+    bool found = descriptor < 0 || within(descriptor); /* too many blocks lose no data */
     if (descriptor >= 0)
         syscall(SYS_close, descriptor);
     errno = before;
@@ -64,7 +64,7 @@ EXPORTED int statx(int folder, const char *path, int flags, unsigned mask, struc
     return result;
 }
 
-/* How programs call them that were built with a glibc before 2.33. */
+/* The names in programs that were built with a glibc before 2.33. */
 EXPORTED int __xstat(int version, const char *path, struct stat *found)
 {
     (void)version;

@@ -1,4 +1,4 @@
-/* Reading and writing. */
+/* Hooks of reads and writes. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -14,7 +14,7 @@
 
 enum { MOST = 0x7ffff000 };
 
-/* At `offset`; NOT_BUFFERED only where nothing has been moved yet. */
+/* Reads or writes at `offset`. Returns NOT_BUFFERED only before any byte has been moved. */
 static int64_t move(int descriptor, uint32_t operation, uint8_t *data, size_t bytes, off_t *offset)
 {
     size_t done = 0;
@@ -32,13 +32,14 @@ static int64_t move(int descriptor, uint32_t operation, uint8_t *data, size_t by
         }
         if (result != (int64_t)part)
             break;
-        /* the rest of a write to the end must follow what is there of it already */
+        /* the rest of an append must follow its first part */
         operation = operation == APPEND ? WRITE : operation;
     } while (done < bytes);
     return done ? (int64_t)done : result;
 }
 
-/* At a place (`offset` 0 or more), or at the file position, which is moved. -1 with errno; NOT_BUFFERED. */
+/* Reads or writes at `offset` if it is 0 or more, or at the file position, which it moves. Returns -1 and sets
+ * errno, or returns NOT_BUFFERED. */
 static int64_t transfer(int descriptor, bool writes, void *data, size_t bytes, off_t offset, bool here)
 {
     if (!watched(descriptor))
@@ -101,7 +102,7 @@ EXPORTED ssize_t pwrite(int descriptor, const void *from, size_t bytes, off_t of
     return result != NOT_BUFFERED ? result : syscall(SYS_pwrite64, descriptor, from, bytes, offset);
 }
 
-/* Parts of memory are gathered, so that they are one write to the file position or the end. */
+/* Gathers parts of memory, so that they are one write to the file position or the end. */
 static int64_t transfer_parts(int descriptor, bool writes, const struct iovec *parts, int count, off_t offset, bool here)
 {
     if (!watched(descriptor))
@@ -188,7 +189,7 @@ EXPORTED ssize_t pwritev64(int, const struct iovec *, int, off_t) __attribute__(
 EXPORTED ssize_t preadv64v2(int, const struct iovec *, int, off_t, int) __attribute__((alias("preadv2")));
 EXPORTED ssize_t pwritev64v2(int, const struct iovec *, int, off_t, int) __attribute__((alias("pwritev2")));
 
-/* What programs call that were built with -D_FORTIFY_SOURCE: the size of the buffer is checked. */
+/* The names in programs that were built with -D_FORTIFY_SOURCE; they check the size of the buffer. */
 extern void __chk_fail(void) __attribute__((noreturn));
 
 EXPORTED ssize_t __read_chk(int descriptor, void *to, size_t bytes, size_t room)

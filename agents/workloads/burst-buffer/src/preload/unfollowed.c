@@ -1,4 +1,5 @@
-/* Means by which files are used that are not followed: streams, mappings, copies, other names, other programs. */
+/* Hooks of calls after which the library does not see a file's use: streams, mappings, copies, other names, other
+ * programs. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -123,13 +124,13 @@ EXPORTED int ioctl(int descriptor, unsigned long request, ...)
         result = bypass_both(descriptor, (int)(intptr_t)argument);
     else if (request == FICLONERANGE && argument)
         result = bypass_both(descriptor, (int)((struct file_clone_range *)argument)->src_fd);
-    else if (request == FS_IOC_FIEMAP) /* tells where there are holes */
+    else if (request == FS_IOC_FIEMAP) /* reports where there are holes */
         result = bypass(descriptor);
     return result ? (int)failed(result) : (int)syscall(SYS_ioctl, descriptor, request, argument);
 }
 
-/* Before something gets a name elsewhere: if that is outside of the directory, nothing of it is asked for here any more.
- * 0, or -errno. */
+/* Ends the buffering of a file before it gets a name outside the directory, under which the library does not see it.
+ * Returns 0 or -errno. */
 static int64_t leaving(int from, const char *old, int to, const char *new)
 {
     if (!atomic_load(&active) || strlen(new) >= PATH_MAX)
@@ -150,7 +151,7 @@ static int64_t leaving(int from, const char *old, int to, const char *new)
         if (syscall(SYS_fstat, file, &found) == 0 && S_ISDIR(found.st_mode))
             result = sync_daemon();
         else
-            result = bypass_anew(file);
+            result = bypass_new(file);
     }
     if (file >= 0) {
         forget(file);
@@ -205,11 +206,11 @@ static void executed(const char *path)
     if (!atomic_load(&active))
         return;
     flush_all();
-    if (!path || !strchr(path, '/')) /* a folder of PATH is hardly below the directory */
+    if (!path || !strchr(path, '/')) /* a folder in PATH is hardly ever below the directory */
         return;
     int before = errno, descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor >= 0) {
-        bypass_anew(descriptor);
+        bypass_new(descriptor);
         forget(descriptor);
         syscall(SYS_close, descriptor);
     }
@@ -238,7 +239,8 @@ EXPORTED int execvp(const char *path, char *const given[])
     return execvpe(path, given, environ);
 }
 
-/* The arguments from `first` to the null pointer, into an array where there is one; their number with it. */
+/* Copies the arguments from `first` to the null pointer into an array, if there is one. Returns their number with
+ * it. */
 static size_t gather(const char *first, va_list *others, const char **into)
 {
     for (size_t count = 0;; first = va_arg(*others, const char *)) {

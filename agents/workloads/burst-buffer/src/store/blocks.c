@@ -204,7 +204,7 @@ void place_in_flash(struct block *block, enum place place)
     block->flash_place = place;
 }
 
-/* Frees the room of the clean block that was not used for longest. Returns whether there was one. With cache.lock. */
+/* Evicts the clean block that was not used for longest. Returns whether there was one. With cache.lock. */
 static bool evict_from_ram(void)
 {
     struct block *block;

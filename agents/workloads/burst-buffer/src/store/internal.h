@@ -1,9 +1,9 @@
 /* What the parts of the store share.
  *
- * The store keeps two levels [robert-2021, section 2.3.1]. A write goes into the RAM cache and is then done. RAM
- * destagers write dirty data to the file level, and flash destagers write it from there to the directory. Clean data
- * stays in a level until its room is needed, or until more of the level is used than its threshold allows. The least
- * recently used block is then evicted first.
+ * The store keeps two levels [robert-2021, section 2.3.1]. A write goes into the RAM cache and is then done. RAM destagers
+ * write dirty data to the file level, and flash destagers write it from there to the directory. Clean data stays in a
+ * level until its room is needed, or until more of the level is used than its threshold allows. The least recently used
+ * block is then evicted first.
  *
  * Locks are taken in this order: attach_lock, a file's lock, a block's lock, cache.lock. A thread that holds the lock
  * of a file or a block, or a pin, does not wait for room in a level: the thread that makes room may need them. */
