@@ -106,7 +106,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     file.fill(file.input_value().replace("max_trials: 50", "max_trials: four"))
     step(page, "Budget")
     expect(page.get_by_label("Trials", exact=True)).to_have_value("four")
-    expect(page.get_by_text("budget.max_trials is")).to_be_visible()
+    expect(page.get_by_text("budget.max_trials: ")).to_be_visible()
     page.get_by_label("Trials", exact=True).fill("4")
     # What the service says in seconds is told in the unit that stands in the field.
     page.get_by_label("Time", exact=True).fill("0m")
