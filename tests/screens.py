@@ -77,7 +77,7 @@ def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
                         page.wait_for_timeout(700)
                         picture(f"{name}-{step.lower()}")
             page.keyboard.press("Control+k")
-            page.get_by_placeholder("Study, page, command").wait_for()
+            page.get_by_placeholder("Search for a study, page or command").wait_for()
             page.wait_for_timeout(500)
             picture("palette", full=False)
             context.close()

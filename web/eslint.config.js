@@ -4,7 +4,7 @@ import lingui from "eslint-plugin-lingui";
 import reactHooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
-/** Files of `layer` must not import from these layers: shared code knows no feature, a feature neither the app nor another feature. */
+/** Forbid imports between layers: shared code imports no feature, and a feature imports neither the app nor another feature. */
 function layer(files, forbidden, message) {
   return {
     files,
@@ -14,11 +14,11 @@ function layer(files, forbidden, message) {
   };
 }
 
-/** Strings that are no texts: what HTML, ECharts, the service and the browser call things. All others go through the catalogue. */
+/** Strings that are not texts: names of HTML, ECharts, the service and the browser. All others go through the catalogue. */
 const notTexts = {
   ignore: [
     "^Trimtab$|· Trimtab$|^SVG$|^SHA-256$|^Ctrl K$",
-    // What is typed at a shell or into a script.
+    // Shell commands and code of scripts.
     "^(import trimtab|study = client|trimtab-|cat )",
     // States, actions, fields, addresses, languages.
     "^[A-Z_]+$|^[a-z]+([._][a-z_]+)+$|^/|^en(-GB)?$",
@@ -27,14 +27,14 @@ const notTexts = {
     // Units are the same everywhere.
     "^(ns|µs|ms|s|min|h|B|[KMG]iB|\\s)+$",
     "^(ascending|descending|nearest|flow|property|constant|error|e|\\{b\\}|a|b)$|^(study|component|change):+$|^index\\.html |^ApiError$|^unreachable$|^unknown$|^messages$",
-    // Words and places of a study file and of the service.
+    // Words and paths of study files and of the API.
     "^(minimize|maximize|min|max|values|any|all|only|stopping|true|false|read|tune|number|state)$|^(parameters|ranges|objectives)[.\\[]",
   ],
   ignoreNames: [
     "className", "kind", "type", "role", "to", "by", "field", "step", "href", "src", "id", "key", "height", "width", "style", "rel", "target", "scope",
     "at", "just", "autoComplete", "autoCapitalize", "inputMode", "action",
     { regex: { pattern: "^aria-(hidden|live|current|busy|sort|keyshortcuts|labelledby|describedby|invalid)$" } },
-    // Of charts, colours and queries.
+    // Names of charts, colours and queries.
     "symbol", "position", "align", "trigger", "nameLocation", "color", "borderColor", "backgroundColor", "fillerColor", "overflow", "renderer", "renderMode",
     "filterMode", "queryKey", "networkMode", "staleTime", "defaultPreload", "replaceMerge", "sort", "needs", "keywords", "tone", "section", "tab", "show", "connection",
   ],
@@ -42,7 +42,7 @@ const notTexts = {
     "api.*", "may", "import", "lazyRouteComponent", "matchMedia", "EventSource", "Set", "Map", "Intl.*", "URLSearchParams", "document.*", "read",
     "*.addEventListener", "*.closest", "*.querySelector", "*.removeEventListener", "*.getItem", "*.setItem", "*.removeItem", "*.startsWith", "*.endsWith", "*.includes", "*.split",
     "*.replace", "*.replaceAll", "*.match", "*.has", "*.get", "*.set", "*.on", "*.off", "*.slice", "*.indexOf", "JSON.*", "*.localeCompare", "saveText", "useState", "EditorView.*", "HighlightStyle.*", "FIRST.*",
-    // Places in a study file.
+    // Paths in a study file.
     "edit", "mapping", "list", "policy", "draft.set", "draft.setAll", "messageFor", "change", "about", "fault",
   ],
 };
@@ -65,13 +65,13 @@ export default tseslint.config(
     rules: {
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
-      // Thrown by TanStack Router's own `redirect`, which is not an Error.
+      // TanStack Router's `redirect` is thrown, and it is not an Error.
       "@typescript-eslint/only-throw-error": ["error", { allow: [{ from: "package", package: "@tanstack/router-core", name: "Redirect" }] }],
     },
   },
   {
     files: ["src/**/*.{ts,tsx}"],
-    // The last name fields and columns, and have no texts.
+    // The files with names of fields and columns contain no texts.
     ignores: ["src/**/*.test.{ts,tsx}", "src/testing/**", "src/features/planning/{faults,rules}.ts", "src/features/trials/columns.ts"],
     plugins: { lingui },
     rules: {
@@ -83,7 +83,7 @@ export default tseslint.config(
     },
   },
   { files: ["scripts/*.mjs", "*.js"], ...tseslint.configs.disableTypeChecked, languageOptions: { globals: { process: "readonly", console: "readonly" } } },
-  layer(["src/lib/**", "src/components/**", "src/testing/**"], ["@/features/**", "@/app/**"], "Shared code knows neither features nor the app."),
+  layer(["src/lib/**", "src/components/**", "src/testing/**"], ["@/features/**", "@/app/**"], "Shared code must not import features or the app."),
   ...features.map((feature) =>
     layer(
       [`src/features/${feature}/**`],

@@ -3,7 +3,7 @@ import { formatter } from "@lingui/format-po";
 
 export default defineConfig({
   sourceLocale: "en",
-  // Another language is one more here: web/README.md.
+  // web/README.md says how to add a language.
   locales: ["en"],
   fallbackLocales: { default: "en" },
   catalogs: [{ path: "<rootDir>/src/locales/{locale}", include: ["src"], exclude: ["src/lib/api/_gen/**", "**/*.test.ts"] }],

@@ -1,7 +1,7 @@
 import { transformAsync } from "@babel/core";
 import type { Plugin } from "vite";
 
-/** Turns the text macros (`t`, `Trans`, `plural`, …) into look-ups in the catalogue, before anything else reads a file. */
+/** Replace the text macros (`t`, `Trans`, `plural`, …) by look-ups in the catalogue, before other plugins read a file. */
 export function macros(): Plugin {
   return {
     name: "macros",

@@ -8,7 +8,7 @@ import { macros } from "./macros.ts";
 
 const SERVICE = process.env.TRIMTAB_CONSOLE_SERVICE ?? "http://127.0.0.1:8470";
 
-/** Writes FILE.gz and FILE.br beside each text file of the build, which the service sends to browsers that take them. */
+/** Write FILE.gz and FILE.br for each text file of the build. The service sends them to browsers that accept them. */
 function compress(): Plugin {
   let folder = "";
   return {
@@ -33,6 +33,6 @@ export default defineConfig({
   plugins: [macros(), lingui({ failOnCompileError: true }), react(), compress()],
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
   build: { target: "es2022", chunkSizeWarningLimit: 700 },
-  // `npm run dev` shows a running service's data.
+  // `npm run dev` shows the data of a running service.
   server: { proxy: Object.fromEntries(["/api", "/login", "/healthz"].map((path) => [path, SERVICE])) },
 });

@@ -6,6 +6,6 @@ import { macros } from "./macros.ts";
 export default defineConfig({
   plugins: [macros(), lingui()],
   resolve: { alias: { "@": join(import.meta.dirname, "src") } },
-  // What takes longer hangs, on a busy machine too.
+  // Milliseconds: a test that takes longer hangs, even on a busy machine.
   test: { include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/texts.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
 });

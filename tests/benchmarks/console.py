@@ -107,7 +107,7 @@ def opened(service: EmbeddedService, context: BrowserContext) -> tuple[Page, flo
     began = time.monotonic()
     page.goto(f"{service.http_url}/studies/{STUDY}", wait_until="commit")
     page.locator("[role=img] canvas").first.wait_for()
-    page.get_by_role("heading", name="Gain against the default").wait_for()
+    page.get_by_role("heading", name="Gain over the default").wait_for()
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     return page, time.monotonic() - began
 

@@ -114,7 +114,7 @@ def test_the_printed_link_signs_in_and_an_empty_service_says_what_to_do(
     see(stranger, "Sign in to Trimtab")
     # The link is good once.
     stranger.goto(service.login_url)
-    see(stranger, "This login link was used before")
+    see(stranger, "This login link has been used")
 
 
 def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
@@ -129,7 +129,7 @@ def test_signing_in_by_token_leads_back_to_the_page_that_was_asked_for(
     expect(field).to_have_attribute("aria-invalid", "true")
     sign_in(stranger, service)
     expect(stranger.get_by_role("heading", name=name)).to_be_visible()
-    see(stranger, "This study waits to be asked")
+    see(stranger, "Your own script measures this study")
     # The cookie is out of scripts' reach.
     assert stranger.evaluate("document.cookie") == ""
 
@@ -148,7 +148,7 @@ def part(page: Page, name: str) -> None:
 def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     name = api.study()
     page.goto(f"/studies/{name}")
-    see(page, "This study waits to be asked")
+    see(page, "Your own script measures this study")
     see(page, "Live")
     api("POST", f"/studies/{name}/suggestions", {"count": 3, "client_id": "script"})
     running = page.get_by_role("region", name="3 running")
@@ -159,10 +159,10 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     see(page, "2 running")
     api("POST", f"/studies/{name}/trials/2/complete", {"metrics": {"seconds": 0.5}})
     api("POST", f"/studies/{name}/trials/3/fail", {"infeasible": True, "reason": "does not compile"})
-    gain = page.get_by_role("region", name="Gain against the default")
+    gain = page.get_by_role("region", name="Gain over the default")
     expect(gain).to_contain_text("75.0 % better")
     expect(gain).to_contain_text("500 ms")
-    see(page, "2 different configurations were measured, of a continuum.")
+    see(page, "2 different configurations were measured in a continuous space.")
     chart = page.get_by_role("img", name="seconds of 2 completed trials; the best is 500 ms, from trial 2")
     expect(chart).to_be_visible()
     expect(chart.locator("canvas")).to_be_visible()
@@ -184,9 +184,9 @@ def test_results_that_are_behind_are_asked_for_again(page: Page, api: Api) -> No
     api.add(name, 1.0, n=8)
     behind = f"**/studies/{name}/analysis"
     page.route(behind, lambda route: route.fulfill(json={**before, "behind": True}))
-    gain = page.get_by_role("region", name="Gain against the default")
+    gain = page.get_by_role("region", name="Gain over the default")
     page.goto(f"/studies/{name}/report")
-    said = page.get_by_text("still being summed up")
+    said = page.get_by_text("still being analysed")
     expect(said).to_be_visible()
     page.goto(f"/studies/{name}")
     expect(gain).to_contain_text("The default is the best so far.")
@@ -223,7 +223,7 @@ def test_a_study_is_paused_resumed_and_stopped(page: Page, api: Api) -> None:
     page.get_by_role("button", name="Pause").wait_for()
     page.get_by_role("button", name="Stop", exact=True).click()
     dialogue = page.get_by_role("dialog", name=f"Stop {name}?")
-    expect(dialogue).to_contain_text("Finish lets them end")
+    expect(dialogue).to_contain_text("Finish lets running trials end")
     page.keyboard.press("Escape")
     expect(dialogue).to_be_hidden()
     assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
@@ -257,7 +257,7 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     expect(numbers.first).to_have_text("55")
     table.get_by_role("button", name="seconds").click()
     expect(numbers.first).to_have_text("1")
-    table.get_by_label("Show trials that are").select_option("ACTIVE")
+    table.get_by_label("Filter by state").select_option("ACTIVE")
     expect(numbers).to_have_text(["56"])
 
 
@@ -271,7 +271,7 @@ def test_the_list_tells_state_progress_best_and_gain(page: Page, api: Api) -> No
     for text in ("active", "random", "2 / 20", "1 s", "75.0 %", "just now", "administrator"):
         expect(line).to_contain_text(text)
     page.get_by_role("radio", name="Ended").click()
-    see(page, "No study matches")
+    see(page, "No matching studies")
     page.get_by_role("radio", name="Open").click()
     page.get_by_role("link", name=name).click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
@@ -313,7 +313,7 @@ def test_unknown_studies_and_pages(page: Page) -> None:
     page.goto("/studies/never-was")
     see(page, "There is no study never-was")
     page.goto("/nowhere")
-    see(page, "There is no such page")
+    see(page, "Page not found")
 
 
 def test_what_a_study_is_called_is_text_and_nothing_else(page: Page, api: Api) -> None:
@@ -353,7 +353,7 @@ def test_every_page_fits_a_narrow_screen_in_both_themes(
         (f"/studies/{name}", "50.0 %"),
         (f"/studies/{name}?tab=trials", "2 trials"),
         (f"/studies/{name}?tab=analysis", "Not enough results yet"),
-        (f"/studies/{name}?tab=timeline", "No trial was started yet"),
+        (f"/studies/{name}?tab=timeline", "No trial has started yet"),
         (f"/studies/{name}/trials/2", "1 s"),
         (f"/studies/{name}/report", "50.0 %"),
         ("/agents", "Agents"),
@@ -385,7 +385,7 @@ def test_the_keyboard_alone_is_enough(page: Page, api: Api) -> None:
     page.goto("/studies")
     see(page, name)
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     for _ in range(60):
         page.keyboard.press("Tab")
         style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")

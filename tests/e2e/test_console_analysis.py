@@ -98,27 +98,27 @@ def study(api: Api) -> str:
 def test_what_matters_is_told_by_a_worker(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=analysis")
     # a worker that has just started loads its libraries first
-    explained = page.get_by_text("of those it had not seen, the model explains").first
+    explained = page.get_by_text("On configurations held out from the fit, it explains").first
     expect(explained).to_be_visible(timeout=4 * PATIENCE)
-    importance = page.get_by_role("img", name="most of all block")
+    importance = page.get_by_role("img", name="the most important is block")
     expect(importance.locator("canvas")).to_be_visible()
     # Beside the forest, a Gaussian process: both find the block, and neither the share.
-    page.get_by_text("In numbers").click()
+    page.get_by_text("Show values").click()
     numbers = page.get_by_role("group", name="Importance in numbers")
-    expect(numbers.get_by_role("columnheader", name="Gaussian process: with interactions")).to_be_visible()
+    expect(numbers.get_by_role("columnheader", name="Gaussian process: total effect")).to_be_visible()
     alone = {
         name: float(numbers.get_by_role("row", name=name).get_by_role("cell").nth(1).inner_text().split("\u202f")[0])
         for name in ("block", "share")
     }
     assert alone["block"] > 60
     assert alone["share"] < 10
-    effects = page.get_by_role("region", name="What each option changes")
+    effects = page.get_by_role("region", name="Effect of each option")
     huge = effects.get_by_role("row", name="huge")
     expect(huge).to_contain_text("(better)")
     # By each objective, of which the last is linear in the others.
     assert len(huge.get_by_role("cell").all()) == 2 + len(OBJECTIVES)
     page.get_by_role("radio", name="joules", exact=True).click()
-    expect(page.get_by_role("img", name="parameters for joules; most of all block")).to_be_visible()
+    expect(page.get_by_role("img", name="parameters for joules; the most important is block")).to_be_visible()
     expect(page.get_by_role("img", name="Expected joules over").locator("canvas")).to_be_visible()
     expect(page.get_by_role("img", name="lines through 4 parameters and joules").locator("canvas")).to_be_visible()
 
@@ -128,7 +128,7 @@ def test_objectives_that_depend_on_each_other_are_told(page: Page, study: str) -
     part(page, "Trade-offs")
     see(page, "price = 2 · seconds + 0.5 · joules + 3")
     expect(page.get_by_role("img", name="on the Pareto front")).to_have_count(4)
-    see(page, "nothing is better in one objective without being worse in the other")
+    see(page, "no configuration is better in one objective without being worse in the other")
     table = page.get_by_role("table", name="Correlations of objectives")
     expect(table.get_by_role("row").nth(1)).to_contain_text("1.00")
 
@@ -145,7 +145,7 @@ def swipe(page: Page, *places: tuple[float, float]) -> None:
 def test_the_cube_is_turned_by_mouse_finger_and_keyboard(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=trade-offs")
     cube = page.get_by_role("region", name="Three objectives")
-    turn, tilt = cube.get_by_label("Turn"), cube.get_by_label("Tilt")
+    turn, tilt = cube.get_by_label("Rotate"), cube.get_by_label("Tilt")
     plot = cube.locator("canvas")
     expect(plot).to_be_visible()
     plot.scroll_into_view_if_needed()
@@ -192,7 +192,7 @@ def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api:
     assert saved.value.suggested_filename == f"{study}-seconds.svg"
     assert drawing.getroot().tag == f"{SVG}svg"
     assert len(list(drawing.iter(f"{SVG}path"))) > 60
-    part(page, "Set-up")
+    part(page, "Setup")
     expect(page.get_by_role("region", name="Study file")).to_contain_text("minimize: seconds")
     expect(page.get_by_role("link", name="Clone")).to_have_attribute("href", f"/new?clone={study}")
     part(page, "Overview")
@@ -210,7 +210,7 @@ def test_a_plot_is_saved_as_svg_and_trials_as_files(page: Page, study: str, api:
 
 def test_a_plane_of_two_numbers_has_lines_with_their_levels(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=analysis")
-    plane = page.get_by_role("region", name="Two parameters together")
+    plane = page.get_by_role("region", name="Interaction of two parameters")
 
     def levels(first: str, second: str) -> set[str]:
         plane.get_by_label("Parameters").select_option(f"{first} {second}")
@@ -257,10 +257,10 @@ def test_a_stretch_that_is_looked_at_is_what_is_saved(page: Page, api: Api) -> N
 def test_the_report_has_it_all_and_prints_without_the_frame(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}/report")
     for name in (
-        "Gain against the default",
-        "What matters for seconds",
-        "What each option changes",
-        "Without a result",
+        "Gain over the default",
+        "Parameter importance for seconds",
+        "Effect of each option",
+        "Failures",
         "Study file",
     ):
         expect(page.get_by_role("region", name=name)).to_be_visible()
@@ -304,10 +304,10 @@ def test_failures_without_a_reason_lead_to_no_others(page: Page, api: Api) -> No
     for number, reason in ((1, ""), (2, "disk"), (3, "")):
         api("POST", f"/studies/{name}/trials/{number}/fail", {"infeasible": False, "reason": reason})
     page.goto(f"/studies/{name}?tab=trials")
-    page.get_by_role("button", name="no reason was given").click()
+    page.get_by_role("button", name="no reason given").click()
     numbers = page.get_by_role("region", name="3 trials").get_by_role("rowheader")
     expect(numbers).to_have_text(["3", "1"])
-    page.get_by_role("button", name="One reason").click()
+    page.get_by_role("button", name="Filtered by reason").click()
     expect(numbers).to_have_text(["3", "2", "1"])
 
 
@@ -315,7 +315,7 @@ def test_a_trial_has_a_page_that_is_live(page: Page, study: str, api: Api) -> No
     page.goto(f"/studies/{study}?tab=trials")
     row(page, 62).get_by_role("link", name="62").click()
     expect(page).to_have_url(f"{api.address}/studies/{study}/trials/62")
-    see(page, "They come with its end.")
+    see(page, "The metrics appear when the trial ends.")
     parameters = page.get_by_role("region", name="Parameters")
     expect(parameters.get_by_role("row", name="block")).to_contain_text("16")
     for step in (1, 2):
@@ -357,15 +357,15 @@ def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Ap
     page.get_by_role("button", name="Budget").click()
     dialogue = page.get_by_role("dialog", name=f"Budget of {name}")
     dialogue.get_by_label("Minutes").fill("0.000001")
-    dialogue.get_by_role("button", name="Change").click()
+    dialogue.get_by_role("button", name="Save").click()
     # The service speaks of seconds; the field does not.
-    expect(dialogue).to_contain_text(re.compile(r"Minutes: more than [\d.]+; or nothing"))
+    expect(dialogue).to_contain_text(re.compile(r"Minutes: more than [\d.]+, or empty"))
     dialogue.get_by_label("Minutes").fill("")
     # What cannot be read lifts no limit.
     dialogue.get_by_label("Trials").fill("1.5e")
-    expect(dialogue.get_by_role("button", name="Change")).to_be_disabled()
+    expect(dialogue.get_by_role("button", name="Save")).to_be_disabled()
     dialogue.get_by_label("Trials").fill("7")
-    dialogue.get_by_role("button", name="Change").click()
+    dialogue.get_by_role("button", name="Save").click()
     expect(dialogue).to_be_hidden()
     see(page, "1 / 7")
     # What begins like it begins as it is now.
@@ -374,7 +374,7 @@ def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Ap
     page.go_back()
     # Twice before the page can show that it is at work.
     page.get_by_role("button", name="Measure again").evaluate("button => { button.click(); button.click(); }")
-    see(page, "1 trial waits to be measured")
+    see(page, "1 trial enqueued")
     waiting = api("GET", f"/studies/{name}/trials?state=REQUESTED")["trials"]
     assert [(trial["params"], trial["origin"]) for trial in waiting] == [
         ({"x": 0.5, "n": 4, "huge": False}, "enqueued")

@@ -101,10 +101,10 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     page.goto("/components")
     page.get_by_role("link", name="Write a component").press("Enter")
     # What it begins with has no fault.
-    expect(page.get_by_text("No faults")).to_be_visible()
-    keep = page.get_by_role("button", name="Keep this version")
+    expect(page.get_by_text("No problems")).to_be_visible()
+    keep = page.get_by_role("button", name="Save version")
     editor = write(page, TEXT.replace("max: 10", "max: -10").replace("float", "flaot"))
-    wrong = page.get_by_role("list", name="What is wrong")
+    wrong = page.get_by_role("list", name="Problems")
     expect(wrong).to_contain_text("parameters.x.type")
     expect(wrong).to_contain_text("Did you mean 'float'?")
     expect(page.locator(".cm-lintRange-error").first).to_have_text("flaot")
@@ -122,18 +122,18 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     expect(wrong).to_contain_text("parameters.x.min")
     expect(wrong).to_contain_text("0 is not below max, -10")
     write(page, TEXT)
-    expect(page.get_by_text("No faults")).to_be_visible()
+    expect(page.get_by_text("No problems")).to_be_visible()
     # Tab leaves the editor, as any field.
     editor.focus()
     page.keyboard.press("Tab")
     expect(editor).not_to_be_focused()
     keep.press("Enter")
     expect(page.get_by_role("heading", name="written", exact=True)).to_be_visible()
-    files = page.get_by_role("region", name="Written here")
+    files = page.get_by_role("region", name="Versions written in the console")
     expect(files).to_contain_text("waiting to be installed")
     assert accessibility_faults(page) == []
     # What the page shows to copy is run as it stands, but for where the service and the agent are.
-    page.get_by_label("Address of the service, as the cluster reaches it").fill(f"127.0.0.1:{agent.port}")
+    page.get_by_label("Service address, as seen from the cluster").fill(f"127.0.0.1:{agent.port}")
     command = shlex.split(files.locator("pre").inner_text().replace("\\\n", " "))
     assert command[:3] == ["trimtab-agent", "pull", "written"]
     token = ["--token-file", str(agent.folder / "token"), "--state-dir", str(tmp_path / "none")]
@@ -149,8 +149,8 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     files.get_by_role("link", name="Edit version 1").click()
     expect(page.get_by_role("textbox", name="Component file")).to_contain_text("name: written")
     write(page, TEXT.replace("default: 5", "default: 6"))
-    expect(page.get_by_text("No faults")).to_be_visible()
-    page.get_by_role("button", name="Keep this version").click()
+    expect(page.get_by_text("No problems")).to_be_visible()
+    page.get_by_role("button", name="Save version").click()
     rows = files.locator("tbody").get_by_role("row")
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text("waiting to be installed")
@@ -161,7 +161,7 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
 def test_who_may_only_look_is_shown_no_way_to_write(member: Page, rest: Rest) -> None:
     rest("POST", "/components", {"text": TEXT.replace("written", "shown")})
     member.goto("/components/shown")
-    expect(member.get_by_role("region", name="Written here")).to_be_visible()
+    expect(member.get_by_role("region", name="Versions written in the console")).to_be_visible()
     expect(member.get_by_role("link", name=re.compile("^Edit"))).to_have_count(0)
     expect(member.get_by_role("button", name="Delete …")).to_have_count(0)
     member.goto("/components")
@@ -175,7 +175,7 @@ def test_who_may_only_look_is_shown_no_way_to_write(member: Page, rest: Rest) ->
     member.goto("/studies/looked-at")
     expect(member.get_by_role("heading", name="looked-at")).to_be_visible()
     member.keyboard.press("Control+k")
-    member.get_by_placeholder("Study, page, command").fill("looked-at")
+    member.get_by_placeholder("Search for a study, page or command").fill("looked-at")
     # By now the study that is open and what was found are there.
     expect(member.get_by_role("group", name="Studies").get_by_role("option", name="looked-at")).to_be_visible()
     expect(member.get_by_role("option", name=re.compile("(Pause|Resume|Stop) looked-at"))).to_have_count(0)
@@ -187,22 +187,22 @@ def test_who_may_only_look_is_shown_no_way_to_write(member: Page, rest: Rest) ->
 def test_an_operator_sees_the_queue_and_sets_limits(page: Page, rest: Rest, service: EmbeddedService) -> None:
     page.goto("/administration?section=queue")
     queue = page.get_by_role("region", name="Queue")
-    workers = queue.locator("dl > div").filter(has_text="Workers alive")
+    workers = queue.locator("dl > div").filter(has_text="Active workers")
     expect(workers).to_contain_text("1")
-    expect(queue).to_contain_text("Nothing waits")
+    expect(queue).to_contain_text("The queue is empty")
     # Trials that no agent takes wait, and the page tells without being loaded again.
     rest.study("waits", execution={"component": "nobody-has-it", "application": "", "parallelism": 2})
     expect(queue.get_by_role("row", name=re.compile("^default"))).to_contain_text("3")
     assert accessibility_faults(page) == []
     rest("PATCH", "/studies/waits", {"state": "ABORTED", "reason": ""})
-    expect(queue).to_contain_text("Nothing waits")
+    expect(queue).to_contain_text("The queue is empty")
     rest("POST", "/tenants", {"slug": "acme", "name": ""})
     page.goto("/administration?section=tenants")
     page.get_by_role("button", name="Limits of acme").press("Enter")
     dialogue = page.get_by_role("dialog")
     dialogue.get_by_label("Studies").fill("many")
-    expect(dialogue).to_contain_text("A whole number")
-    expect(dialogue.get_by_role("button", name="Set the limits")).to_be_disabled()
+    expect(dialogue).to_contain_text("Enter a whole number")
+    expect(dialogue.get_by_role("button", name="Save limits")).to_be_disabled()
     dialogue.get_by_label("Studies").fill("7")
     dialogue.get_by_label("Suggestions per minute").fill("0")
     assert accessibility_faults(page) == []
@@ -214,7 +214,7 @@ def test_an_operator_sees_the_queue_and_sets_limits(page: Page, rest: Rest, serv
     assert (limits["studies"], limits["suggestions_per_minute"], limits["log_bytes"]) == (7, 0, None)
     page.get_by_role("button", name="Limits of acme").click()
     dialogue.get_by_label("Studies").fill("")
-    dialogue.get_by_role("button", name="Set the limits").click()
+    dialogue.get_by_role("button", name="Save limits").click()
     expect(line).not_to_contain_text("Studies: 7")
     assert rest("GET", "/tenants/acme")["limits"]["studies"] is None
 

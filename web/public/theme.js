@@ -1,7 +1,7 @@
-// Before the first paint, so that a chosen theme does not flash. lib/theme.ts writes the choice.
+// Runs before the first paint, so that the page does not flash in another theme. lib/theme.ts stores the choice.
 try {
   const theme = localStorage.getItem("trimtab-theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 } catch {
-  // No storage: the system's preference holds.
+  // Without storage, the system's preference applies.
 }

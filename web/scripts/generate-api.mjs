@@ -1,4 +1,4 @@
-// Writes src/lib/api/_gen/schema.ts: the types of the REST interface, from the OpenAPI schema that the service's code gives.
+// Writes src/lib/api/_gen/schema.ts: the types of the REST interface, from the OpenAPI schema of the service.
 // Needs the service's Python environment, but no database. PYTHON names the interpreter; default: the repository's .venv.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -16,7 +16,7 @@ pytestmark = NEEDS_BROWSER
 
 def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     page.keyboard.press("Control+k")
-    find = page.get_by_placeholder("Study, page, command")
+    find = page.get_by_placeholder("Search for a study, page or command")
     expect(find).to_be_focused()
     find.fill("path-li")
     expect(page.get_by_role("option", name=re.compile("^io-path-live"))).to_be_visible()
@@ -41,7 +41,7 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
 
 def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> None:
     name = api.study(f"told-{uuid.uuid4().hex[:6]}")
-    find = page.get_by_placeholder("Study, page, command")
+    find = page.get_by_placeholder("Search for a study, page or command")
 
     def go(address: str) -> None:
         page.goto(address)

@@ -42,7 +42,7 @@ def test_no_page_has_a_fault_that_axe_finds_and_all_fit_a_phone(
                 step(page, one)
                 look(f"{name} {one}")
     page.keyboard.press("Control+k")
-    expect(page.get_by_placeholder("Study, page, command")).to_be_focused()
+    expect(page.get_by_placeholder("Search for a study, page or command")).to_be_focused()
     look("palette")
     page.context.close()
     assert not faults, "\n".join(faults)
@@ -77,7 +77,7 @@ def test_every_text_comes_from_the_catalogue(browser: Browser, service: Embedded
     page.goto("/")
     page.get_by_role("heading", name="⟦Home⟧").wait_for()
     page.keyboard.press("Control+k")
-    page.get_by_placeholder("⟦Study, page, command …⟧").wait_for()
+    page.get_by_placeholder("⟦Search for a study, page or command⟧").wait_for()
     look("palette")
 
     studies = [one["name"] for one in api("GET", "/studies")["studies"]]

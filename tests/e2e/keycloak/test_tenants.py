@@ -164,7 +164,7 @@ def test_members_of_several_tenants_choose_and_strangers_stay_out(new_page: Call
 def test_the_administrators_token_still_opens_the_console(new_page: Callable[[], Page], hosted: Hosted) -> None:
     page = new_page()
     page.goto("/")
-    page.get_by_text("With the administrator token").click()
+    page.get_by_text("Use the administrator token").click()
     page.get_by_label("Administrator token").fill(hosted.environment["TRIMTAB_ADMIN_TOKEN"])
     page.get_by_role("button", name="Sign in", exact=True).click()
     see(page, "administrator · default")

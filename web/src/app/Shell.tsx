@@ -14,13 +14,13 @@ import styles from "./Shell.module.css";
 
 const Palette = lazy(() => import("./palette/Palette"));
 
-/** The frame around every page but the sign-in. */
+/** Frame every page except the sign-in page. */
 export function Shell() {
   const [palette, setPalette] = usePalette();
   return (
     <>
       <a className={styles.skip} href="#content">
-        {t`Skip to the content`}
+        {t`Skip to content`}
       </a>
       <header className={styles.header}>
         <Link to="/" className={styles.brand} aria-label={t`Trimtab, home`}>
@@ -42,7 +42,7 @@ export function Shell() {
           </Link>
         </nav>
         <div className={styles.tools}>
-          <Button small kind="quiet" aria-label={t`Find a study, a page or a command, Ctrl K`} aria-keyshortcuts="Control+K Meta+K" onClick={() => setPalette(true)}>
+          <Button small kind="quiet" aria-label={t`Command palette, Ctrl K`} aria-keyshortcuts="Control+K Meta+K" onClick={() => setPalette(true)}>
             <span aria-hidden="true">⌕</span>
             <kbd className={styles.keys} aria-hidden="true">
               Ctrl K
@@ -81,7 +81,7 @@ function ThemeButton() {
   );
 }
 
-/** Who is signed in, where that is not always the same. */
+/** Show who is signed in. Without an identity provider there is one account, so nothing is shown. */
 function Who() {
   const { data: session } = useQuery(sessionQuery);
   const { data: options } = useQuery(signInQuery);
@@ -103,7 +103,7 @@ function SignOutButton() {
       return options?.provider ? signOutAt(options.provider) : false;
     },
     onSuccess: async (elsewhere) => {
-      // The browser is on its way to the provider, which sends it back.
+      // The browser leaves for the identity provider, which sends it back.
       if (elsewhere) return;
       await navigate({ to: "/sign-in" });
       queries.clear();

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
 import { compareSearch, signInSearch, studiesSearch, studySearch, writeComponentSearch } from "./addresses";
 
-it("goes on to pages of this site alone after the sign-in", () => {
+it("opens only pages of this site after the sign-in", () => {
   expect(signInSearch({ next: "/studies?q=x" }).next).toBe("/studies?q=x");
   for (const next of ["//elsewhere.example", "/\\elsewhere.example", "https://elsewhere.example", "studies", 7, undefined]) {
     expect(signInSearch({ next }).next).toBeUndefined();
   }
 });
 
-it("takes names of digits alone, which come as numbers", () => {
+it("accepts names of digits, which arrive as numbers", () => {
   expect(compareSearch({ study: [7, "a"], metric: 8 })).toEqual({ study: ["7", "a"], metric: "8" });
   expect(compareSearch({ study: "one" }).study).toEqual(["one"]);
   expect(compareSearch({}).study).toEqual([]);
@@ -17,7 +17,7 @@ it("takes names of digits alone, which come as numbers", () => {
   expect(studiesSearch({ q: 12 }).q).toBe("12");
 });
 
-it("leaves out what no page knows", () => {
+it("drops values that no page knows", () => {
   expect(studySearch({ tab: "elsewhere" }).tab).toBeUndefined();
   expect(studiesSearch({ show: "elsewhere", tag: "" })).toEqual({});
   expect([0, 1.5, "2", 3].map((version) => writeComponentSearch({ version }).version)).toEqual([undefined, undefined, undefined, 3]);

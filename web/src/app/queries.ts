@@ -3,7 +3,7 @@ import { ApiError, isSignedOut } from "@/lib/api/client";
 
 const signedOutListeners = new Set<() => void>();
 
-/** Called when the service answers that nobody is signed in: the session is over. */
+/** Register a listener for answers that say that the session is over. */
 export function onSignedOut(listener: () => void): void {
   signedOutListeners.add(listener);
 }
@@ -17,7 +17,7 @@ export const queries = new QueryClient({
   mutationCache: new MutationCache({ onError: watch }),
   defaultOptions: {
     queries: {
-      // What the service refuses it refuses again; only what did not reach it is worth another try.
+      // A refusal stays a refusal. Only requests that did not reach the service, and its faults, are worth a retry.
       retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
       staleTime: 2000,
       // The service may be on this machine, without any network.

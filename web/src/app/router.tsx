@@ -117,7 +117,7 @@ export const router = createRouter({
   scrollRestoration: true,
 });
 
-/** Whether the session that is over could be followed by another without asking anybody. */
+/** Renew the session at the identity provider without asking the user, and return whether that succeeded. */
 async function renewed(): Promise<boolean> {
   const { provider } = await queries.query({ ...signInQuery, staleTime: "static" });
   return provider !== null && (await renewSession(provider));

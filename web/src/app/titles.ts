@@ -2,12 +2,12 @@ import type { MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";
 import type { StudyTab } from "./addresses";
 
-/** What the parts of a study's page are called. */
+/** The titles of the tabs of a study's page. */
 export const TITLES: Record<StudyTab, MessageDescriptor> = {
   overview: msg`Overview`,
   trials: msg`Trials`,
   analysis: msg`Analysis`,
   "trade-offs": msg`Trade-offs`,
   timeline: msg`Timeline`,
-  setup: msg`Set-up`,
+  setup: msg`Setup`,
 };

@@ -3,10 +3,10 @@ import { useEffect } from "react";
 import { changes, KINDS, type Kind } from "@/lib/changes";
 import { Paced } from "@/lib/paced";
 
-// Whatever the rate of changes, what is shown is asked for so often at most.
+// Milliseconds: the least time between two requests for the same list, whatever the rate of changes.
 const PAUSE = 2000;
 
-/** What a page shows of studies, agents and components is asked for again when the service says that it has changed. */
+/** Refetch the shown lists of studies, agents and components when the service reports that they have changed. */
 export function useLiveLists(): void {
   const queries = useQueryClient();
   useEffect(() => {
@@ -22,7 +22,7 @@ export function useLiveLists(): void {
   }, [queries]);
 }
 
-/** Queries begin with the name of their kind; what is not shown is asked for when it is. What studies can be filtered by has a pace of its own. */
+/** Refetch the shown queries of a kind; their keys begin with its name. The facets of studies have their own interval. */
 function refetch(queries: QueryClient, kind: Kind): Promise<unknown> {
   return queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] === kind && queryKey[1] !== "facets" });
 }

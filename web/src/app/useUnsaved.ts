@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { useBlocker } from "@tanstack/react-router";
 
-/** Asks before a page is left while something that was written there is not kept. */
+/** Ask for confirmation before the user leaves a page with unsaved changes. */
 export function useUnsaved(isUnsaved: () => boolean) {
   useBlocker({
-    shouldBlockFn: () => isUnsaved() && !window.confirm(t`Leave? What you have written is not kept.`),
+    shouldBlockFn: () => isUnsaved() && !window.confirm(t`Leave this page? Your changes will be lost.`),
     enableBeforeUnload: isUnsaved,
   });
 }

@@ -4,14 +4,14 @@ import { Popover } from "./Popover";
 
 interface Props {
   text: string;
-  /** What the panel is called. */
+  /** The accessible name of the panel. */
   label: string;
   onAdd: (name: string) => void;
-  /** What one chooses from; it calls `add`. */
+  /** Renders the choice, which calls `add`. */
   children: (add: (name: string) => void) => ReactNode;
 }
 
-/** A button that opens a choice, which closes when something was chosen. */
+/** A button that opens a choice. The choice closes when something is chosen. */
 export function AddButton({ text, label, onAdd, children }: Props) {
   const [open, setOpen] = useState(false);
   function add(name: string) {

@@ -13,15 +13,15 @@ const LOOKS: Record<State, { tone: string; text: MessageDescriptor }> = {
   REQUESTED: { tone: "soft", text: msg`waiting` },
   INFEASIBLE: { tone: "warn", text: msg`infeasible` },
   FAILED: { tone: "bad", text: msg`failed` },
-  PRUNED: { tone: "info", text: msg`stopped early` },
+  PRUNED: { tone: "info", text: msg`pruned` },
 };
 
-/** What a state is called in the console. */
+/** Return the text of a state. */
 export function stateText(state: State): string {
   return i18n._(LOOKS[state].text);
 }
 
-/** A state, told by word and colour. */
+/** Show a state by a word and a colour. */
 export function StateBadge({ state }: { state: State }) {
   return (
     <span className={`${styles.badge} ${styles[LOOKS[state].tone]}`}>

@@ -6,7 +6,7 @@ interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   small?: boolean;
 }
 
-/** A button; `quiet` has no frame. */
+/** A button. The kind `quiet` has no frame. */
 export function Button({ kind = "plain", small = false, className = "", type = "button", ...rest }: Props) {
   return <button type={type} className={`${styles.button} ${styles[kind]} ${small ? styles.small : ""} ${className}`} {...rest} />;
 }

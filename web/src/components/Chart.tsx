@@ -8,23 +8,23 @@ import { usePalette, type Palette } from "./palette";
 import styles from "./Chart.module.css";
 
 interface Props {
-  /** What the chart shows, in words, for those who cannot see it. */
+  /** A description of the chart, for screen readers. */
   label: string;
   height: number;
-  /** Keep it the same function while nothing changes. */
+  /** Must be the same function while nothing changes. */
   option: (palette: Palette) => EChartsOption;
-  /** What the file is called that the plot is saved as; without it, it is not offered. */
+  /** The name of the file that the plot is saved as. Without a name the chart cannot be saved. */
   name?: string | undefined;
-  /** A mark was pressed; its data item. */
+  /** Called with the data item of a clicked mark. */
   onPick?: ((data: unknown) => void) | undefined;
-  /** The shown part of the first axis changed. Keep it the same function. */
+  /** Called when the shown interval of the first axis changes. Must be the same function while nothing changes. */
   onRange?: ((from: number, to: number) => void) | undefined;
 }
 
-/** Whether charts are drawn for paper: in light colours, whatever the theme. */
+/** Whether charts are drawn for print: as SVG in light colours, whatever the theme. */
 export const OnPaper = createContext(false);
 
-/** A chart in the page's colours, as wide as its place. */
+/** A chart in the page's colours, as wide as its container. */
 export function Chart({ label, height, option, name, onPick, onRange }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const [chart, setChart] = useState<EChartsType | null>(null);
@@ -71,7 +71,7 @@ export function Chart({ label, height, option, name, onPick, onRange }: Props) {
     const handle = () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        const { startValue, endValue } = stretches(chart)[0] ?? {};
+        const { startValue, endValue } = intervals(chart)[0] ?? {};
         if (startValue !== undefined && endValue !== undefined) onRange(startValue, endValue);
       }, 250);
     };
@@ -87,7 +87,7 @@ export function Chart({ label, height, option, name, onPick, onRange }: Props) {
     const width = place.current?.clientWidth ?? 900;
     const drawn = init(null, null, { renderer: "svg", ssr: true, width, height });
     drawn.setOption({ ...option(palette), backgroundColor: palette.surface, animation: false });
-    const shown = chart === null ? [] : stretches(chart);
+    const shown = chart === null ? [] : intervals(chart);
     if (shown.length > 0) drawn.setOption({ dataZoom: shown });
     saveText(`${file}.svg`, "image/svg+xml", drawn.renderToSVGString());
     drawn.dispose();
@@ -105,15 +105,15 @@ export function Chart({ label, height, option, name, onPick, onRange }: Props) {
   );
 }
 
-interface Stretch {
+interface Interval {
   start?: number | undefined;
   end?: number | undefined;
   startValue?: number | undefined;
   endValue?: number | undefined;
 }
 
-/** Which part of its axes a chart shows, for each of its ways to choose one. */
-function stretches(chart: EChartsType): Stretch[] {
-  const { dataZoom = [] } = chart.getOption() as { dataZoom?: Stretch[] };
+/** Return the shown interval of each data zoom of a chart. */
+function intervals(chart: EChartsType): Interval[] {
+  const { dataZoom = [] } = chart.getOption() as { dataZoom?: Interval[] };
   return dataZoom.map(({ start, end, startValue, endValue }) => ({ start, end, startValue, endValue }));
 }

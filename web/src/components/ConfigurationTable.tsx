@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import type { Configuration } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
+import compact from "./CompactTable.module.css";
 import styles from "./ConfigurationTable.module.css";
 
 interface Props {
@@ -10,11 +11,11 @@ interface Props {
   standard: Configuration | undefined;
 }
 
-/** Configurations side by side, the default as the last; what differs from that is marked. */
+/** Compare configurations side by side, with the default last. Values that differ from the default are marked. */
 export function ConfigurationTable({ names, columns, standard }: Props) {
   return (
-    <div className={styles.scroll}>
-      <table className={styles.table}>
+    <div className={compact.scroll}>
+      <table className={`${compact.table} ${styles.values}`}>
         <thead>
           <tr>
             <th scope="col">{t`Parameter`}</th>

@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import { useEffect, useState } from "react";
 import { Button } from "./Button";
 
-/** Copies a text, and says so for a moment. */
+/** A button that copies a text and confirms it for two seconds. */
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [said, setSaid] = useState("");
   useEffect(() => {
@@ -12,7 +12,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   }, [said]);
 
   async function copy() {
-    setSaid((await copyText(text)) ? t`Copied` : t`Copying is not allowed here`);
+    setSaid((await copyText(text)) ? t`Copied` : t`The browser does not allow copying here`);
   }
 
   return (
@@ -27,7 +27,7 @@ async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // The clipboard needs a secure context, which http://other-host is not: the old way works there too.
+    // The clipboard needs a secure context, and http://other-host is not one. The deprecated command works there too.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);

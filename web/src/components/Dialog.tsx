@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import styles from "./Dialog.module.css";
 
 interface Props {
-  /** What opens it; without one, it is opened from elsewhere. */
+  /** The button that opens the dialog. Without it, the parent opens the dialog. */
   trigger?: ReactNode;
   title: string;
   children: ReactNode;
@@ -11,7 +11,7 @@ interface Props {
   onOpenChange: (open: boolean) => void;
 }
 
-/** A dialogue, as a rule one that a button opens. Radix keeps the focus inside and gives it back. */
+/** A modal dialog. Radix keeps the focus inside and restores it afterwards. */
 export function Dialog({ trigger, title, children, open, onOpenChange }: Props) {
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
@@ -27,7 +27,7 @@ export function Dialog({ trigger, title, children, open, onOpenChange }: Props) 
   );
 }
 
-/** The row of buttons at a dialogue's end. */
+/** The row of buttons at the end of a dialog. */
 export function DialogActions({ children }: { children: ReactNode }) {
   return <div className={styles.actions}>{children}</div>;
 }

@@ -3,11 +3,11 @@ import styles from "./Field.module.css";
 
 interface Frame {
   label: string;
-  /** What stands below, for those who do not know it. */
+  /** An explanation below the field. */
   hint?: ReactNode;
-  /** What is wrong with it; the service's words. */
+  /** The error message of the service. */
   error?: string | undefined;
-  /** The label is read out but not shown. */
+  /** Whether the label is only for screen readers. */
   bare?: boolean;
 }
 
@@ -28,7 +28,7 @@ function Framed({ label, hint, error, bare = false, id, children }: Frame & { id
   );
 }
 
-/** A line to write in, with its label, and what is wrong with it beside it. */
+/** A labelled text field with its error message. */
 export function TextField({ label, hint, error, bare, className = "", ...rest }: Frame & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId();
   return (
@@ -44,7 +44,7 @@ export function TextField({ label, hint, error, bare, className = "", ...rest }:
   );
 }
 
-/** A choice of several. */
+/** A labelled drop-down list with its error message. */
 export function SelectField({ label, hint, error, bare, children, ...rest }: Frame & SelectHTMLAttributes<HTMLSelectElement>) {
   const id = useId();
   return (
@@ -62,7 +62,7 @@ export function SelectField({ label, hint, error, bare, children, ...rest }: Fra
   );
 }
 
-/** A switch with its words behind it. */
+/** A checkbox with its label. */
 export function CheckField({ label, hint, ...rest }: Frame & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId();
   return (

@@ -3,22 +3,22 @@ import choices from "./Choices.module.css";
 import styles from "./Finder.module.css";
 
 interface Props {
-  /** What is looked for. */
+  /** The accessible name of the search field. */
   label: string;
   placeholder: string;
-  /** What the list is called. */
+  /** The accessible name of the list. */
   list: string;
   text: string;
   onText: (text: string) => void;
-  /** What there is to choose from with this text. */
+  /** The entries that match the text. */
   offers: readonly { name: string; about: string }[];
-  /** What is said where there is nothing; null: nothing yet. */
+  /** The text for an empty list; null while the list is loading. */
   none: string | null;
   error?: Error | null;
   onChoose: (name: string) => void;
 }
 
-/** A list to choose from by keyboard, which follows what one types. */
+/** A search field with a list of matches to choose from by keyboard. */
 export function Finder({ label, placeholder, list, text, onText, offers, none, error = null, onChoose }: Props) {
   return (
     <Command label={label} shouldFilter={false} loop>

@@ -1,7 +1,7 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { CopyButton } from "@/components/CopyButton";
-import type { Invocation as Told } from "@/lib/api/client";
+import type { Invocation as Data } from "@/lib/api/client";
 import { quoted } from "@/lib/shell";
 import styles from "./Invocation.module.css";
 
@@ -11,11 +11,11 @@ function titleOf(step: string): string {
   return STEPS[step] === undefined ? step : i18n._(STEPS[step]);
 }
 
-/** What an agent made of a configuration: its programs in their order, each with the variables that are set for it. */
-export function Invocation({ told }: { told: Told }) {
+/** Show the commands that an agent renders for a configuration, in their order, each with its environment variables. */
+export function Invocation({ invocation }: { invocation: Data }) {
   return (
     <div className={styles.steps}>
-      {told.commands.map(({ step, argv, environment }, index) => (
+      {invocation.commands.map(({ step, argv, environment }, index) => (
         <div key={index} role="group" aria-label={titleOf(step)} className={styles.step}>
           <header className={styles.head}>
             <h3>{titleOf(step)}</h3>
@@ -25,23 +25,23 @@ export function Invocation({ told }: { told: Told }) {
           <Environment variables={environment} />
         </div>
       ))}
-      {told.scheduler_options.length === 0 ? null : (
-        <div role="group" aria-label={t`Options for the scheduler`} className={styles.step}>
-          <h3>{t`Options for the scheduler`}</h3>
-          <CommandLine argv={told.scheduler_options} />
+      {invocation.scheduler_options.length === 0 ? null : (
+        <div role="group" aria-label={t`Scheduler options`} className={styles.step}>
+          <h3>{t`Scheduler options`}</h3>
+          <CommandLine argv={invocation.scheduler_options} />
         </div>
       )}
-      {told.script === "" ? null : (
+      {invocation.script === "" ? null : (
         <details className={styles.script}>
           <summary>{t`Batch script`}</summary>
-          <pre>{told.script}</pre>
+          <pre>{invocation.script}</pre>
         </details>
       )}
     </div>
   );
 }
 
-/** A line breaks between arguments; where one alone is longer than the line, inside of it. */
+/** Show a command line. Lines break between arguments, and within an argument only if it is longer than a line. */
 function CommandLine({ argv }: { argv: readonly string[] }) {
   return (
     <code className={styles.line}>
@@ -57,7 +57,7 @@ function Environment({ variables }: { variables: Record<string, string> }) {
   if (entries.length === 0) return null;
   return (
     <>
-      <p className={styles.label}>{t`with these variables`}</p>
+      <p className={styles.label}>{t`Environment variables`}</p>
       <dl className={styles.environment}>
         {entries.map(([name, value]) => (
           <div key={name}>

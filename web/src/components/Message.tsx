@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { Button } from "./Button";
 import styles from "./Message.module.css";
 
-/** What stands where there is nothing yet: why, and what to do first. */
+/** Explain why a list is empty and what to do first. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className={styles.empty}>
@@ -13,7 +13,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
-/** Something went wrong. */
+/** Show an error, with a button that tries again. */
 export function Problem({ error, again }: { error: Error; again?: () => void }) {
   return (
     <div className={styles.problem} role="alert">
@@ -27,7 +27,7 @@ export function Problem({ error, again }: { error: Error; again?: () => void }) 
   );
 }
 
-/** Something is on its way. Shown after a moment only, so that quick answers do not flicker. */
+/** Show that something is loading. It appears after a short delay, so that quick answers do not flicker. */
 export function Loading({ what }: { what: string }) {
   return (
     <p className={styles.loading} role="status">
@@ -36,7 +36,7 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
-/** A command or a few lines of code to copy. */
+/** Show a command or a few lines of code to copy. */
 export function Code({ children }: { children: string }) {
   return (
     // A scrollable region must be reachable by the keyboard.

@@ -5,14 +5,14 @@ import styles from "./Popover.module.css";
 interface Props {
   trigger: ReactNode;
   label: string;
-  /** Where something within closes it too: whether it is open, and what is told of that. */
+  /** Given if something inside also closes the panel. */
   open?: boolean;
   onOpenChange?: (open: boolean) => void;
   align?: "start" | "end";
   children: ReactNode;
 }
 
-/** A small panel that a button opens; Escape and a press outside close it. */
+/** A small panel that a button opens. Escape or a click outside closes it. */
 export function Popover({ trigger, label, align = "end", children, ...control }: Props) {
   return (
     <Radix.Root {...control}>

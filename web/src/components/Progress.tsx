@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import { formatNumber } from "@/lib/format";
 import styles from "./Progress.module.css";
 
-/** How much of something is done; without a limit there is no bar. */
+/** Show progress as a bar with numbers, or only the number if there is no limit. */
 export function Progress({ done, of, unit }: { done: number; of: number | null | undefined; unit: string }) {
   if (of === null || of === undefined) {
     return (

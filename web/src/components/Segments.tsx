@@ -8,7 +8,7 @@ interface Props<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** A choice of a few, all in sight. */
+/** A choice of a few options, all visible. */
 export function Segments<T extends string>({ label, value, options, onChange }: Props<T>) {
   return (
     <ToggleGroup.Root
@@ -17,7 +17,7 @@ export function Segments<T extends string>({ label, value, options, onChange }: 
       className={styles.group}
       value={value}
       onValueChange={(chosen) => {
-        // Pressing the chosen one again would choose nothing.
+        // A click on the chosen option reports an empty value.
         if (chosen !== "") onChange(chosen as T);
       }}
     >

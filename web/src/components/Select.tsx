@@ -6,11 +6,11 @@ interface Props<T extends string> {
   value: T;
   options: readonly { value: T; text: string }[];
   onChange: (value: T) => void;
-  /** Whether the label is seen, or only read out. */
+  /** Whether the label is visible, and not only for screen readers. */
   labelled?: boolean;
 }
 
-/** A choice of many. */
+/** A drop-down list. */
 export function Select<T extends string>({ label, value, options, onChange, labelled = false }: Props<T>) {
   const id = useId();
   return (

@@ -2,17 +2,17 @@ import styles from "./Table.module.css";
 
 interface Props {
   text: string;
-  /** What is sorted by; the service's word. */
+  /** The name of this order in the API. */
   by: string;
-  /** What is sorted by now; with - in front, the last first. */
+  /** The present order; a leading - means descending. */
   sort: string;
-  /** Whether the first press brings the largest to the top. */
+  /** Whether the first click sorts in descending order. */
   down?: boolean;
   number?: boolean;
   onSort: (sort: string) => void;
 }
 
-/** A column's head that sorts by it: once this way, twice that way. */
+/** A column header that sorts by its column. A second click reverses the order. */
 export function SortHeader({ text, by, sort, down = false, number = false, onSort }: Props) {
   const now = sort === by ? "ascending" : sort === `-${by}` ? "descending" : undefined;
   const next = now === undefined ? (down ? `-${by}` : by) : now === "ascending" ? `-${by}` : by;

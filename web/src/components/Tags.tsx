@@ -1,6 +1,6 @@
 import styles from "./Tags.module.css";
 
-/** Words by which something is found again. */
+/** Show tags. */
 export function Tags({ tags }: { tags: readonly string[] }) {
   if (tags.length === 0) return null;
   return (

@@ -1,7 +1,7 @@
 import { useNow } from "@/lib/clock";
 import { formatAgo, formatTime } from "@/lib/format";
 
-/** How long ago something was; the exact time, in the viewer's zone, on hover. */
+/** Show how long ago something was, and the exact time in the viewer's time zone on hover. */
 export function Ago({ at }: { at: string }) {
   const time = new Date(at);
   const now = useNow();

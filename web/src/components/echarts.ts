@@ -1,4 +1,4 @@
-// The parts of ECharts that the console draws with: a chunk of its own, loaded with the first chart.
+// The parts of ECharts that the console uses, in a separate chunk that is loaded with the first chart.
 import { BarChart, CustomChart, LineChart, ParallelChart, ScatterChart } from "echarts/charts";
 import { DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, ParallelComponent, TooltipComponent } from "echarts/components";
 import { init, registerCustomSeries, use as register } from "echarts/core";

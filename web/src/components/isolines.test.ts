@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { init } from "./echarts";
-import { isolinesOf, pathOf, roomFor } from "./isolines";
+import { isolinesOf, pathOf, gapFor } from "./isolines";
 import { isolines } from "./plot";
 
 const EVEN = [0, 0.25, 0.5, 0.75, 1];
@@ -11,7 +11,7 @@ const grid = (value: (x: number, y: number) => number, columns = EVEN, rows = EV
 });
 
 describe("isolinesOf", () => {
-  it("draws a slope's lines straight through from edge to edge, at round levels", () => {
+  it("draws straight lines from edge to edge of a slope, at round levels", () => {
     const lines = isolinesOf(grid((x) => 100 * x));
     expect(lines.map(({ level }) => level)).toEqual([20, 40, 60, 80]);
     for (const { level, points } of lines) {
@@ -20,19 +20,19 @@ describe("isolinesOf", () => {
     }
   });
 
-  it("puts first and second parameter on their own axes, wherever their levels lie", () => {
-    // Whole numbers on a logarithmic axis lie unevenly.
+  it("puts the first and second parameter on their own axes, whatever the spacing of their levels", () => {
+    // Integers are unevenly spaced on a logarithmic axis.
     const rows = [0, 0.4, 0.6, 1];
     const lines = isolinesOf(grid((_, y) => y, EVEN, rows));
     expect(lines).not.toHaveLength(0);
     for (const { level, points } of lines) for (const [, y] of points) expect(y).toBeCloseTo(level, 12);
   });
 
-  it("closes a line around a hill and leaves it open at the edge", () => {
+  it("closes a line around a maximum and leaves it open at the edge", () => {
     const around = isolinesOf(grid((x, y) => -Math.hypot(x - 0.5, y - 0.5)));
     const closed = around.filter(({ points }) => points[0]?.[0] === points.at(-1)?.[0] && points[0]?.[1] === points.at(-1)?.[1]);
     expect(closed.length).toBeGreaterThan(0);
-    // In each corner what is lower is cut off: four lines of a level.
+    // Each level is cut off in every corner, which gives four lines.
     const corners = around.filter(({ level }) => level === -0.6);
     expect(corners).toHaveLength(4);
     for (const { points } of corners) {
@@ -40,32 +40,32 @@ describe("isolinesOf", () => {
     }
   });
 
-  it("finds none where all is the same or there is only one level", () => {
+  it("finds none if all values are equal or there is only one level", () => {
     expect(isolinesOf(grid(() => 3))).toEqual([]);
     expect(isolinesOf(grid((x) => x, EVEN, [0.5]))).toEqual([]);
   });
 });
 
-describe("roomFor", () => {
-  it("is in the middle of a straight line, and beside what is there already", () => {
+describe("gapFor", () => {
+  it("is in the middle of a straight line, and away from another label", () => {
     const line = pathOf([
       [0, 0],
       [200, 0],
     ]);
-    expect(roomFor(line, 40, [], [])).toBe(80);
-    const beside = roomFor(line, 40, [[100, 3]], []) ?? NaN;
-    expect(Math.abs(beside + 20 - 100)).toBeGreaterThanOrEqual(39);
+    expect(gapFor(line, 40, [], [])).toBe(80);
+    const start = gapFor(line, 40, [[100, 3]], []) ?? NaN;
+    expect(Math.abs(start + 20 - 100)).toBeGreaterThanOrEqual(39);
   });
 
-  it("is where nothing else lies beside the line", () => {
+  it("is where the label covers no other line", () => {
     const line = pathOf([
       [0, 0],
       [200, 0],
     ]);
-    // A steep line that crosses, and one alongside that is far enough.
-    const start = roomFor(line, 40, [], [[110, -5], [110, 0], [110, 5], ...[20, 60, 100, 140].map((x): [number, number] => [x, 12])]) ?? NaN;
+    // A steep line crosses; a parallel line is far enough away.
+    const start = gapFor(line, 40, [], [[110, -5], [110, 0], [110, 5], ...[20, 60, 100, 140].map((x): [number, number] => [x, 12])]) ?? NaN;
     expect(start + 40 <= 110).toBe(true);
-    expect(roomFor(line, 40, [], Array.from({ length: 40 }, (_, index) => [5 * index, 6]))).toBeUndefined();
+    expect(gapFor(line, 40, [], Array.from({ length: 40 }, (_, index) => [5 * index, 6]))).toBeUndefined();
   });
 
   it("is not around a corner, and nowhere on a line that is too short", () => {
@@ -74,9 +74,9 @@ describe("roomFor", () => {
       [100, 0],
       [100, 200],
     ]);
-    const start = roomFor(corner, 40, [], []) ?? NaN;
+    const start = gapFor(corner, 40, [], []) ?? NaN;
     expect(start >= 95 || start + 40 <= 105).toBe(true);
-    expect(roomFor(pathOf([[0, 0], [70, 0]]), 40, [], [])).toBeUndefined();
+    expect(gapFor(pathOf([[0, 0], [70, 0]]), 40, [], [])).toBeUndefined();
   });
 });
 

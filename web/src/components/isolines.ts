@@ -16,31 +16,32 @@ export interface Isoline {
   points: Place[];
 }
 
-/** What an isoline series draws, and how a level is written: beside it stands how far it is to the next. */
+/** The data of an isoline series. `write` formats a level; `step` is its distance to the next one. */
 export interface IsolinePayload {
   grid: Grid;
-  /** What labels had better not lie on. */
+  /** Points that labels should not cover. */
   marks: readonly Place[];
   write: (level: number, step: number) => string;
 }
 
-/** A line on the screen: its points, and how far along it each is from the first. */
+/** A line on the screen: its points, and the distance of each along the line from the first. */
 interface Path {
   points: Place[];
   far: readonly number[];
   length: number;
 }
 
+// About how many levels there are.
 const ABOUT = 7;
-// Pixels: how high a label is, with its outline, and how far the places on a line are from each other that no label may lie on.
+// Pixels: the height of a label with its outline, and the distance between the points of a line that labels must not cover.
 const HIGH = 16;
 const STEP = 5;
-// Above what ECharts draws points at, which come after the lines.
+// Above the level at which ECharts draws points, which come after the lines.
 const ON_TOP = 101;
-// Over all of the scale from dark to bright, as trials' points are.
+// Readable on every colour of the scale, like the points of trials.
 const [LIGHT, DARK] = ["#ffffff", "rgb(0 0 0 / 65%)"];
 
-/** Lines along which the values are the same, at a few round levels; those that close end where they begin. */
+/** Return lines of equal value at a few round levels. A closed line ends where it begins. */
 export function isolinesOf({ columns, rows, values }: Grid): Isoline[] {
   const size: Place = [columns.length, rows.length];
   const flat = rows.flatMap((_, row) => values.map((line) => line[row] ?? NaN));
@@ -50,49 +51,49 @@ export function isolinesOf({ columns, rows, values }: Grid): Isoline[] {
     .flatMap(({ value, coordinates }) =>
       coordinates
         .flat()
-        .flatMap((ring) => within(ring as Place[], size))
+        .flatMap((outline) => within(outline as Place[], size))
         .map((line) => ({ level: value, points: line.map(([x, y]): Place => [along(columns, x - 0.5), along(rows, y - 0.5)]) })),
     );
 }
 
-/** The parts of an area's outline that do not merely follow the grid's own edge. */
-function within(ring: Place[], [width, height]: Place): Place[][] {
+/** Return the parts of an outline that do not follow the edge of the grid. */
+function within(outline: Place[], [width, height]: Place): Place[][] {
   const isEdge = ([x, y]: Place) => x === 0 || y === 0 || x === width || y === height;
-  const first = ring.findIndex(isEdge);
-  if (first < 0) return [ring];
+  const first = outline.findIndex(isEdge);
+  if (first < 0) return [outline];
   const parts: Place[][] = [[]];
-  // The last point is the first one again.
-  for (const point of [...ring.slice(first, -1), ...ring.slice(0, first)]) {
+  // The last point repeats the first one.
+  for (const point of [...outline.slice(first, -1), ...outline.slice(0, first)]) {
     if (isEdge(point)) parts.push([]);
     else parts.at(-1)?.push(point);
   }
   return parts.filter(({ length }) => length > 1);
 }
 
-/** The value at a place between two of a list. */
+/** Return the value at a fractional index of a list. */
 function along(list: readonly number[], place: number): number {
   const low = Math.max(0, Math.min(Math.floor(place), list.length - 2));
   const [from = NaN, to = from] = [list[low], list[low + 1]];
   return from + (to - from) * (place - low);
 }
 
-/** Draws the series that `isolines` (plot.ts) describes. */
+/** Draw the series that `isolines` (plot.ts) describes. */
 export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
   const { grid, marks, write } = itemPayload as unknown as IsolinePayload;
   const lines = isolinesOf(grid).map(({ level, points }) => ({ level, path: pathOf(points.map((point) => api.coord(point) as Place)) }));
-  const trodden = lines.map(({ path }) => placesOn(path));
+  const covered = lines.map(({ path }) => placesOn(path));
   const marked = marks.map((point) => api.coord([...point]) as Place);
   const levels = [...new Set(lines.map(({ level }) => level))];
   const step = Math.min(...levels.slice(1).map((level, index) => level - (levels[index] ?? NaN)));
   const font = api.font({ fontSize: 11, fontWeight: 600 });
   const labelled: Place[] = [];
   const [strokes, labels]: [Place[][], { text: string; middle: Place; angle: number }[]] = [[], []];
-  // The longest line of a level is the one to read it from.
+  // Longer lines get their labels first.
   for (const [place, { level, path }] of [...lines.entries()].sort(([, a], [, b]) => b.path.length - a.path.length)) {
     const text = write(level, step);
     const gap = format.getTextRect(text, font).width + 8;
-    const others = trodden.flatMap((places, other) => (other === place ? [] : places));
-    const start = roomFor(path, gap, labelled, [...others, ...marked]) ?? roomFor(path, gap, labelled, others);
+    const others = covered.flatMap((places, other) => (other === place ? [] : places));
+    const start = gapFor(path, gap, labelled, [...others, ...marked]) ?? gapFor(path, gap, labelled, others);
     if (start === undefined) {
       strokes.push(path.points);
       continue;
@@ -129,10 +130,10 @@ export const drawIsolines: CustomSeriesRenderItem = ({ itemPayload }, api) => {
 };
 
 /**
- * Where on a line a gap for a label begins: where it is straight, near its middle, away from the middles of other labels, and
- * where what is `taken` lies beside it; undefined: nowhere.
+ * Return where on a line the gap for a label begins: where the line is straight, near its middle, away from the middles of
+ * other labels, and where the label covers no point of `taken`. Undefined if there is no such gap.
  */
-export function roomFor(path: Path, gap: number, labelled: readonly Place[], taken: readonly Place[]): number | undefined {
+export function gapFor(path: Path, gap: number, labelled: readonly Place[], taken: readonly Place[]): number | undefined {
   const { length } = path;
   let found: { start: number; cost: number } | undefined;
   for (let start = gap / 2; start <= length - 1.5 * gap; start += 4) {
@@ -146,7 +147,7 @@ export function roomFor(path: Path, gap: number, labelled: readonly Place[], tak
   return found?.start;
 }
 
-/** Whether a place lies under a label that goes from one point to another. */
+/** Return whether a label from one point to another covers a place. */
 function isWithin([x, y]: Place, [x1, y1]: Place, [x2, y2]: Place): boolean {
   const width = Math.hypot(x2 - x1, y2 - y1);
   const [right, down] = [(x2 - x1) / width, (y2 - y1) / width];
@@ -154,7 +155,7 @@ function isWithin([x, y]: Place, [x1, y1]: Place, [x2, y2]: Place): boolean {
   return along > 0 && along < width && Math.abs(across) < HIGH / 2;
 }
 
-/** Places on a line, as close to each other as it takes for none to lie between two of them. */
+/** Return points of a line, close enough that no label fits between two of them. */
 function placesOn(path: Path): Place[] {
   return Array.from({ length: Math.ceil(path.length / STEP) + 1 }, (_, index) => pointAt(path, Math.min(index * STEP, path.length)));
 }
@@ -169,7 +170,7 @@ export function pathOf(points: Place[]): Path {
   return { points, far, length };
 }
 
-/** The point at a distance along the line. */
+/** Return the point at a distance along the line. */
 function pointAt({ points, far }: Path, wanted: number): Place {
   const next = Math.max(1, far.findIndex((one) => one >= wanted));
   const [[x = NaN, y = NaN] = [], [nextX = NaN, nextY = NaN] = []] = [points[next - 1], points[next]];
@@ -178,7 +179,7 @@ function pointAt({ points, far }: Path, wanted: number): Place {
   return [x + (nextX - x) * share, y + (nextY - y) * share];
 }
 
-/** The part of a line between two distances along it. */
+/** Return the part of a line between two distances along it. */
 function cut(path: Path, start: number, end: number): Place[] {
   const between = path.points.filter((_, index) => (path.far[index] ?? 0) > start && (path.far[index] ?? 0) < end);
   return [pointAt(path, start), ...between, pointAt(path, end)];

@@ -13,7 +13,7 @@ export interface Palette {
   warn: string;
   bad: string;
   info: string;
-  /** Told apart with any kind of colour vision. */
+  /** Distinct for every kind of colour vision. */
   series: readonly string[];
   /** From low to high. */
   scale: readonly string[];
@@ -33,7 +33,7 @@ function paletteOf(dark: boolean): Palette {
   return palette;
 }
 
-/** Colours as a canvas understands them: it knows neither variables nor light-dark(). */
+/** Return the colours in a form that a canvas accepts: it supports neither variables nor light-dark(). */
 function readPalette(dark: boolean): Palette {
   const probe = document.createElement("span");
   probe.style.colorScheme = dark ? "dark" : "light";

@@ -2,7 +2,7 @@ import type { CustomSeriesRenderItem } from "echarts";
 import type { IsolinePayload } from "./isolines";
 import type { Palette } from "./palette";
 
-/** What all charts have in common: type, colours, and a tooltip of text, since units and names are users' own. */
+/** Return the options that all charts share: font, colours, and a tooltip of plain text, since users choose units and names. */
 export function frame(palette: Palette) {
   return {
     animation: false,
@@ -18,7 +18,7 @@ export function frame(palette: Palette) {
   };
 }
 
-/** An axis in the page's colours. */
+/** Return an axis in the page's colours. */
 export function axis(palette: Palette) {
   return {
     axisLine: { lineStyle: { color: palette.line } },
@@ -29,13 +29,13 @@ export function axis(palette: Palette) {
   };
 }
 
-/** An axis of numbers, which `format` writes. */
+/** Return an axis of numbers, formatted by `format`. */
 export function scaleAxis(palette: Palette, format: (value: number) => string) {
   const plain = axis(palette);
   return { ...plain, axisLabel: { ...plain.axisLabel, formatter: format } };
 }
 
-/** Ways to choose a stretch of the first axes: a slider below the plot; Ctrl and the wheel; dragging, which moves it. */
+/** Return the controls that zoom the first axes: a slider below the plot, Ctrl and the wheel, and dragging, which moves. */
 export function zoom(palette: Palette, xAxisIndex = [0]) {
   const common = { xAxisIndex, filterMode: "none" as const };
   return [
@@ -63,7 +63,7 @@ interface Whisker {
   value: (dimension: number) => number;
 }
 
-/** A whisker from low to high, for a custom series with data [position, low, high]; `across`: bars lie; `shift`: pixels beside the position. */
+/** Return a renderer of whiskers for data [position, low, high]. `across`: horizontal; `shift`: an offset in pixels. */
 export function whisker(color: string, across = false, shift = 0) {
   return (_: unknown, raw: unknown) => {
     const api = raw as Whisker;
@@ -83,22 +83,22 @@ export function whisker(color: string, across = false, shift = 0) {
   };
 }
 
-/** What `echarts.ts` registers the drawing of isolines as. */
+/** The name under which `echarts.ts` registers the renderer of isolines. */
 export const ISOLINES = "trimtab-isolines";
 
-/** A series of lines along which the values of a grid are the same, each with its level. */
+/** Return a series of labelled lines of equal value on a grid. */
 export function isolines(payload: IsolinePayload) {
   return {
     type: "custom" as const,
     silent: true,
-    // All lines are drawn as one item, by a function that comes with the charts: of that, ECharts' types know nothing.
+    // One item draws all lines. ECharts' types do not know renderers that are registered by name.
     data: [[0, 0]],
     renderItem: ISOLINES as unknown as CustomSeriesRenderItem,
     itemPayload: { ...payload },
   };
 }
 
-/** The colour at a share (0 to 1) of a scale. */
+/** Return the colour at a position (0 to 1) of a scale. */
 export function shade(scale: readonly string[], share: number): string {
   const place = Math.min(Math.max(share, 0), 1) * (scale.length - 1);
   const low = Math.min(Math.floor(place), scale.length - 2);

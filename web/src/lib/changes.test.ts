@@ -8,13 +8,13 @@ class Stream extends EventTarget {
   close() {
     this.closed = true;
   }
-  say(type: string, data: unknown = {}) {
+  send(type: string, data: unknown = {}) {
     this.dispatchEvent(new MessageEvent(type, { data: JSON.stringify(data) }));
   }
 }
 
 let streams: Stream[];
-let told: Kind[][];
+let reported: Kind[][];
 let stream: LiveStream;
 
 function last(): Stream {
@@ -31,9 +31,9 @@ function hide(hidden: boolean) {
 beforeEach(() => {
   vi.useFakeTimers();
   streams = [];
-  told = [];
+  reported = [];
   stream = changes(
-    (kinds) => told.push([...kinds]),
+    (kinds) => reported.push([...kinds]),
     () => {
       streams.push(new Stream());
       return last() as unknown as EventSource;
@@ -48,39 +48,39 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("kinds are told as they come, after all that may have changed while the stream was being opened", () => {
-  expect(told).toEqual([]);
-  last().say("ready");
-  expect(told).toEqual([[...KINDS]]);
-  last().say("change", { kinds: ["studies"] });
-  expect(told).toEqual([[...KINDS], ["studies"]]);
+test("reports all kinds when the stream is ready, and then the kinds of each change", () => {
+  expect(reported).toEqual([]);
+  last().send("ready");
+  expect(reported).toEqual([[...KINDS]]);
+  last().send("change", { kinds: ["studies"] });
+  expect(reported).toEqual([[...KINDS], ["studies"]]);
 });
 
-test("after a break everything may have changed, and it is made up for once", () => {
-  last().say("ready");
-  told = [];
-  last().say("error");
+test("reports all kinds once after a break", () => {
+  last().send("ready");
+  reported = [];
+  last().send("error");
   expect(streams).toHaveLength(1);
   vi.advanceTimersByTime(1000);
   expect(streams).toHaveLength(2);
-  last().say("error");
+  last().send("error");
   vi.advanceTimersByTime(1999);
   expect(streams).toHaveLength(2);
   vi.advanceTimersByTime(1);
-  last().say("ready");
-  expect(told).toEqual([[...KINDS]]);
-  last().say("ready");
-  expect(told).toHaveLength(1);
+  last().send("ready");
+  expect(reported).toEqual([[...KINDS]]);
+  last().send("ready");
+  expect(reported).toHaveLength(1);
 });
 
-test("a hidden page holds no connection, and looks anew when it is seen", () => {
-  last().say("ready");
-  told = [];
+test("closes the connection of a hidden page, and reports all kinds when the page is visible again", () => {
+  last().send("ready");
+  reported = [];
   hide(true);
   vi.advanceTimersByTime(30_000);
   expect(last().closed).toBe(true);
   hide(false);
-  last().say("ready");
+  last().send("ready");
   expect(streams).toHaveLength(2);
-  expect(told).toEqual([[...KINDS]]);
+  expect(reported).toEqual([[...KINDS]]);
 });

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 
-/** The time, renewed every so many milliseconds. */
+/** Return the time, updated every `every` milliseconds. */
 export function useNow(every = 10_000): Date {
   const [now, setNow] = useState(() => new Date());
   useEffect(() => {
@@ -10,7 +10,7 @@ export function useNow(every = 10_000): Date {
   return now;
 }
 
-/** `value`, but changed at most once in so many milliseconds; the last change is never lost. */
+/** Return `value`, changed at most once per `milliseconds`. The last change is never lost. */
 export function useThrottled<T>(value: T, milliseconds: number): T {
   const [shown, setShown] = useState(value);
   const last = useRef(0);
@@ -27,7 +27,7 @@ export function useThrottled<T>(value: T, milliseconds: number): T {
   return shown;
 }
 
-/** `value`, once it has not changed for so many milliseconds. */
+/** Return `value` after it has not changed for `milliseconds`. */
 export function useSettled<T>(value: T, milliseconds: number): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -37,7 +37,7 @@ export function useSettled<T>(value: T, milliseconds: number): T {
   return settled;
 }
 
-/** `value`, or what it was last where it is not known just now. */
+/** Return `value`, or its last known value while it is undefined. */
 export function useLast<T>(value: T | undefined): T | undefined {
   const [last, setLast] = useState(value);
   if (value !== undefined && value !== last) setLast(value);

@@ -24,7 +24,7 @@ describe("formatBytes", () => {
 });
 
 describe("formatDigits", () => {
-  it("counts what can be read, and tells the size of the rest", () => {
+  it("writes short numbers in full, and long ones by powers of ten", () => {
     expect(formatDigits("4096")).toBe("4,096");
     expect(formatDigits("1234567890123")).toBe("1.23e12");
   });
@@ -40,7 +40,7 @@ describe("formatMetric", () => {
     expect(formatMetric(12)).toBe("12");
   });
 
-  it("knows the unit of a metric that is called seconds", () => {
+  it("derives the unit of a metric named seconds", () => {
     expect(unitOf({ metric: "seconds", unit: "" })).toBe("s");
     expect(unitOf({ metric: "seconds", unit: "min" })).toBe("min");
     expect(unitOf({ metric: "throughput" })).toBe("");
@@ -48,7 +48,7 @@ describe("formatMetric", () => {
 });
 
 describe("gains", () => {
-  it("tell more digits the smaller they are, and losses by their sign", () => {
+  it("have more digits the smaller they are, and losses have a sign", () => {
     expect(formatGain(0.1234)).toBe("12.3\u202f%");
     expect(formatGain(0.01234)).toBe("1.23\u202f%");
     expect(formatGain(2.5)).toBe("250\u202f%");
@@ -56,7 +56,7 @@ describe("gains", () => {
     expect(formatGain(-0.000001)).toBe("0.00\u202f%");
   });
 
-  it("are all only where nothing is left", () => {
+  it("are 100 % only if nothing is left", () => {
     expect(formatGain(0.9994)).toBe("99.9\u202f%");
     expect(formatGain(0.99984)).toBe("99.98\u202f%");
     expect(formatGain(0.999999)).toBe("99.9999\u202f%");
@@ -64,7 +64,7 @@ describe("gains", () => {
     expect(formatGain(1)).toBe("100\u202f%");
   });
 
-  it("have an interval where one is known", () => {
+  it("have an interval if it is known", () => {
     expect(formatGainInterval({ low: -0.02, high: 0.1 })).toBe("−2.00 to 10.0\u202f%");
     expect(formatGainInterval({ low: null, high: null })).toBeNull();
   });

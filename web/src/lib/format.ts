@@ -5,12 +5,12 @@ import type { ObjectiveProgress, Scalar } from "./api/client";
 const MINUS = "\u2212";
 const THIN = "\u202f";
 
-/** The language that numbers and dates are written in: that of the texts. Times are in the viewer's zone. */
+/** Return the language of numbers and dates, which is the language of the texts. */
 function locale(): string {
   return i18n.locale === "en" ? "en-GB" : i18n.locale;
 }
 
-/** A number with so many significant digits as help: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. */
+/** Format a number with `digits` significant digits: 1234.5678 → 1,235; 0.00001234 → 1.234e−5. */
 export function formatNumber(value: number, digits = 4): string {
   if (!Number.isFinite(value)) return String(value);
   if (value === 0) return "0";
@@ -19,20 +19,20 @@ export function formatNumber(value: number, digits = 4): string {
     const [mantissa = "", exponent = ""] = value.toExponential(digits - 1).split("e");
     return `${formatNumber(Number(mantissa), digits)}e${exponent.replace("+", "").replace("-", MINUS)}`;
   }
-  // Digits left of the point are never rounded away: they are a count as often as a measurement.
+  // Digits left of the point are never rounded away, since the number may be a count.
   const whole = Math.floor(Math.log10(size)) + 1;
   return written(value, Math.max(digits, whole, 1), "significant");
 }
 
-/** A number with so many digits after the point, whether they help or not: numbers in a column that are compared. */
+/** Format a number with exactly `digits` digits after the point, for columns that are compared. */
 export function formatFixed(value: number, digits: number): string {
   return written(value, digits, "fraction");
 }
 
-// To make one costs more than to write a hundred numbers with it.
+// Cached: creating a format costs more than formatting a hundred numbers.
 const formats = new Map<string, Intl.NumberFormat>();
 
-/** A number as the language writes it, with so many digits at most in all, or as many after the point. */
+/** Format a number in the language of the texts: with at most `digits` significant digits, or exactly `digits` after the point. */
 function written(value: number, digits: number, kind: "significant" | "fraction"): string {
   const key = `${locale()} ${kind} ${digits}`;
   const fixed = { minimumFractionDigits: digits, maximumFractionDigits: digits };
@@ -49,13 +49,13 @@ const SMALLER: [number, string][] = [
   [1e-9, "ns"],
 ];
 
-/** The unit of a metric: as given, or what its name says. */
+/** Return the unit of a metric: as given, or derived from its name. */
 export function unitOf(objective: { metric: string; unit?: string }): string {
   if (objective.unit) return objective.unit;
   return SECONDS.has(objective.metric) ? "s" : "";
 }
 
-/** A metric's value with its unit; seconds below one in ms, µs or ns. */
+/** Format a metric's value with its unit; less than a second in ms, µs or ns. */
 export function formatMetric(value: number, unit = "", digits = 4): string {
   if (!SECONDS.has(unit)) return unit ? `${formatNumber(value, digits)}${THIN}${unit}` : formatNumber(value, digits);
   const [scale, symbol] = SMALLER.find(([scale]) => Math.abs(value) >= scale) ?? [1, "s"];
@@ -68,23 +68,23 @@ const LARGER: [number, string][] = [
   [2 ** 10, "KiB"],
 ];
 
-/** A number of bytes: "1.5 MiB". */
+/** Format a number of bytes: "1.5 MiB". */
 export function formatBytes(bytes: number): string {
   const [scale, symbol] = LARGER.find(([scale]) => bytes >= scale) ?? [1, "B"];
   return `${formatNumber(bytes / scale, 3)}${THIN}${symbol}`;
 }
 
-/** A parameter's value as a person writes it. */
+/** Format a parameter's value. */
 export function formatValue(value: Scalar | undefined): string {
   if (value === undefined) return "—";
   return typeof value === "number" ? formatNumber(value, 6) : String(value);
 }
 
-/** A gain of 0.1234 as "12.3 %", with its sign where it is a loss. */
+/** Format a gain of 0.1234 as "12.3 %"; a loss with its sign. */
 export function formatGain(gain: number): string {
   const percent = gain * 100;
   const size = Math.abs(percent);
-  // Of nearly all not all: 99.98 %, where 100 % would mean that nothing is left.
+  // A gain just below 100 % gets more digits (99.98 %), since 100 % would mean that nothing is left.
   const isNear = size < 100 && size >= 99.95;
   const near = isNear ? Math.min(Math.ceil(-Math.log10(100 - size)), 4) : 1;
   const digits = size >= 100 ? 0 : size >= 10 ? near : 2;
@@ -92,29 +92,29 @@ export function formatGain(gain: number): string {
   return `${sign}${written(isNear ? Math.min(size, 99.9999) : size, digits, "fraction")}${THIN}%`;
 }
 
-/** Between what the gain lies with 95 %, where that is known: "9 to 15.2 %". */
+/** Format the 95 % interval of a gain: "9 to 15.2 %"; null if it is unknown. */
 export function formatGainInterval({ low, high }: { low: number | null; high: number | null }): string | null {
   if (low === null || high === null) return null;
   return t`${formatGain(low).replace(`${THIN}%`, "")} to ${formatGain(high)}`;
 }
 
-/** A number too large to read, by powers of ten: digits "1200000000000" → "1.2e12". */
+/** Format a number that is given by its digits; a large one by powers of ten: "1200000000000" → "1.2e12". */
 export function formatDigits(digits: string): string {
   return digits.length <= 9 ? formatNumber(Number(digits), 9) : formatNumber(Number(digits), 3);
 }
 
-/** How many times better, where that can be said: "1.14 ×". */
+/** Format how many times better the best is than the default: "1.14 ×"; null if the ratio has no meaning. */
 export function formatFactor({ goal, default: start, best }: ObjectiveProgress): string | null {
   if (start === null || best === null || start <= 0 || best <= 0) return null;
   return `${formatNumber(goal === "minimize" ? start / best : best / start, 3)}${THIN}×`;
 }
 
-/** "a, b or c"; as a conjunction "a, b and c". */
+/** Format a list: "a, b or c"; as a conjunction "a, b and c". */
 export function formatList(texts: string[], type: "disjunction" | "conjunction" = "disjunction"): string {
   return new Intl.ListFormat(locale(), { type }).format(texts);
 }
 
-/** A length of time: "820 ms", "12.3 s", "4 min 5 s", "2 h 3 min". */
+/** Format a duration: "820 ms", "12.3 s", "4 min 5 s", "2 h 3 min". */
 export function formatDuration(seconds: number): string {
   if (seconds < 0.9995) return `${seconds > 0 && seconds < 0.0005 ? "< 1" : Math.round(seconds * 1000)}${THIN}ms`;
   if (seconds < 59.5) return `${seconds < 9.95 ? written(seconds, 1, "fraction") : Math.round(seconds)}${THIN}s`;
@@ -125,7 +125,7 @@ export function formatDuration(seconds: number): string {
   return plural(Math.round(hours / 24), { one: "#\u202fday", other: "#\u202fdays" });
 }
 
-/** How long ago: "just now", "5 min ago", "3 days ago". */
+/** Format how long ago a time was: "just now", "5 min ago", "3 days ago". */
 export function formatAgo(time: Date, now: Date): string {
   const seconds = (now.getTime() - time.getTime()) / 1000;
   if (seconds < 10) return t`just now`;
@@ -135,7 +135,7 @@ export function formatAgo(time: Date, now: Date): string {
   return plural(Math.floor(seconds / 86400), { one: "# day ago", other: "# days ago" });
 }
 
-/** A point in time, in the viewer's zone. */
+/** Format a time in the viewer's time zone. */
 export function formatTime(time: Date): string {
   return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "long" }).format(time);
 }

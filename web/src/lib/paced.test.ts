@@ -4,7 +4,7 @@ import { Paced } from "./paced";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-test("the first is run at once, and what comes meanwhile is one more run", async () => {
+test("runs the first request at once, and all requests during a run as one more run", async () => {
   let runs = 0;
   const paced = new Paced(() => Promise.resolve((runs += 1)), 2000);
   for (let asked = 0; asked < 50; asked += 1) paced.ask();
@@ -19,7 +19,7 @@ test("the first is run at once, and what comes meanwhile is one more run", async
   expect(runs).toBe(3);
 });
 
-test("a failure does not end it, being stopped does", async () => {
+test("goes on after a failure, and ends when it is stopped", async () => {
   let runs = 0;
   const paced = new Paced(() => {
     runs += 1;

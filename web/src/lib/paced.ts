@@ -1,7 +1,4 @@
-/**
- * Runs a task at once when it is asked for, and again at the earliest `pause` milliseconds after it has ended: what is asked for
- * meanwhile is one more run.
- */
+/** Runs a task when asked to, with at least `pause` milliseconds after each run. All requests during a run become one more run. */
 export class Paced {
   private wanted = false;
   private busy = false;

@@ -1,28 +1,28 @@
 import type { Parameter, Scalar } from "./api/client";
 import { formatValue } from "./format";
 
-/** A value on a parameter's axis: its place from 0 to 1, and how it is written. */
+/** A value on a parameter's axis: its place from 0 to 1, and its text. */
 export interface Tick {
   place: number;
   text: string;
 }
 
-/** Whether a parameter's values are numbers on a scale, rather than choices. */
+/** Return whether a parameter's values are numbers on a scale, and not choices. */
 export function isNumeric(parameter: Parameter): boolean {
   return parameter.type === "float" || parameter.type === "int";
 }
 
-/** Whether its scale is logarithmic. */
+/** Return whether a parameter's scale is logarithmic. */
 export function isLogarithmic({ log, factor, min }: Parameter): boolean {
   return (log === true || factor !== undefined) && min !== undefined && min > 0;
 }
 
-/** The values of a parameter that is a choice. */
+/** Return the values of a parameter that is a choice. */
 export function choicesOf(parameter: Parameter): Scalar[] {
   return parameter.type === "bool" ? [false, true] : (parameter.values ?? []);
 }
 
-/** Where a value lies on its parameter's axis, 0 to 1; each choice in the middle of its share. Null where it is none of them. */
+/** Return the place of a value on its parameter's axis, 0 to 1. A choice lies in the middle of its share. Null: no such value. */
 export function placeOf(parameter: Parameter, value: Scalar | undefined): number | null {
   if (value === undefined) return null;
   if (!isNumeric(parameter)) {
@@ -36,7 +36,7 @@ export function placeOf(parameter: Parameter, value: Scalar | undefined): number
   return isLogarithmic(parameter) ? Math.log(value / min) / Math.log(max / min) : (value - min) / (max - min);
 }
 
-/** Whether a configuration lies in the ranges of these parameters, which may have been others when it was measured. */
+/** Return whether a configuration lies in the ranges of these parameters. */
 export function isInside(parameters: readonly Parameter[], values: Readonly<Record<string, Scalar>>): boolean {
   return parameters.every((parameter) => {
     const value = values[parameter.name];
@@ -46,7 +46,7 @@ export function isInside(parameters: readonly Parameter[], values: Readonly<Reco
   });
 }
 
-/** A few values to write at a parameter's axis. */
+/** Return a few ticks of a parameter's axis. */
 export function ticksOf(parameter: Parameter, most = 5): Tick[] {
   if (!isNumeric(parameter)) {
     const choices = choicesOf(parameter);

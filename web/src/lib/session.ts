@@ -1,7 +1,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
 
-/** Who is signed in; an ApiError of status 401 where nobody is. */
+/** The session; an ApiError of status 401 if nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: () => unwrap(api.GET("/api/v1/session")),
@@ -9,13 +9,13 @@ export const sessionQuery = queryOptions({
   retry: false,
 });
 
-/** Whether who is signed in may do something. The service refuses it anyway: this only keeps buttons away that lead nowhere. */
+/** Return a check of the user's permissions. It only hides buttons: the service enforces the permissions. */
 export function useMay(): (action: string) => boolean {
   const { data } = useQuery(sessionQuery);
   return (action) => data?.actions.includes(action) ?? false;
 }
 
-/** HOST:PORT at which agents and scripts reach the service: its gRPC port, or behind a proxy the console's own. */
+/** Return HOST:PORT at which agents and scripts reach the service: its gRPC port, or the console's own port behind a proxy. */
 export function useServer(): string {
   const { data } = useQuery(sessionQuery);
   return serverAt(location, data?.grpc_port ?? 0);

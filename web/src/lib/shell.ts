@@ -1,4 +1,4 @@
-/** A word as a POSIX shell reads it back. */
+/** Quote a word for a POSIX shell. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,23 +1,23 @@
 export type OpenStream = (address: string) => EventSource;
 
 const RETRY = [1000, 2000, 5000, 10_000];
-// Browsers allow six connections to a host (HTTP/1.1): a tab in the background must not hold one for ever.
+// Browsers allow six connections per host (HTTP/1.1), so a tab in the background must release its connection.
 const HIDDEN_FOR = 30_000;
 
 interface Options {
-  /** Where it is, each time that it is opened. */
+  /** Return the address; called each time the stream is opened. */
   address: () => string;
-  /** What is done with the data of each kind of event. */
+  /** The handler for the data of each kind of event. */
   events: Record<string, (data: string) => void>;
-  /** The connection is gone: `broken` and made again by itself, or `left` until the page is seen again. */
+  /** Called when the connection ends: `broken` is followed by a retry, `left` waits until the page is visible again. */
   lost: (how: "broken" | "left") => void;
   open?: OpenStream | undefined;
 }
 
-/** An event stream of the service that is opened anew after every break, and held while the page is seen. */
+/** An event stream that reconnects after every break, and disconnects while the page is hidden. */
 export class LiveStream {
   private stream: EventSource | null = null;
-  /** Until it is opened anew, and until a page that is hidden lets go of it. */
+  /** The timers of the next retry, and of the disconnection of a hidden page. */
   private again: ReturnType<typeof setTimeout> | undefined;
   private leaving: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
@@ -28,18 +28,18 @@ export class LiveStream {
   }
 
   start(): void {
-    document.addEventListener("visibilitychange", this.minded);
+    document.addEventListener("visibilitychange", this.visibilityChanged);
     this.connect();
-    if (document.hidden) this.minded();
+    if (document.hidden) this.visibilityChanged();
   }
 
   stop(): void {
-    document.removeEventListener("visibilitychange", this.minded);
+    document.removeEventListener("visibilitychange", this.visibilityChanged);
     clearTimeout(this.leaving);
     this.disconnect();
   }
 
-  /** Opens it now, in place of the one that there is. */
+  /** Open the stream now. A stream that is already open is closed first. */
   readonly connect = (): void => {
     this.disconnect();
     const { address, events, open = (address: string) => new EventSource(address) } = this.options;
@@ -60,7 +60,7 @@ export class LiveStream {
     this.stream = null;
   }
 
-  private readonly minded = (): void => {
+  private readonly visibilityChanged = (): void => {
     clearTimeout(this.leaving);
     if (document.hidden) {
       this.leaving = setTimeout(() => {
@@ -72,7 +72,7 @@ export class LiveStream {
     }
   };
 
-  /** Connects anew by itself: a browser gives up for good when an answer is an error. */
+  /** Reconnect after a delay. A browser's own EventSource gives up when an answer is an error. */
   private retry(stream: EventSource): void {
     if (stream !== this.stream) return;
     this.disconnect();

@@ -7,7 +7,7 @@ import { localeFor } from "./texts";
 
 afterEach(() => i18n.loadAndActivate({ locale: "en", messages: {} }));
 
-/** Another language, of which these texts are known. */
+/** Activate another language in which only these texts are translated. */
 function speak(locale: string, texts: Record<string, string>) {
   i18n.loadAndActivate({ locale, messages: Object.fromEntries(Object.entries(texts).map(([text, translated]) => [generateMessageId(text), translated])) });
 }
@@ -39,7 +39,7 @@ describe("another language", () => {
     expect(formatList(["a", "b", "c"])).toBe("a, b lub c");
   });
 
-  it("falls back to English where a text is not translated", () => {
+  it("falls back to English if a text is not translated", () => {
     speak("de", {});
     expect(stateText("PAUSED")).toBe("paused");
     expect(formatDuration(3 * 86400)).toBe("3\u202fdays");

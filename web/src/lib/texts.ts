@@ -2,7 +2,7 @@ import { i18n, type Messages } from "@lingui/core";
 
 const CATALOGUES = import.meta.glob<Messages>("/src/locales/*.po", { import: "messages" });
 
-/** The first of the wanted languages that there is a catalogue of; else English. "de-AT" is served by "de". */
+/** Return the first wanted language that has a catalogue, or English. The catalogue "de" serves "de-AT". */
 export function localeFor(wanted: readonly string[], there: readonly string[]): string {
   for (const tag of wanted) {
     const found = [tag, tag.split("-")[0]].find((one) => one !== undefined && there.includes(one));
@@ -11,7 +11,7 @@ export function localeFor(wanted: readonly string[], there: readonly string[]): 
   return "en";
 }
 
-/** Fetch the console's texts in the browser's language. Comes before anything is shown; another language needs another load. */
+/** Load the texts in the browser's language. Must be done before anything is shown. */
 export async function loadTexts(): Promise<void> {
   const there = Object.fromEntries(Object.entries(CATALOGUES).map(([path, load]) => [path.replace(/^.*\/|\.po$/g, ""), load]));
   const locale = localeFor(navigator.languages, Object.keys(there));

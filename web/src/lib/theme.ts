@@ -7,13 +7,13 @@ const KEY = "trimtab-theme"; // public/theme.js reads it before the first paint
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
-/** The viewer's choice. */
+/** Return the viewer's choice. */
 export function getTheme(): Theme {
   const chosen = document.documentElement.dataset.theme;
   return chosen === "light" || chosen === "dark" ? chosen : "system";
 }
 
-/** Choose, and remember it in this browser. */
+/** Set the theme and remember it in this browser. */
 export function setTheme(theme: Theme): void {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
@@ -35,12 +35,12 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The viewer's choice, kept up to date. */
+/** Return the viewer's choice, kept up to date. */
 export function useTheme(): Theme {
   return useSyncExternalStore(subscribe, getTheme);
 }
 
-/** Whether the page is dark now, by choice or by preference. */
+/** Return whether the page is dark, by choice or by the system's preference. */
 export function useIsDark(): boolean {
   return useSyncExternalStore(subscribe, () => {
     const theme = getTheme();

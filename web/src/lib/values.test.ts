@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { textOf, valueOf, valuesOf } from "./values";
 
-describe("values that are typed", () => {
+describe("typed values", () => {
   it("are numbers, switches or texts", () => {
     expect([valueOf("1e-3"), valueOf(" 4 "), valueOf("true"), valueOf("O2"), valueOf("")]).toEqual([0.001, 4, true, "O2", ""]);
     expect(valuesOf("4, 16,, fast")).toEqual([4, 16, "fast"]);

@@ -1,11 +1,11 @@
-/** What a person has typed as a value: a number where it is one, true and false, else the text. */
+/** Parse a typed value: a number, true or false, or else a text. */
 export function valueOf(text: string): string | number | boolean {
   const trimmed = text.trim();
   if (trimmed === "true" || trimmed === "false") return trimmed === "true";
   return trimmed !== "" && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
 }
 
-/** Values with commas between them. */
+/** Parse values that are separated by commas. */
 export function valuesOf(text: string): (string | number | boolean)[] {
   return text
     .split(",")
@@ -13,7 +13,7 @@ export function valuesOf(text: string): (string | number | boolean)[] {
     .map(valueOf);
 }
 
-/** How values are typed. */
+/** Return the text that parses to these values. */
 export function textOf(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (Array.isArray(value)) return value.map(textOf).join(", ");

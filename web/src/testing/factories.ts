@@ -1,6 +1,6 @@
 import type { Study, Trial } from "@/lib/api/client";
 
-/** A trial of a study with the parameters x and n; what a test cares about it sets itself. */
+/** Return a trial of a study with the parameters x and n. */
 export function makeTrial(changes: Partial<Trial> = {}): Trial {
   return {
     number: 1,
@@ -22,7 +22,7 @@ export function makeTrial(changes: Partial<Trial> = {}): Trial {
   };
 }
 
-/** A study that minimises seconds. */
+/** Return a study that minimises seconds. */
 export function makeStudy(changes: Partial<Study> = {}): Study {
   return {
     name: "demo",

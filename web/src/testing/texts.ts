@@ -1,4 +1,4 @@
-// Run before each file of tests: the texts are those of the code itself, in English.
+// Runs before each test file: activates the English texts of the code itself.
 import { i18n } from "@lingui/core";
 
 i18n.loadAndActivate({ locale: "en", messages: {} });

@@ -18,11 +18,11 @@ import { meantBy, namesNone, score } from "./commands";
 import styles from "./Palette.module.css";
 import { StateCommands } from "./StateCommands";
 
-/** What the palette finds: pages, studies by any part of their name and what they can be told, components, the theme. */
+/** A search over pages, studies (by any part of their names), actions on studies, components and themes. */
 export default function Palette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const may = useMay();
-  // On the pages of a study: its name.
+  // The name of the study whose page is open.
   const inside = useParams({ strict: false });
   const isStudy = useLocation({ select: ({ pathname }) => pathname.startsWith("/studies/") });
   const here = isStudy ? inside.name : undefined;
@@ -32,23 +32,23 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const studies = useInfiniteQuery({ ...studiesQuery({ search, sort: "-updated" }, 8), refetchInterval: false });
   const components = useQuery({ ...componentsQuery, enabled: may("agent.read"), refetchInterval: false });
   const found = studies.data?.pages[0]?.studies ?? [];
-  const mayTell = may("study.update");
+  const mayUpdate = may("study.update");
   const opened = useQuery({ ...studyQuery(here ?? ""), enabled: here !== undefined });
-  // "pause NAME" is no study's name: it is for those of this name that can be paused.
+  // "pause NAME" is a command for studies of this name that can be paused, and not a study's name.
   const meant = meantBy(search);
-  const isCommand = mayTell && meant.states.length > 0;
+  const isCommand = mayUpdate && meant.states.length > 0;
   const meantStudies = useInfiniteQuery({
     ...studiesQuery({ search: meant.name, state: meant.states, sort: "-updated" }, 8),
     enabled: isCommand,
     refetchInterval: false,
   });
   const answer = isCommand ? meantStudies : studies;
-  // What was found for an earlier text is not what is meant now.
+  // Results for an earlier text must not be offered for the present one.
   const isAnswered = search === typed && !answer.isPlaceholderData && !answer.isPending;
   const isFound = search === typed && !studies.isPlaceholderData;
-  // The open study is meant where no other is named; without a search those that are found are merely the latest.
+  // A command without a name is for the open study. Without a search, the studies found are merely the latest ones.
   const isHere = namesNone(typed);
-  const told = mayTell && typed !== "" && isAnswered ? (answer.data?.pages[0]?.studies ?? []).filter(({ name }) => !(isHere && name === here)) : [];
+  const changeable = mayUpdate && typed !== "" && isAnswered ? (answer.data?.pages[0]?.studies ?? []).filter(({ name }) => !(isHere && name === here)) : [];
   const [stopped, stop] = useState<string | null>(null);
 
   function go(to: LinkProps) {
@@ -65,11 +65,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       <Radix.Portal>
         <Radix.Overlay className={styles.overlay} />
         <Radix.Content className={styles.content} aria-describedby={undefined}>
-          <Radix.Title className="visually-hidden">{t`Go to, or do`}</Radix.Title>
-          <Command label={t`Go to, or do`} filter={score} loop>
-            <Command.Input className={styles.input} placeholder={t`Study, page, command …`} value={text} onValueChange={setText} />
-            <Command.List className={`${choices.choices} ${styles.list}`} label={t`What was found`}>
-              {isAnswered ? <Command.Empty className={`${choices.none} ${styles.none}`}>{t`Nothing is called that.`}</Command.Empty> : null}
+          <Radix.Title className="visually-hidden">{t`Command palette`}</Radix.Title>
+          <Command label={t`Command palette`} filter={score} loop>
+            <Command.Input className={styles.input} placeholder={t`Search for a study, page or command`} value={text} onValueChange={setText} />
+            <Command.List className={`${choices.choices} ${styles.list}`} label={t`Results`}>
+              {isAnswered ? <Command.Empty className={`${choices.none} ${styles.none}`}>{t`No results.`}</Command.Empty> : null}
               {here === undefined ? null : (
                 <Command.Group heading={here}>
                   {tabsOf(opened.data?.spec).map((tab) => (
@@ -82,11 +82,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                       {i18n._(TITLES[tab])}
                     </Command.Item>
                   ))}
-                  <Command.Item onSelect={() => go({ to: "/studies/$name/report", params: { name: here } })}>{t`Report to print`}</Command.Item>
+                  <Command.Item onSelect={() => go({ to: "/studies/$name/report", params: { name: here } })}>{t`Printable report`}</Command.Item>
                   {may("study.create") ? (
                     <Command.Item onSelect={() => go({ to: "/new", search: { clone: here } })}>{t`Clone this study`}</Command.Item>
                   ) : null}
-                  {opened.data !== undefined && mayTell && isHere ? <StateCommands study={opened.data} onDone={onClose} onStop={stop} /> : null}
+                  {opened.data !== undefined && mayUpdate && isHere ? <StateCommands study={opened.data} onDone={onClose} onStop={stop} /> : null}
                 </Command.Group>
               )}
               <Command.Group heading={t`Go to`}>
@@ -105,10 +105,10 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 <Command.Group heading={t`Studies`}>
                   {found.map((study) => (
                     <Command.Item
-                      // cmdk does not look at other keywords of an item that is there already.
+                      // cmdk ignores changed keywords of an item that is already in the list.
                       key={`${study.name} ${isFound ? typed : ""}`}
                       value={`study:${study.name}`}
-                      // The service has found it, perhaps by its tags; what it found for an earlier text must match by name.
+                      // The service may have found the study by its tags. A study found for an earlier text must match by name.
                       keywords={[isFound && typed !== "" ? typed : study.name]}
                       onSelect={() => go({ to: "/studies/$name", params: { name: study.name } })}
                     >
@@ -117,9 +117,9 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                   ))}
                 </Command.Group>
               ) : null}
-              {told.length > 0 ? (
-                <Command.Group heading={t`Change`}>
-                  {told.map((study) => (
+              {changeable.length > 0 ? (
+                <Command.Group heading={t`Actions`}>
+                  {changeable.map((study) => (
                     <StateCommands key={study.name} study={study} onDone={onClose} onStop={stop} onUnnamed={isHere ? setText : undefined} />
                   ))}
                 </Command.Group>
@@ -136,7 +136,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
               <Command.Group heading={t`Theme`}>
                 <Command.Item onSelect={() => choose("light")}>{t`Light`}</Command.Item>
                 <Command.Item onSelect={() => choose("dark")}>{t`Dark`}</Command.Item>
-                <Command.Item onSelect={() => choose("system")}>{t`As the system has it`}</Command.Item>
+                <Command.Item onSelect={() => choose("system")}>{t`System`}</Command.Item>
               </Command.Group>
             </Command.List>
           </Command>

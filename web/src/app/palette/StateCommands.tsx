@@ -7,25 +7,25 @@ import { STUDY_COMMANDS, valueOf, type StudyCommand } from "./commands";
 interface Props {
   study: Pick<Study, "name" | "state">;
   onDone: () => void;
-  /** It is to be stopped: that is asked first. */
+  /** Called when the study is to be stopped, which needs a confirmation. */
   onStop: (name: string) => void;
-  /** Where nobody has named the study: a command that is chosen is written out first. */
+  /** Given when the user has not named the study: a chosen command is first written out in full. */
   onUnnamed?: ((text: string) => void) | undefined;
 }
 
-/** What a study in its state can be told: to pause, to go on, to stop; one that has ended nothing. */
+/** Offer the commands that the study's state allows: pause, resume and stop. A study that has ended allows none. */
 export function StateCommands({ study: { name, state }, onDone, onStop, onUnnamed }: Props) {
   const update = useUpdateState(name);
-  function tell({ to, text }: StudyCommand) {
+  function run({ to, text }: StudyCommand) {
     if (to === null) onStop(name);
     else if (onUnnamed !== undefined) onUnnamed(text(name));
-    // By then the study may not be among those any more that can be told so: `mutate` would not say that it is done.
+    // The command may leave the list before the answer arrives, and then the callbacks of `mutate` are not called.
     else update.mutateAsync(to).then(onDone, () => undefined);
   }
   return (
     <>
       {STUDY_COMMANDS.filter(({ from }) => from.includes(state)).map((command) => (
-        <Command.Item key={command.to} value={valueOf(name, command)} disabled={update.isPending} onSelect={() => tell(command)}>
+        <Command.Item key={command.to} value={valueOf(name, command)} disabled={update.isPending} onSelect={() => run(command)}>
           {command.text(name)}
         </Command.Item>
       ))}

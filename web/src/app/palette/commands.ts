@@ -3,9 +3,9 @@ import { defaultFilter } from "cmdk";
 import type { StudyState } from "@/lib/api/client";
 
 export interface StudyCommand {
-  /** In which states a study can be told so. */
+  /** The states of a study that allow the command. */
   from: readonly StudyState[];
-  /** What becomes of it; null: it is to be stopped, and there are several ways to. */
+  /** The state after the command; null for stop, which asks for the state. */
   to: "PAUSED" | "ACTIVE" | null;
   text: (name: string) => string;
 }
@@ -20,18 +20,18 @@ function wordsOf(text: string): string[] {
   return text.toLocaleLowerCase().split(/[\s…]+/).filter((word) => word !== "");
 }
 
-/** What a command is called without the name of a study, in any language. */
+/** Return the words of a command without the name of a study, in any language. */
 function verbsOf({ text }: StudyCommand): string[] {
   return wordsOf(text(""));
 }
 
-/** Whether what is typed names no study: it is the beginning of a command, or nothing. */
+/** Return whether the typed text names no study: it is empty or the beginning of a command. */
 export function namesNone(typed: string): boolean {
   const verbs = STUDY_COMMANDS.flatMap(verbsOf);
   return wordsOf(typed).every((word) => verbs.some((verb) => verb.startsWith(word)));
 }
 
-/** Which studies a typed command can be meant for: in one of these states (none: no command is typed), with this in their names. */
+/** Return the states and the part of a name that a typed command selects studies by. No states: the text is no command. */
 export function meantBy(typed: string): { states: StudyState[]; name: string } {
   const words = wordsOf(typed);
   const commands = STUDY_COMMANDS.filter((command) => verbsOf(command).some((verb) => words.includes(verb)));
@@ -39,12 +39,12 @@ export function meantBy(typed: string): { states: StudyState[]; name: string } {
   return { states: [...new Set(commands.flatMap(({ from }) => from))], name: words.filter((word) => !verbs.includes(word)).join(" ") };
 }
 
-/** What tells a command of a study from all other items. */
+/** Return the value that identifies a command of a study among all items. */
 export function valueOf(name: string, { to }: StudyCommand): string {
   return `change:${to ?? "STOP"}:${name}`;
 }
 
-/** How well an item matches what is typed: by its texts where it has some, else by its value. A command of a study only word for word. */
+/** Return how well an item matches the typed text: by its texts, else by its value. Commands of a study match whole words only. */
 export function score(value: string, typed: string, texts: readonly string[] = []): number {
   const command = STUDY_COMMANDS.find((one) => value.startsWith(valueOf("", one)));
   if (command === undefined) return defaultFilter(texts.length > 0 ? texts.join(" ") : value, typed);

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** Whether the palette is open. Ctrl-K or ⌘K opens and closes it, wherever the focus is. */
+/** Return whether the palette is open, and a setter. Ctrl-K or ⌘K toggles it, wherever the focus is. */
 export function usePalette(): [boolean, (open: boolean) => void] {
   const [open, setOpen] = useState(false);
   useEffect(() => {

@@ -46,7 +46,7 @@ export function AdministrationPage() {
         <h1>{t`Administration`}</h1>
       </div>
       {session === undefined ? null : (
-        <Card title={t`You`}>
+        <Card title={t`Your account`}>
           <dl className={styles.facts}>
             <div>
               <dt>{t`Name`}</dt>
@@ -64,7 +64,7 @@ export function AdministrationPage() {
         </Card>
       )}
       {sections.length < 2 ? null : <Segments label={t`Section`} value={shown} onChange={(next) => void navigate({ search: { section: next }, replace: true })} options={sections} />}
-      {shown === "members" ? <Members mayPutOut={may("access.revoke")} /> : null}
+      {shown === "members" ? <Members mayRevoke={may("access.revoke")} /> : null}
       {shown === "quota" ? <Quota /> : null}
       {shown === "audit" ? <Audit /> : null}
       {shown === "tenants" ? <Tenants /> : null}

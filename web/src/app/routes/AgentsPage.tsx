@@ -57,13 +57,13 @@ export function AgentsPage() {
           <Empty title={t`No agents yet`}>
             <p>
               {t`An agent runs trials on a machine, with the components that its administrator installed there.`}{" "}
-              {may("agent.enrol") ? t`Enrol one, or start one with a token:` : t`An administrator enrols one, or starts one with a token:`}
+              {may("agent.enrol") ? t`Enrol an agent, or start one with a token:` : t`An administrator enrols an agent, or starts one with a token:`}
             </p>
             <Code>{`trimtab-agent run \\
     --server ${server} \\
     --token-file admin-token \\
     --components ./components`}</Code>
-            <p>{t`Studies that you ask and tell from a script need none.`}</p>
+            <p>{t`Studies that your own script measures need no agent.`}</p>
           </Empty>
         </div>
       )}

@@ -8,7 +8,7 @@ import { comparisonQuery, MOST_COMPARED } from "@/features/studies/api";
 import { ComparedStudies } from "@/features/studies/ComparedStudies";
 import { ComparisonChart } from "@/features/studies/ComparisonChart";
 import { ApiError, type Comparison } from "@/lib/api/client";
-import { formatList, formatMetric, unitOf } from "@/lib/format";
+import { formatList, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { useTitle } from "@/lib/title";
 import styles from "./pages.module.css";
 
@@ -34,47 +34,47 @@ export function ComparePage() {
       </div>
       <ComparedStudies studies={study} missing={missing} onChange={(next) => void navigate({ search: { study: next, metric }, resetScroll: false })} />
       {study.length === 0 ? (
-        <Empty title={t`Nothing to compare`}>
-          <p>{t`Add two or more studies, which have an objective in common.`}</p>
+        <Empty title={t`No studies to compare`}>
+          <p>{t`Add two or more studies that share an objective.`}</p>
         </Empty>
       ) : study.length > MOST_COMPARED ? (
-        <Empty title={t`Too many to compare`}>
-          <p>{plural(study.length - MOST_COMPARED, { one: "Remove # of them.", other: "Remove # of them." })}</p>
+        <Empty title={t`Too many studies`}>
+          <p>{plural(study.length - MOST_COMPARED, { one: "Remove # study.", other: "Remove # studies." })}</p>
         </Empty>
       ) : error === null ? (
         data === undefined ? <Loading what={t`comparison`} /> : <Compared comparison={data} />
-      ) : isNoneThere(error) ? (
-        <Empty title={t`None of them is there`}>
+      ) : noneExists(error) ? (
+        <Empty title={t`None of these studies exists`}>
           <p>{t`They may have been deleted.`}</p>
         </Empty>
       ) : !(error instanceof ApiError) || error.data.field !== "metric" ? (
         <Problem error={error} again={() => void refetch()} />
       ) : metric === undefined ? (
-        <Empty title={t`Nothing that all of them measure`}>
-          <p>{t`Studies are compared by an objective that all of them have, with the same goal. ${formatList(study.filter((name) => !missing.includes(name)), "conjunction")} have none.`}</p>
+        <Empty title={t`No common objective`}>
+          <p>{t`Studies can be compared only by an objective that all of them have, with the same goal. ${formatList(study.filter((name) => !missing.includes(name)), "conjunction")} have no such objective.`}</p>
         </Empty>
       ) : (
-        <Empty title={t`Not all of them measure ${metric}`}>
-          <Link to="/compare" search={{ study }}>{t`Compare them by another metric`}</Link>
+        <Empty title={t`Not every study measures ${metric}`}>
+          <Link to="/compare" search={{ study }}>{t`Compare by another metric`}</Link>
         </Empty>
       )}
     </>
   );
 }
 
-/** Those of the studies that are not there. */
+/** Return the names of studies that do not exist. */
 function missingOf(study: readonly string[], data: Comparison | undefined, error: Error | null): readonly string[] {
-  if (isNoneThere(error)) return study;
-  // What those that are there have nothing in common says which are not.
+  if (noneExists(error)) return study;
+  // The error about studies without a common objective also names the missing ones.
   return data?.missing ?? (error instanceof ApiError ? ((error.data.missing as string[] | undefined) ?? []) : []);
 }
 
-/** Whether none of the studies that were asked for is there. */
-function isNoneThere(error: Error | null): boolean {
+/** Return whether none of the requested studies exists. */
+function noneExists(error: Error | null): boolean {
   return error instanceof ApiError && error.code === "study_not_found";
 }
 
-/** The curves, and their ends as a table. */
+/** Show the curves, and the first and best value of each as a table. */
 function Compared({ comparison }: { comparison: Comparison }) {
   return (
     <>
@@ -82,7 +82,7 @@ function Compared({ comparison }: { comparison: Comparison }) {
         <ComparisonChart comparison={comparison} />
       ) : (
         <div className={styles.panel}>
-          <Empty title={t`None of them has measured anything yet`} />
+          <Empty title={t`No measurements yet`} />
         </div>
       )}
       <div className={styles.panel}>
@@ -91,16 +91,16 @@ function Compared({ comparison }: { comparison: Comparison }) {
             <tr>
               <th scope="col">{t`Study`}</th>
               <th scope="col" className={table.number}>
-                {t`First`}
+                {t`First measurement`}
               </th>
               <th scope="col" className={table.number}>
                 {t`Best measurement`}
               </th>
               <th scope="col" className={table.number}>
-                {t`In trial`}
+                {t`Best trial`}
               </th>
               <th scope="col" className={table.number}>
-                {t`Of`}
+                {t`Trials`}
               </th>
             </tr>
           </thead>
@@ -114,17 +114,17 @@ function Compared({ comparison }: { comparison: Comparison }) {
                       {name}
                     </Link>
                   </th>
-                  <td data-label={t`First`} className={table.number}>
+                  <td data-label={t`First measurement`} className={table.number}>
                     {shown(values[0])}
                   </td>
                   <td data-label={t`Best measurement`} className={table.number}>
                     {shown(values.at(-1))}
                   </td>
-                  <td data-label={t`In trial`} className={table.number}>
+                  <td data-label={t`Best trial`} className={table.number}>
                     {numbers.at(-1) ?? "—"}
                   </td>
-                  <td data-label={t`Of`} className={table.number}>
-                    {plural(trials, { one: "# trial", other: "# trials" })}
+                  <td data-label={t`Trials`} className={table.number}>
+                    {formatNumber(trials)}
                   </td>
                 </tr>
               );
@@ -133,7 +133,7 @@ function Compared({ comparison }: { comparison: Comparison }) {
         </table>
       </div>
       <p className={styles.soft}>
-        {t`Single measurements, with all the luck that is in them. What a study recommends, and how sure that is, stands on its own page.`}
+        {t`These are single measurements and include noise. The page of a study shows what the study recommends and how certain that is.`}
       </p>
     </>
   );

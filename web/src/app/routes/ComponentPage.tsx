@@ -28,8 +28,8 @@ export function ComponentPage() {
   const { data, error, refetch } = useQuery(componentQuery(name));
   if (error instanceof ApiError && error.status === 404) {
     return (
-      <Empty title={t`Nobody knows a component ${name}`}>
-        <Link to="/components">{t`To the components`}</Link>
+      <Empty title={t`There is no component ${name}`}>
+        <Link to="/components">{t`Go to components`}</Link>
       </Empty>
     );
   }
@@ -48,7 +48,7 @@ export function ComponentPage() {
           </Link>
           {may("study.create") && newest !== undefined ? (
             <Link to="/new" search={{ component: name }} className={styles.primary}>
-              {t`Tune it`}
+              {t`Tune this component`}
             </Link>
           ) : null}
         </div>
@@ -65,9 +65,9 @@ export function ComponentPage() {
           ) : null
         }
       />
-      <Card title={t`Best settings known`}>
+      <Card title={t`Best known settings`}>
         {data.best.length === 0 ? (
-          <p className={styles.soft}>{t`None yet. They appear here when a study with one objective has measured the default and something else.`}</p>
+          <p className={styles.soft}>{t`None yet. Settings appear here after a study with one objective has measured the default and at least one other configuration.`}</p>
         ) : (
           <BestSettings
             best={data.best}
@@ -82,7 +82,7 @@ export function ComponentPage() {
       </Card>
       {newest === undefined ? (
         <Card title={t`Versions`}>
-          <p className={styles.soft}>{data.files.length > 0 ? t`No agent offers it.` : t`No agent offers it any more.`}</p>
+          <p className={styles.soft}>{data.files.length > 0 ? t`No agent offers this component.` : t`No agent offers this component any longer.`}</p>
         </Card>
       ) : (
         <>
@@ -156,7 +156,7 @@ function Parameters({ versions }: Pick<ComponentDetail, "versions">) {
             <th scope="col">{t`Parameter`}</th>
             <th scope="col">{t`Values`}</th>
             <th scope="col">{t`Default`}</th>
-            <th scope="col">{t`Only while`}</th>
+            <th scope="col">{t`Condition`}</th>
           </tr>
         </thead>
         <tbody>
@@ -165,7 +165,7 @@ function Parameters({ versions }: Pick<ComponentDetail, "versions">) {
               <th scope="row">{parameter.name}</th>
               <td data-label={t`Values`}>{domainOf(parameter)}</td>
               <td data-label={t`Default`}>{formatValue(parameter.default)}</td>
-              <td data-label={t`Only while`}>
+              <td data-label={t`Condition`}>
                 {parameter.condition === undefined ? null : t`${parameter.condition.parent} is ${formatList(parameter.condition.values.map(String))}`}
               </td>
             </tr>

@@ -43,8 +43,8 @@ export function ComponentsPage() {
             <Empty title={t`No components yet`}>
               <p>
                 <Trans>
-                  A component says what is tuned: its parameters, how their values reach the system, how its metrics are read. It is a file on the machine of an{" "}
-                  <Link to="/agents">agent</Link>, which offers it here; it may be written here before. Try one there first:
+                  A component describes what is tuned: its parameters, how their values reach the system, and how its metrics are read. It is a file on the machine of an{" "}
+                  <Link to="/agents">agent</Link>, and the agent offers it here. You can also write it here and install it later. Test it on that machine first:
                 </Trans>
               </p>
               <Code>{"trimtab-agent check ./components\ntrimtab-agent try NAME --components ./components"}</Code>

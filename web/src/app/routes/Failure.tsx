@@ -2,7 +2,7 @@ import { useRouter } from "@tanstack/react-router";
 import { Problem } from "@/components/Message";
 import styles from "./pages.module.css";
 
-/** What stands in place of a page that could not be made. */
+/** Replace a page that could not be shown. */
 export function Failure({ error }: { error: unknown }) {
   const router = useRouter();
   return (

@@ -23,7 +23,7 @@ const RUNNING: StudyFilter = { state: ["ACTIVE"], sort: "-updated" };
 const ENDED: StudyFilter = { state: ["COMPLETED", "ABORTED"], sort: "-updated" };
 const ATTENTION: StudyFilter = { attention: true, sort: "-updated" };
 
-/** What is running, what has finished and how much it gained, what needs somebody. */
+/** Show running studies, finished studies with their gains, and what needs attention. */
 export function HomePage() {
   useTitle(t`Home`);
   useLiveLists();
@@ -35,8 +35,8 @@ export function HomePage() {
   const failed = [running, ended, attention].find(({ error }) => error !== null);
   if (failed?.error) return <Problem error={failed.error} again={() => void failed.refetch()} />;
   const [first, second, third] = [running.data?.pages[0], ended.data?.pages[0], attention.data?.pages[0]];
-  if (first === undefined || second === undefined || third === undefined) return <Loading what={t`what is going on`} />;
-  // A study that runs and needs attention is the same in both lists, which were not asked for at the same moment.
+  if (first === undefined || second === undefined || third === undefined) return <Loading what={t`overview`} />;
+  // The lists are fetched at different moments. A study in two of them is shown with the same data.
   const known = new Map(first.studies.map((study) => [study.name, study]));
   const away = (agents.data?.agents ?? []).filter((agent) => !agent.online && agent.running.length > 0);
   const empty = first.total_count + second.total_count + third.total_count === 0;
@@ -56,7 +56,7 @@ export function HomePage() {
           <ul className={styles.list}>
             {third.studies.map((listed) => known.get(listed.name) ?? listed).map((study) => (
               <Line key={study.name} study={study}>
-                <span className={styles.reason}>{study.state === "PAUSED" ? study.state_reason : t`No agent takes its trials.`}</span>
+                <span className={styles.reason}>{study.state === "PAUSED" ? study.state_reason : t`No agent is available for its trials.`}</span>
               </Line>
             ))}
             {away.map((agent) => (
@@ -67,7 +67,7 @@ export function HomePage() {
                 </span>
                 <span className={styles.reason}>
                   <Trans>
-                    Was heard of last <Ago at={agent.last_seen_at} />, with <Plural value={agent.running.length} one="# trial" other="# trials" />.
+                    Offline with <Plural value={agent.running.length} one="# assigned trial" other="# assigned trials" />. Last contact: <Ago at={agent.last_seen_at} />.
                   </Trans>
                 </span>
               </li>
@@ -78,10 +78,10 @@ export function HomePage() {
       {empty ? null : (
         <div className={styles.columns}>
           <Card title={t`Running`} flush actions={more(first.total_count, "open")}>
-            <List studies={first.studies} none={t`Nothing is running.`} />
+            <List studies={first.studies} none={t`No study is running.`} />
           </Card>
           <Card title={t`Finished`} flush actions={more(second.total_count, "ended")}>
-            <List studies={second.studies} none={t`Nothing has finished yet.`} />
+            <List studies={second.studies} none={t`No study has finished yet.`} />
           </Card>
         </div>
       )}
@@ -93,7 +93,7 @@ export function HomePage() {
 function more(count: number, show: "open" | "ended" | "attention"): ReactNode {
   return (
     <Link to="/studies" search={{ show }}>
-      {count > SHOWN ? t`All ${formatNumber(count)}` : t`To the list`}
+      {count > SHOWN ? t`Show all ${formatNumber(count)}` : t`Show all`}
     </Link>
   );
 }
@@ -112,7 +112,7 @@ function List({ studies, none }: { studies: ListedStudy[]; none: string }) {
 }
 
 function Line({ study, children }: { study: ListedStudy; children: ReactNode }) {
-  const tuned = study.component === "" ? t`asked and told` : [study.component, study.application].filter(Boolean).join(" / ");
+  const tuned = study.component === "" ? t`own script` : [study.component, study.application].filter(Boolean).join(" / ");
   return (
     <li className={styles.line}>
       <span className={styles.name}>
@@ -136,10 +136,10 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
   );
 }
 
-/** The best so far and what it gained, of the first objective. */
+/** Show the best value so far and its gain, for the first objective. */
 function Outcome({ study }: { study: ListedStudy }) {
   const [objective] = study.objectives;
-  if (objective === undefined || objective.best === null) return <span className={styles.soft}>{t`Nothing measured yet.`}</span>;
+  if (objective === undefined || objective.best === null) return <span className={styles.soft}>{t`No measurements yet.`}</span>;
   const interval = formatGainInterval(objective);
   const { gain } = objective;
   return (
@@ -168,38 +168,38 @@ function Fleet({ agents }: { agents: Agent[] }) {
   );
 }
 
-/** What to do first, in the order in which it is done. */
+/** Explain the first steps, in their order. */
 function Begin({ agents, create }: { agents: Agent[] | undefined; create: boolean }) {
   const server = useServer();
   return (
     <div className={pages.panel}>
       <Empty title={t`No studies yet`}>
         <p>
-          <Trans>See a real one first: <code>make demo</code> tunes a compiler&rsquo;s flags on this machine and shows up here.</Trans>
+          <Trans>To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here.</Trans>
         </p>
         {agents === undefined || agents.length === 0 ? (
           <p>
             <Trans>
-              Or tune something of your own. <Link to="/agents">Enrol an agent</Link> on the machine where it runs, with a{" "}
-              <Link to="/components">component</Link> that says what is tuned.
+              Or tune your own system: <Link to="/agents">enrol an agent</Link> on the machine where it runs, with a{" "}
+              <Link to="/components">component</Link> that describes it.
             </Trans>{" "}
             {create ? (
               <Trans>
-                Then make a <Link to="/new">new study</Link>.
+                Then create a <Link to="/new">new study</Link>.
               </Trans>
             ) : (
-              t`Then a member makes a study.`
+              t`Then a member can create a study.`
             )}
           </p>
         ) : create ? (
           <p>
             <Trans>
-              <Plural value={agents.length} one="An agent is there" other="# agents are there" />: make a <Link to="/new">new study</Link> of what{" "}
+              <Plural value={agents.length} one="# agent is registered" other="# agents are registered" />. Create a <Link to="/new">new study</Link> of a component that{" "}
               <Plural value={agents.length} one="it offers" other="they offer" />.
             </Trans>
           </p>
         ) : null}
-        <p>{t`A script of your own needs no agent:`}</p>
+        <p>{t`Your own script needs no agent:`}</p>
         <Code>{`import trimtab
 
 client = trimtab.Client("${server}", token="…")

@@ -35,7 +35,7 @@ export function NewStudyPage() {
   return (
     <>
       <div className={styles.head}>
-        <h1>{clone === undefined ? t`New study` : t`New study like ${clone}`}</h1>
+        <h1>{clone === undefined ? t`New study` : t`New study based on ${clone}`}</h1>
         {studies.length === 0 ? null : (
           <SelectField bare label={t`Clone a study`} value={clone ?? ""} onChange={(event) => void navigate({ search: event.target.value === "" ? {} : { clone: event.target.value } })}>
             <option value="">{t`Clone a study …`}</option>
@@ -85,7 +85,7 @@ function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }
     <>
       {components.data.components.length === 0 ? (
         <p className={styles.soft}>
-          <Trans>No agent offers a component yet: this study can only be asked and told by a script. <Link to="/agents">Enrol an agent</Link> to have trials run by itself.</Trans>
+          <Trans>No agent offers a component yet, so only your own script can measure this study. <Link to="/agents">Enrol an agent</Link> to run trials automatically.</Trans>
         </p>
       ) : null}
       <StudyForm

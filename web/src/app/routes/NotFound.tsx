@@ -2,12 +2,12 @@ import { t } from "@lingui/core/macro";
 import { Link } from "@tanstack/react-router";
 import { Empty } from "@/components/Message";
 
-/** What stands at an address that leads nowhere. */
+/** The page of an unknown address. */
 export function NotFound() {
   return (
     <main>
-      <Empty title={t`There is no such page`}>
-        <Link to="/studies">{t`To the studies`}</Link>
+      <Empty title={t`Page not found`}>
+        <Link to="/studies">{t`Go to studies`}</Link>
       </Empty>
     </main>
   );

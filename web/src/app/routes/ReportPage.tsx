@@ -46,7 +46,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
   const { data: analysis } = useQuery(analysisQuery(name, study.created_at, study.finished_count, study.state, study.space_version));
   const { data: insight } = useQuery(insightQuery(name, study.created_at, study.finished_count, study.space_version));
   const { failures } = useFailures(name, trials, sampled, study.finished_count);
-  const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, middle }) => ({ number, values: middle })), [trials, spec]);
+  const points = useMemo(() => aggregate(trials, spec.objectives).map(({ number, median }) => ({ number, values: median })), [trials, spec]);
   const finished = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
   const parameters = plural(spec.space.parameters.length, { one: "# parameter", other: "# parameters" });
   return (
@@ -64,20 +64,20 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         {stateText(study.state)}
         {study.state_reason === "" ? "." : `: ${study.state_reason}`}{" "}
         {t`${finished}, ${parameters}, algorithm ${study.algorithm_choice?.name ?? spec.algorithm?.name ?? ""}.`}{" "}
-        {t`Created ${formatTime(new Date(study.created_at))}; printed as of ${formatTime(new Date(study.updated_at))}.`}
+        {t`Created ${formatTime(new Date(study.created_at))}; data as of ${formatTime(new Date(study.updated_at))}.`}
       </p>
       {analysis?.behind ? (
         <p className={styles.soft} role="status">
-          {t`The latest trials are still being summed up: what follows is of those before.`}
+          {t`The latest trials are still being analysed. The results below do not include them yet.`}
         </p>
       ) : null}
       {analysis === undefined ? null : (
-        <Card title={t`Gain against the default`}>
+        <Card title={t`Gain over the default`}>
           <Gain analysis={analysis} study={study} />
         </Card>
       )}
       {spec.objectives.map((objective) => (
-        // Paper has no choice of one: each has its own.
+        // A printed page has no selector, so each objective has its own chart.
         <TrajectoryChart
           key={objective.metric}
           study={name}
@@ -89,13 +89,13 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         />
       ))}
       {analysis === undefined ? null : <BestConfiguration spec={spec} analysis={analysis} />}
-      {insight?.data?.objectives.map((told) => (
-        <Card key={told.metric} title={t`What matters for ${told.metric}`}>
-          <Importance study={name} insight={told} />
+      {insight?.data?.objectives.map((objective) => (
+        <Card key={objective.metric} title={t`Parameter importance for ${objective.metric}`}>
+          <Importance study={name} insight={objective} />
         </Card>
       ))}
       {insight?.data && analysis ? (
-        <Card title={t`What each option changes`}>
+        <Card title={t`Effect of each option`}>
           <EffectTable spec={spec} data={insight.data} standard={analysis.default_params} />
         </Card>
       ) : null}
@@ -103,11 +103,11 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         <TradeOffs study={name} objectives={spec.objectives} points={points} standard={analysis?.default?.numbers[0]} data={insight?.data ?? null} onPick={() => undefined} />
       ) : null}
       {failures.length > 0 ? (
-        <Card title={t`Without a result`}>
+        <Card title={t`Failures`}>
           <ul>
             {failures.map(({ state, reason, count }) => (
               <li key={`${state} ${reason}`}>
-                {count} × {stateText(state)}: {reason || t`no reason was given`}
+                {count} × {stateText(state)}: {reason || t`no reason given`}
               </li>
             ))}
           </ul>

@@ -38,7 +38,7 @@ export function StudiesPage() {
   const studies = data?.pages.flatMap((page) => page.studies) ?? [];
   const total = data?.pages[0]?.total_count ?? 0;
 
-  /** What is looked for stands in the address, so that it can be sent to others and gone back to. */
+  /** Keep the filter in the address, so that users can share it and go back to it. */
   function look(changes: Partial<StudiesSearch>) {
     void navigate({ search: (before) => clean({ ...before, ...changes }), replace: true });
   }
@@ -109,7 +109,7 @@ export function StudiesPage() {
               )}
             />
           ) : isFiltered(search) ? (
-            <Empty title={show === "attention" ? t`Nothing needs attention` : t`No study matches`}>
+            <Empty title={show === "attention" ? t`No study needs attention` : t`No matching studies`}>
               <Button onClick={() => void navigate({ search: {} })}>{t`Show all studies`}</Button>
             </Empty>
           ) : (
@@ -130,23 +130,23 @@ export function StudiesPage() {
         </div>
       ) : null}
       {chosen.size > 0 ? (
-        <div className={styles.bar} role="region" aria-label={t`Chosen studies`}>
-          <span>{t`${formatNumber(chosen.size)} chosen`}</span>
+        <div className={styles.bar} role="region" aria-label={t`Selected studies`}>
+          <span>{t`${formatNumber(chosen.size)} selected`}</span>
           {chosen.size > 1 && chosen.size <= MOST_COMPARED ? (
             <Link to="/compare" search={{ study: [...chosen.keys()] }} className={styles.primary}>
               {t`Compare`}
             </Link>
           ) : (
-            <span className={styles.soft}>{chosen.size === 1 ? t`Choose another to compare.` : t`At most ${MOST_COMPARED} are compared.`}</span>
+            <span className={styles.soft}>{chosen.size === 1 ? t`Select another study to compare.` : t`At most ${MOST_COMPARED} studies can be compared.`}</span>
           )}
           {chosen.size === 1 && may("study.create") ? (
             <Link to="/new" search={{ clone: [...chosen.keys()][0] }}>
-              {t`New one like it`}
+              {t`Clone`}
             </Link>
           ) : null}
           {may("study.update") ? <TagStudies studies={[...chosen.values()]} onDone={() => setChosen(new Map())} /> : null}
           <Button small kind="quiet" onClick={() => setChosen(new Map())}>
-            {t`Clear`}
+            {t`Clear selection`}
           </Button>
         </div>
       ) : null}
@@ -162,7 +162,7 @@ interface FacetProps {
   onChange: (value: string) => void;
 }
 
-/** A filter by one of the values that there are; without any there is nothing to choose. */
+/** A filter by one of the existing values; nothing if there are none. */
 function Facet({ label, every, of, value, onChange }: FacetProps) {
   if (value === undefined && (of === undefined || of.length === 0)) return null;
   const known = of ?? [];
@@ -198,7 +198,7 @@ function isFiltered(search: StudiesSearch): boolean {
   return Object.keys(clean(search)).some((key) => key !== "sort");
 }
 
-/** Without what says nothing. */
+/** Return the search without empty values and defaults. */
 function clean(search: StudiesSearch): StudiesSearch {
   const kept = Object.entries(search).filter(([key, value]) => value !== undefined && value !== "" && !(key === "show" && value === "all"));
   return Object.fromEntries(kept);
@@ -209,14 +209,14 @@ function FirstStudy({ create }: { create: boolean }) {
   return (
     <Empty title={t`No studies yet`}>
       <p>
-        <Trans>See a real one first: <code>make demo</code> tunes a compiler&rsquo;s flags on this machine and shows up here.</Trans>
+        <Trans>To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here.</Trans>
       </p>
       {create ? (
         <p>
-          <Trans>Tune a component that an <Link to="/agents">agent</Link> offers: <Link to="/new">new study</Link>.</Trans>
+          <Trans>To tune a component that an <Link to="/agents">agent</Link> offers, create a <Link to="/new">new study</Link>.</Trans>
         </p>
       ) : null}
-      <p>{t`Or tune something of your own, from Python:`}</p>
+      <p>{t`Or measure with your own Python script:`}</p>
       <Code>{`import trimtab
 
 client = trimtab.Client("${server}", token="…")

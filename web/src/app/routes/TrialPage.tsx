@@ -26,7 +26,7 @@ function TrialByNumber({ name, number }: { name: string; number: number }) {
   const mayTune = useMay()("study.update");
   const { study, trials } = useStudyFeed(name);
   const known = trials.find((trial) => trial.number === number);
-  // Asked for once without the stream, and then whenever that says that the trial changed.
+  // Fetched once without the stream, and again whenever the stream reports a change of the trial.
   const { data: trial, error, refetch } = useQuery({ ...trialQuery(name, number, known?.revision ?? 0), retry: false });
   const asked = useQuery({ ...studyQuery(name), enabled: study === null });
   const shown = study ?? asked.data;
@@ -38,7 +38,7 @@ function TrialByNumber({ name, number }: { name: string; number: number }) {
     return (
       <Empty title={Number.isInteger(number) ? t`There is no trial ${number} of ${name}` : t`There is no such trial of ${name}`}>
         <Link to="/studies/$name" params={{ name }} search={{ tab: "trials" }}>
-          {t`To the trials`}
+          {t`Go to trials`}
         </Link>
       </Empty>
     );

@@ -14,7 +14,7 @@ const route = getRouteApi("/signed-in/write-component");
 
 // eslint-disable-next-line lingui/no-unlocalized-strings -- a file
 const FIRST = `name: my-component
-description: What is tuned, in a sentence.
+description: One sentence about the tuned system.
 parameters:
   threads: {type: int, min: 1, max: 64, log: true, default: 8, env: OMP_NUM_THREADS}
   mode: {type: categorical, values: [fast, safe], default: safe, flag: "--mode={value}"}
@@ -37,12 +37,12 @@ export function WriteComponentPage() {
       <div className={styles.head}>
         <div>
           <h1>{name === undefined ? t`New component` : t`New version of ${name}`}</h1>
-          <p className={styles.soft}>{t`What is tuned: its parameters, how their values reach it, what is run, and how its metrics are read.`}</p>
+          <p className={styles.soft}>{t`A component describes what is tuned: its parameters, how their values reach it, what is run, and how its metrics are read.`}</p>
         </div>
       </div>
       {!may("component.write") ? (
-        <Empty title={t`Components are written by members`}>
-          <Link to="/components">{t`To the components`}</Link>
+        <Empty title={t`Only members can write components`}>
+          <Link to="/components">{t`Go to components`}</Link>
         </Empty>
       ) : name === undefined ? (
         <Editor name={null} initial={FIRST} after={0} />

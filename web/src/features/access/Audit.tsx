@@ -10,7 +10,7 @@ import { Ago } from "@/components/Time";
 import { auditQuery, type AuditFilter } from "./api";
 import styles from "./access.module.css";
 
-/** Who changed what in the tenant, the newest first. */
+/** Show the audit trail of the tenant, newest first. */
 export function Audit() {
   const [filter, setFilter] = useState<AuditFilter>({});
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(auditQuery(useDeferredValue(filter)));
@@ -27,44 +27,44 @@ export function Audit() {
   return (
     <Card title={t`Audit trail`} flush actions={<a href="/api/v1/audit/export">{t`Download all`}</a>}>
       <div className={styles.filters}>
-        {field("actor", t`Who`, "search", t`the whole name, such as ${"administrator"}`)}
-        {field("action", t`What`, "search", t`from the start, such as ${"study."}`)}
-        {field("target", t`To what`, "search", t`from the start, such as ${"study/my-study"}`)}
-        {field("from", t`From the day`, "date")}
-        {field("to", t`To the day`, "date")}
+        {field("actor", t`Actor`, "search", t`full name, e.g. ${"administrator"}`)}
+        {field("action", t`Action`, "search", t`begins with, e.g. ${"study."}`)}
+        {field("target", t`Target`, "search", t`begins with, e.g. ${"study/my-study"}`)}
+        {field("from", t`From date`, "date")}
+        {field("to", t`To date`, "date")}
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       {data === undefined ? (
-        error === null ? <Loading what={t`the audit trail`} /> : null
+        error === null ? <Loading what={t`audit trail`} /> : null
       ) : entries.length === 0 ? (
-        <Empty title={t`No entry matches`} />
+        <Empty title={t`No matching entries`} />
       ) : (
         <table className={table.table}>
           <thead>
             <tr>
-              <th scope="col">{t`When`}</th>
-              <th scope="col">{t`Who`}</th>
-              <th scope="col">{t`What`}</th>
-              <th scope="col">{t`To what`}</th>
-              <th scope="col">{t`How`}</th>
+              <th scope="col">{t`Time`}</th>
+              <th scope="col">{t`Actor`}</th>
+              <th scope="col">{t`Action`}</th>
+              <th scope="col">{t`Target`}</th>
+              <th scope="col">{t`Details`}</th>
             </tr>
           </thead>
           <tbody>
             {entries.map((entry) => (
               <tr key={entry.id}>
-                <td data-label={t`When`}>
+                <td data-label={t`Time`}>
                   <Ago at={entry.at} />
                 </td>
-                <td data-label={t`Who`}>
+                <td data-label={t`Actor`}>
                   <span title={`${entry.credential} ${entry.address}`}>{entry.actor}</span>
                 </td>
-                <td data-label={t`What`}>
+                <td data-label={t`Action`}>
                   <code>{entry.action}</code>
                 </td>
-                <td data-label={t`To what`} style={{ overflowWrap: "anywhere" }}>
+                <td data-label={t`Target`} style={{ overflowWrap: "anywhere" }}>
                   {entry.target}
                 </td>
-                <td data-label={t`How`}>
+                <td data-label={t`Details`}>
                   <Details entry={entry} />
                 </td>
               </tr>
@@ -84,12 +84,12 @@ export function Audit() {
 }
 
 function Details({ entry: { id, detail, before, after } }: { entry: { id: number; detail: unknown; before: unknown; after: unknown } }) {
-  const told = Object.entries({ detail, before, after }).filter(([, value]) => value !== null && JSON.stringify(value) !== "{}");
-  if (told.length === 0) return null;
+  const parts = Object.entries({ detail, before, after }).filter(([, value]) => value !== null && JSON.stringify(value) !== "{}");
+  if (parts.length === 0) return null;
   return (
     <details>
       <summary aria-label={t`Details of entry ${id}`}>{t`Details`}</summary>
-      {told.map(([name, value]) => (
+      {parts.map(([name, value]) => (
         <p key={name}>
           {name}
           <code className={styles.detail}>{JSON.stringify(value, null, 1)}</code>

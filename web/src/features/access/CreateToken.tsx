@@ -11,13 +11,13 @@ import { useOneAtATime } from "@/lib/once";
 import { useCreateToken } from "./api";
 
 const MEANINGS: Record<string, MessageDescriptor> = {
-  read: msg`look at studies, trials and agents`,
-  tune: msg`create and change studies, ask and tell`,
+  read: msg`view studies, trials and agents`,
+  tune: msg`create and change studies, request and report trials`,
   agent: msg`run trials as an agent`,
-  admin: msg`all that you may do`,
+  admin: msg`everything that you may do`,
 };
 
-/** A dialogue that makes a token and shows its secret, once. */
+/** A dialog that creates a token and shows its secret once. */
 export function CreateToken({ scopes }: { scopes: readonly string[] }) {
   const [open, setOpen] = useState(false);
   return (
@@ -43,7 +43,7 @@ function Steps({ scopes, onDone }: { scopes: readonly string[]; onDone: () => vo
     const { secret } = create.data;
     return (
       <>
-        <p>{t`This is the only time that it is shown. Keep it where you keep passwords.`}</p>
+        <p>{t`The token is shown only once. Store it like a password.`}</p>
         <Code>{secret}</Code>
         <DialogActions>
           <CopyButton text={secret} label={t`Copy the token`} />
@@ -61,9 +61,9 @@ function Steps({ scopes, onDone }: { scopes: readonly string[]; onDone: () => vo
   }
   return (
     <form onSubmit={submit} style={{ display: "contents" }}>
-      <TextField label={t`Name`} hint={t`What it is for.`} required maxLength={200} value={name} error={about("name")} onChange={(event) => setName(event.target.value)} />
+      <TextField label={t`Name`} hint={t`The purpose of the token.`} required maxLength={200} value={name} error={about("name")} onChange={(event) => setName(event.target.value)} />
       <fieldset style={{ display: "grid", gap: "0.3rem" }}>
-        <legend>{t`It may`}</legend>
+        <legend>{t`Permissions`}</legend>
         {scopes.map((scope) => (
           <CheckField
             key={scope}
@@ -74,23 +74,23 @@ function Steps({ scopes, onDone }: { scopes: readonly string[]; onDone: () => vo
         ))}
       </fieldset>
       <TextField
-        label={t`Only in the study`}
-        hint={t`Empty: in all of them.`}
+        label={t`Limit to study`}
+        hint={t`Leave empty to allow all studies.`}
         value={study}
         error={about("study") ?? (noStudy ? refused.message : undefined)}
         onChange={(event) => setStudy(event.target.value)}
       />
-      <SelectField label={t`Ends after`} value={days} error={about("days")} onChange={(event) => setDays(event.target.value)}>
-        <option value="7">{t`a week`}</option>
+      <SelectField label={t`Expires after`} value={days} error={about("days")} onChange={(event) => setDays(event.target.value)}>
+        <option value="7">{t`7 days`}</option>
         <option value="30">{t`30 days`}</option>
         <option value="90">{t`90 days`}</option>
-        <option value="366">{t`a year`}</option>
+        <option value="366">{t`1 year`}</option>
       </SelectField>
       {refused === null || noStudy || field === "name" || field === "days" || field === "study" ? null : <Problem error={refused} />}
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button kind="primary" type="submit" disabled={create.isPending || chosen.length === 0}>
-          {t`Make the token`}
+          {t`Create token`}
         </Button>
       </DialogActions>
     </form>

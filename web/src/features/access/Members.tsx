@@ -7,10 +7,10 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { Empty, Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { Ago } from "@/components/Time";
-import { membersQuery, usePutOut } from "./api";
+import { membersQuery, useRevokeAccess } from "./api";
 
-/** The tenant's members, as the identity provider told of them: it alone makes members and gives roles. */
-export function Members({ mayPutOut }: { mayPutOut: boolean }) {
+/** Show the tenant's members. Only the identity provider adds members and assigns roles. */
+export function Members({ mayRevoke }: { mayRevoke: boolean }) {
   const { data, error, refetch } = useQuery(membersQuery);
   return (
     <Card title={t`Members`} flush>
@@ -18,8 +18,8 @@ export function Members({ mayPutOut }: { mayPutOut: boolean }) {
       {data === undefined ? (
         error === null ? <Loading what={t`members`} /> : null
       ) : data.members.length === 0 ? (
-        <Empty title={t`Nobody has been seen yet`}>
-          <p>{t`Members and their roles come from the identity provider’s groups. Each appears here after signing in once.`}</p>
+        <Empty title={t`No members yet`}>
+          <p>{t`Members and their roles come from the groups of the identity provider. A member appears here after the first sign-in.`}</p>
         </Empty>
       ) : (
         <table className={table.table}>
@@ -27,7 +27,7 @@ export function Members({ mayPutOut }: { mayPutOut: boolean }) {
             <tr>
               <th scope="col">{t`Member`}</th>
               <th scope="col">{t`Role`}</th>
-              <th scope="col">{t`As of`}</th>
+              <th scope="col">{t`Last confirmed`}</th>
               <td />
             </tr>
           </thead>
@@ -36,10 +36,10 @@ export function Members({ mayPutOut }: { mayPutOut: boolean }) {
               <tr key={subject}>
                 <th scope="row">{name}</th>
                 <td data-label={t`Role`}>{role}</td>
-                <td data-label={t`As of`}>
+                <td data-label={t`Last confirmed`}>
                   <Ago at={as_of} />
                 </td>
-                <td className={table.number}>{mayPutOut ? <PutOut subject={subject} name={name} /> : null}</td>
+                <td className={table.number}>{mayRevoke ? <RevokeAccess subject={subject} name={name} /> : null}</td>
               </tr>
             ))}
           </tbody>
@@ -49,28 +49,28 @@ export function Members({ mayPutOut }: { mayPutOut: boolean }) {
   );
 }
 
-function PutOut({ subject, name }: { subject: string; name: string }) {
+function RevokeAccess({ subject, name }: { subject: string; name: string }) {
   const [open, setOpen] = useState(false);
-  const out = usePutOut();
+  const revoke = useRevokeAccess();
   return (
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={t`Put ${name} out?`}
+      title={t`Revoke the access of ${name}?`}
       trigger={
-        <Button small kind="danger" aria-label={t`Put ${name} out`}>
-          {t`Put out …`}
+        <Button small kind="danger" aria-label={t`Revoke the access of ${name}`}>
+          {t`Revoke access …`}
         </Button>
       }
     >
       <p>
-        {t`Sessions and API tokens from before now count no longer, within two seconds. Whoever may sign in at the identity provider may come again: take the person out of the tenant’s groups there first.`}
+        {t`All present sessions and API tokens of this person become invalid within two seconds. A person whom the identity provider still allows can sign in again, so first remove the person from the tenant’s groups there.`}
       </p>
-      {out.error === null ? null : <Problem error={out.error} />}
+      {revoke.error === null ? null : <Problem error={revoke.error} />}
       <DialogActions>
         <Button onClick={() => setOpen(false)}>{t`Cancel`}</Button>
-        <Button kind="danger" disabled={out.isPending} onClick={() => out.mutate(subject, { onSuccess: () => setOpen(false) })}>
-          {t`Put out`}
+        <Button kind="danger" disabled={revoke.isPending} onClick={() => revoke.mutate(subject, { onSuccess: () => setOpen(false) })}>
+          {t`Revoke access`}
         </Button>
       </DialogActions>
     </Dialog>

@@ -7,10 +7,10 @@ import { formatNumber, formatDuration } from "@/lib/format";
 import { queueQuery } from "./api";
 import styles from "./access.module.css";
 
-/** What waits for workers and agents in all tenants, for operators; asked for every two seconds. */
+/** Show, for operators, what waits for workers and agents in all tenants. It is fetched every two seconds. */
 export function Queue() {
   const { data, error, refetch } = useQuery(queueQuery);
-  if (data === undefined) return error === null ? <Loading what={t`the queue`} /> : <Problem error={error} again={() => void refetch()} />;
+  if (data === undefined) return error === null ? <Loading what={t`queue`} /> : <Problem error={error} again={() => void refetch()} />;
   const { workers, tenants } = data;
   const busy = workers.filter((worker) => worker.busy).length;
   const oldest = Math.max(0, ...tenants.map((one) => one.oldest_seconds ?? 0));
@@ -20,16 +20,16 @@ export function Queue() {
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
       <dl className={`${styles.quota} ${styles.padded}`}>
         <Fact
-          name={t`Workers alive`}
+          name={t`Active workers`}
           value={formatNumber(workers.length)}
-          note={workers.length === 0 ? t`nothing costly is computed` : busy === 0 ? t`all idle` : t`${formatNumber(busy)} busy`}
+          note={workers.length === 0 ? t`operations wait until a worker starts` : busy === 0 ? t`all idle` : t`${formatNumber(busy)} busy`}
         />
-        <Fact name={t`Operations waiting`} value={formatNumber(waiting)} note={waiting === 0 ? "" : t`the oldest for ${formatDuration(oldest)}`} />
-        <Fact name={t`Operations computed now`} value={formatNumber(sum(tenants.map((one) => one.computing)))} />
+        <Fact name={t`Operations waiting`} value={formatNumber(waiting)} note={waiting === 0 ? "" : t`longest wait ${formatDuration(oldest)}`} />
+        <Fact name={t`Operations running`} value={formatNumber(sum(tenants.map((one) => one.computing)))} />
         <Fact name={t`Trials waiting for agents`} value={formatNumber(sum(tenants.map((one) => one.trials_waiting)))} />
       </dl>
       {tenants.length === 0 ? (
-        <p className={`${styles.soft} ${styles.padded}`}>{t`Nothing waits and nothing is computed.`}</p>
+        <p className={`${styles.soft} ${styles.padded}`}>{t`The queue is empty.`}</p>
       ) : (
         <table className={table.table} aria-label={t`By tenant`}>
           <thead>
@@ -39,10 +39,10 @@ export function Queue() {
                 {t`Waiting`}
               </th>
               <th scope="col" className={table.number}>
-                {t`Oldest wait`}
+                {t`Longest wait`}
               </th>
               <th scope="col" className={table.number}>
-                {t`Computed now`}
+                {t`Running`}
               </th>
               <th scope="col" className={table.number}>
                 {t`Trials waiting`}
@@ -56,10 +56,10 @@ export function Queue() {
                 <td data-label={t`Waiting`} className={table.number}>
                   {formatNumber(one.waiting)}
                 </td>
-                <td data-label={t`Oldest wait`} className={table.number}>
+                <td data-label={t`Longest wait`} className={table.number}>
                   {one.oldest_seconds === null ? "—" : formatDuration(one.oldest_seconds)}
                 </td>
-                <td data-label={t`Computed now`} className={table.number}>
+                <td data-label={t`Running`} className={table.number}>
                   {formatNumber(one.computing)}
                 </td>
                 <td data-label={t`Trials waiting`} className={table.number}>

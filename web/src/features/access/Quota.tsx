@@ -7,7 +7,7 @@ import { quotaQuery } from "./api";
 import { LIMIT_NAMES, LIMITS } from "./limits";
 import styles from "./access.module.css";
 
-/** What the tenant may use, and what it does. */
+/** Show the tenant's limits and its usage. */
 export function Quota() {
   const { data, error, refetch } = useQuery(quotaQuery);
   return (
@@ -26,7 +26,7 @@ export function Quota() {
               <div key={key}>
                 <dt>{name}</dt>
                 <dd>
-                  <b>{format(used)}</b> <span className={styles.soft}>{limit === null ? t`no limit of its own` : t`of ${format(limit)}`}</span>
+                  <b>{format(used)}</b> <span className={styles.soft}>{limit === null ? t`no limit set` : t`of ${format(limit)}`}</span>
                   {limit === null ? null : <meter aria-label={name} min={0} max={Math.max(limit, 1)} high={0.9 * limit} value={Math.min(used, limit)} />}
                 </dd>
               </div>

@@ -10,14 +10,14 @@ import { useLimitTenant, type Limits } from "./api";
 import styles from "./access.module.css";
 import { LIMIT_NAMES, LIMITS } from "./limits";
 
-/** A dialogue that changes what a tenant may use. */
+/** A dialog that changes the limits of a tenant. */
 export function TenantLimits({ slug, limits }: { slug: string; limits: Limits }) {
   const [open, setOpen] = useState(false);
   return (
     <Dialog
       open={open}
       onOpenChange={setOpen}
-      title={t`What ${slug} may use`}
+      title={t`Limits of ${slug}`}
       trigger={
         <Button small aria-label={t`Limits of ${slug}`}>
           {t`Limits`}
@@ -46,15 +46,15 @@ function Fields({ slug, limits, onDone }: { slug: string; limits: Limits; onDone
         change.mutate(Object.fromEntries(changed), { onSuccess: onDone });
       }}
     >
-      <p>{t`A field that is left empty stands for the installation’s limit; 0 allows nothing.`}</p>
+      <p>{t`Leave a field empty to use the limit of the installation. 0 allows nothing.`}</p>
       {LIMIT_NAMES.map((key) => (
         <TextField
           key={key}
           label={i18n._(LIMITS[key].limit)}
           inputMode="numeric"
-          placeholder={t`the installation's`}
+          placeholder={t`limit of the installation`}
           value={written[key] ?? ""}
-          error={wrong.includes(key) ? t`A whole number, or nothing.` : field === `limits.${key}` ? change.error?.message : undefined}
+          error={wrong.includes(key) ? t`Enter a whole number, or leave the field empty.` : field === `limits.${key}` ? change.error?.message : undefined}
           onChange={(event) => setWritten({ ...written, [key]: event.target.value })}
         />
       ))}
@@ -62,7 +62,7 @@ function Fields({ slug, limits, onDone }: { slug: string; limits: Limits; onDone
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button type="submit" kind="primary" disabled={change.isPending || wrong.length > 0}>
-          {t`Set the limits`}
+          {t`Save limits`}
         </Button>
       </DialogActions>
     </form>

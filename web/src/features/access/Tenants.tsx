@@ -14,7 +14,7 @@ import styles from "./access.module.css";
 import { LIMIT_NAMES, LIMITS } from "./limits";
 import { TenantLimits } from "./TenantLimits";
 
-/** The tenants of the installation, for its operators. */
+/** Show, for operators, the tenants of the installation. */
 export function Tenants() {
   const { data, error, refetch } = useQuery(tenantsQuery);
   const [slug, setSlug] = useState("");
@@ -30,9 +30,9 @@ export function Tenants() {
           <thead>
             <tr>
               <th scope="col">{t`Tenant`}</th>
-              <th scope="col">{t`Made`}</th>
+              <th scope="col">{t`Created`}</th>
               <th scope="col">{t`State`}</th>
-              <th scope="col">{t`Limits of its own`}</th>
+              <th scope="col">{t`Own limits`}</th>
               <td />
             </tr>
           </thead>
@@ -42,11 +42,11 @@ export function Tenants() {
                 <th scope="row">
                   {tenant.slug} <span className={table.soft}>{tenant.name}</span>
                 </th>
-                <td data-label={t`Made`}>
+                <td data-label={t`Created`}>
                   <Ago at={tenant.created_at} />
                 </td>
                 <td data-label={t`State`}>{tenant.disabled_at === null ? t`enabled` : t`disabled`}</td>
-                <td data-label={t`Limits of its own`}>{ownLimits(tenant.limits)}</td>
+                <td data-label={t`Own limits`}>{ownLimits(tenant.limits)}</td>
                 <td className={table.number}>
                   <span className={styles.buttons}>
                     <TenantLimits slug={tenant.slug} limits={tenant.limits} />
@@ -65,7 +65,7 @@ export function Tenants() {
           add(slug.trim(), () => setSlug(""));
         }}
       >
-        <TextField label={t`Short name of a new tenant`} value={slug} error={create.error?.message} onChange={(event) => setSlug(event.target.value)} />
+        <TextField label={t`Short name of the new tenant`} value={slug} error={create.error?.message} onChange={(event) => setSlug(event.target.value)} />
         <Button type="submit" disabled={slug.trim() === "" || create.isPending}>
           {t`Add`}
         </Button>

@@ -14,13 +14,13 @@ import { CreateToken } from "./CreateToken";
 import { tokensQuery, useRevokeToken } from "./api";
 
 interface Props {
-  /** Whether who looks may see those of everybody. */
+  /** Whether the user may see the tokens of all members. */
   mayAll: boolean;
   /** The scopes that a new token can have. */
   scopes: readonly string[];
 }
 
-/** API tokens: what scripts sign in with. */
+/** Show the API tokens, with which scripts sign in. */
 export function Tokens({ mayAll, scopes }: Props) {
   const [everyone, setEveryone] = useState(false);
   const { data, error, refetch } = useQuery(tokensQuery(everyone));
@@ -28,7 +28,7 @@ export function Tokens({ mayAll, scopes }: Props) {
     <Card title={t`API tokens`} flush actions={<CreateToken scopes={scopes} />}>
       {mayAll ? (
         <div style={{ padding: "0.7rem 1rem" }}>
-          <CheckField label={t`Those of everybody`} checked={everyone} onChange={(event) => setEveryone(event.target.checked)} />
+          <CheckField label={t`Show tokens of all members`} checked={everyone} onChange={(event) => setEveryone(event.target.checked)} />
         </div>
       ) : null}
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
@@ -36,14 +36,14 @@ export function Tokens({ mayAll, scopes }: Props) {
         error === null ? <Loading what={t`tokens`} /> : null
       ) : data.tokens.length === 0 ? (
         <Empty title={t`No tokens`}>
-          <p>{t`A script signs in with a token of its own, which may do less than you and ends by itself.`}</p>
+          <p>{t`Scripts sign in with a token. A token can have fewer permissions than you, and it expires.`}</p>
         </Empty>
       ) : (
         <table className={table.table}>
           <thead>
             <tr>
               <th scope="col">{t`Token`}</th>
-              <th scope="col">{t`May`}</th>
+              <th scope="col">{t`Permissions`}</th>
               {everyone ? <th scope="col">{t`Owner`}</th> : null}
               <th scope="col">{t`Last used`}</th>
               <th scope="col">{t`Expires`}</th>
@@ -59,9 +59,9 @@ export function Tokens({ mayAll, scopes }: Props) {
                     <code className={table.about}>{token.hint}…</code>
                   </span>
                 </th>
-                <td data-label={t`May`}>
+                <td data-label={t`Permissions`}>
                   {token.scopes.join(", ")}
-                  {token.study === null ? "" : t`, in ${token.study} alone`}
+                  {token.study === null ? "" : t`, only in study ${token.study}`}
                 </td>
                 {everyone ? (
                   <td data-label={t`Owner`}>
@@ -96,7 +96,7 @@ function Revoke({ token }: { token: ApiToken }) {
         </Button>
       }
     >
-      <p>{t`Scripts that use it are refused within two seconds. It cannot be brought back.`}</p>
+      <p>{t`Within two seconds, the service refuses scripts that use this token. A revoked token cannot be restored.`}</p>
       {revoke.error === null ? null : <Problem error={revoke.error} />}
       <DialogActions>
         <Button onClick={() => setOpen(false)}>{t`Cancel`}</Button>

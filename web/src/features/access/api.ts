@@ -37,8 +37,8 @@ export const membersQuery = queryOptions({
   queryFn: () => unwrap(api.GET("/api/v1/members")),
 });
 
-/** Put a person out at once: sessions and tokens from before now count no longer. */
-export function usePutOut() {
+/** Revoke all present sessions and tokens of a person. */
+export function useRevokeAccess() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (person: string) => unwrap(api.POST("/api/v1/revocations", { body: { person } })),
@@ -56,7 +56,7 @@ export interface AuditFilter {
   actor?: string;
   action?: string;
   target?: string;
-  /** Days of the viewer's zone, both included. */
+  /** Days in the viewer's time zone, both included. */
   from?: string;
   to?: string;
 }
@@ -85,7 +85,7 @@ export function useCreateTenant() {
   });
 }
 
-/** Disable a tenant, whose callers are then refused, or enable it again. */
+/** Disable a tenant, so that the service refuses its users, or enable it again. */
 export function useDisableTenant(slug: string) {
   const queries = useQueryClient();
   return useMutation({
@@ -94,7 +94,7 @@ export function useDisableTenant(slug: string) {
   });
 }
 
-/** What waits for workers and agents, in all tenants. No event tells of it: waits grow and workers fall silent while nothing happens. */
+/** What waits for workers and agents in all tenants. It is polled: waits grow and workers die without an event. */
 export const queueQuery = queryOptions({
   queryKey: ["queue"],
   queryFn: () => unwrap(api.GET("/api/v1/queue")),
@@ -103,7 +103,7 @@ export const queueQuery = queryOptions({
 
 export type Limits = Record<string, number | null>;
 
-/** Change what a tenant may use; null goes back to the installation's limit. */
+/** Change the limits of a tenant; null restores the limit of the installation. */
 export function useLimitTenant(slug: string) {
   const queries = useQueryClient();
   return useMutation({

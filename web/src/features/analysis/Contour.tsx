@@ -20,12 +20,12 @@ interface Props {
   trials: Trial[];
 }
 
-/** The model over two parameters, the others as in the best configuration, and where trials were. */
+/** Plot the model over two parameters, with the others as in the best configuration, and the trials. */
 export function Contour({ study, spec, objective, insight, trials }: Props) {
   const [chosen, choose] = useState("");
   const ordered = useMemo(() => [...insight.surfaces].sort((a, b) => b.importance - a.importance), [insight]);
   const surface = ordered.find((one) => nameOf(one) === chosen) ?? ordered[0];
-  if (surface === undefined) return <p className={styles.note}>{t`A plane needs two parameters.`}</p>;
+  if (surface === undefined) return <p className={styles.note}>{t`This chart needs two parameters.`}</p>;
   return (
     <>
       <div className={styles.choice}>
@@ -71,9 +71,9 @@ function Plane({ study, spec, objective, insight, surface, trials }: Props & { s
         <span className={styles.ramp} aria-hidden="true" />
         <span>{formatMetric(high, unit)}</span>
         <span className={styles.soft}>
-          {t`expected ${objective.metric}; dots: trials, whatever their other parameters; ring: the best`}
-          {pair.every(isNumeric) ? t`; lines: equal values, as written on them` : ""}
-          {measured > MOST_POINTS ? t`; the latest ${formatNumber(MOST_POINTS)} trials are drawn` : ""}
+          {t`expected ${objective.metric}; dots: trials, with any values of the other parameters; circle: the best configuration`}
+          {pair.every(isNumeric) ? t`; lines: equal values, with labels` : ""}
+          {measured > MOST_POINTS ? t`; only the latest ${formatNumber(MOST_POINTS)} trials are shown` : ""}
         </span>
       </div>
     </>
@@ -95,7 +95,7 @@ interface PlaneInput {
   high: number;
 }
 
-/** With how many digits numbers up to `most` are told apart that are a step from each other. */
+/** Return how many digits distinguish numbers up to `most` that differ by `step`. */
 function digitsOf(most: number, step: number): number {
   return step < most ? Math.ceil(Math.log10(most / step)) + 1 : 2;
 }
@@ -152,7 +152,7 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
           };
         },
       },
-      // Between choices there is nothing that a line could pass through.
+      // Lines need two numeric axes: there is nothing between two choices.
       ...(isNumeric(first) && isNumeric(second)
         ? [
             {
@@ -183,12 +183,12 @@ function planeOption(palette: Palette, { spec, surface, trials, insight, metric,
   };
 }
 
-/** Where each level lies on its axis. */
+/** Return the place of each level on its axis. */
 function places(parameter: Parameter, levels: Scalar[]): number[] {
   return levels.map((level, index) => placeOf(parameter, level) ?? index / levels.length);
 }
 
-/** From where to where each level reaches on its axis: halfway to its neighbours. */
+/** Return the extent of each level on its axis, halfway to its neighbours. */
 function edges(parameter: Parameter, levels: Scalar[]): [number, number][] {
   return places(parameter, levels).map((place, index, all) => {
     const [before, after] = [all[index - 1], all[index + 1]];
@@ -196,7 +196,7 @@ function edges(parameter: Parameter, levels: Scalar[]): [number, number][] {
   });
 }
 
-/** A parameter's axis from 0 to 1, with its values written where they are. */
+/** Return a parameter's axis from 0 to 1, labelled with the parameter's values. */
 function unitAxis(palette: Palette, parameter: Parameter) {
   const ticks: Tick[] = ticksOf(parameter);
   return {

@@ -9,7 +9,7 @@ import styles from "./analysis.module.css";
 /** Show the correlations of the objectives, and which objectives are linear functions of others. */
 export function Correlations({ objectives, data }: { objectives: Objective[]; data: InsightData }) {
   return (
-    <Card title={t`How objectives go together`}>
+    <Card title={t`Relations between objectives`}>
       <Wide label={t`Correlations`}>
         <table className={`${styles.table} ${styles.matrix}`}>
           <caption className="visually-hidden">{t`Correlations of objectives`}</caption>
@@ -38,12 +38,12 @@ export function Correlations({ objectives, data }: { objectives: Objective[]; da
       {relations(data.dependences).map(({ metric, coefficients, constant, explained }) => (
         <p key={metric} className={styles.sentence}>
           <Trans>
-            {[metric, ...Object.keys(coefficients)].join(", ")} depend on each other: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
-            {formatGain(explained)} of it. One of them says nothing of its own: the search is easier without it.
+            {[metric, ...Object.keys(coefficients)].join(", ")} are linearly dependent: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
+            {formatGain(explained)} of its variance. One of them adds no information. The search is easier without it.
           </Trans>
         </p>
       ))}
-      {data.dependences.length === 0 ? <p className={styles.note}>{t`No objective is a linear function of the others. Correlations are Pearson’s, over configurations.`}</p> : null}
+      {data.dependences.length === 0 ? <p className={styles.note}>{t`No objective is a linear function of the others. The table shows Pearson correlations over configurations.`}</p> : null}
     </Card>
   );
 }
@@ -54,7 +54,7 @@ function Correlation({ value, own }: { value: number | null; own: boolean }) {
   return <td style={{ background: `color-mix(in srgb, var(--series-${value < 0 ? 2 : 1}) ${strength}%, transparent)` }}>{formatFixed(value, 2)}</td>;
 }
 
-/** Each relation once, whichever of its objectives it was found for; the last of the study's first, as the one that was added. */
+/** Return each relation once. It may be found for several of its objectives; the last of these is kept, as the one that was added. */
 function relations(dependences: Dependence[]): Dependence[] {
   const found = new Map<string, Dependence>();
   for (const one of dependences) found.set([one.metric, ...Object.keys(one.coefficients)].sort().join(" "), one);

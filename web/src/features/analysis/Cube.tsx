@@ -20,7 +20,7 @@ interface Props {
   onPick: (trial: number) => void;
 }
 
-/** From here all three axes go along the cube's outline: what is written at their ends lies on no point. */
+/** In this view all three axes lie on the cube's outline, so that their labels cover no points. */
 const FIRST_VIEW: View = { turn: 150, tilt: 20 };
 
 /** Plot three objectives in space. The plot can be rotated by dragging or with two sliders. */
@@ -60,7 +60,7 @@ export function Cube({ study, objectives, points, standard, onPick }: Props) {
       <div className={styles.cube} {...drag}>
         <Chart
           name={`${study}-front-3d`}
-          label={t`${axes.map(({ metric }) => metric).join(", ")} of ${plural(points.length, { one: "# configuration", other: "# configurations" })} in space; ${formatNumber(front.length)} are on the Pareto front.`}
+          label={t`${axes.map(({ metric }) => metric).join(", ")} of ${plural(points.length, { one: "# configuration", other: "# configurations" })} in three dimensions; ${formatNumber(front.length)} are on the Pareto front.`}
           height={400}
           option={option}
           onPick={pick}
@@ -68,7 +68,7 @@ export function Cube({ study, objectives, points, standard, onPick }: Props) {
       </div>
       <div className={styles.sliders}>
         <label>
-          {t`Turn`} <input type="range" min={-180} max={180} value={turn} onChange={(event) => setView({ turn: Number(event.target.value), tilt })} />
+          {t`Rotate`} <input type="range" min={-180} max={180} value={turn} onChange={(event) => setView({ turn: Number(event.target.value), tilt })} />
         </label>
         <label>
           {t`Tilt`} <input type="range" min={-90} max={90} value={tilt} onChange={(event) => setView({ turn, tilt: Number(event.target.value) })} />
@@ -78,10 +78,10 @@ export function Cube({ study, objectives, points, standard, onPick }: Props) {
   );
 }
 
-// So far a pointer moves in a press that is none the less a press, as ECharts sees it.
+// Pixels: ECharts still counts a press as a click if the pointer moves no further than this.
 const STILL = 4;
 
-/** What an element needs that is dragged by mouse, pen or finger; `move`: by how many pixels since it was called last. */
+/** Return the handlers of a draggable element. `move` gets the distance in pixels since its last call. */
 function useDrag(move: (right: number, down: number) => void) {
   const last = useRef<{ pointer: number; x: number; y: number } | null>(null);
   const end = () => {
@@ -94,13 +94,13 @@ function useDrag(move: (right: number, down: number) => void) {
     onPointerMove: ({ pointerId, buttons, clientX, clientY, currentTarget }: PointerEvent) => {
       const from = last.current;
       if (from?.pointer !== pointerId) return;
-      // It was let go outside, before it was followed there.
+      // The button was released outside, before the pointer was captured.
       if (buttons === 0) {
         end();
         return;
       }
       const [right, down] = [clientX - from.x, clientY - from.y];
-      // From then on it is followed out of the plot too; before, a press would lose what it presses.
+      // From here on follow the pointer outside of the plot too. An earlier capture would take the click from the point.
       if (!currentTarget.hasPointerCapture(pointerId)) {
         if (Math.hypot(right, down) <= STILL) return;
         currentTarget.setPointerCapture(pointerId);
@@ -132,20 +132,20 @@ function cubeOption(palette: Palette, axes: Objective[], points: Point[], front:
   const edges = CORNERS.flatMap((from) =>
     [0, 1, 2].filter((index) => from[index] === 0).map((index) => [project(from, turn, tilt), project(from.map((one, other) => (other === index ? 1 : one)) as Corner, turn, tilt)]),
   );
-  // At the end of each edge that goes out from where all three are lowest.
+  // At the end of each edge that begins at the corner where all three values are lowest.
   const names = axes.map((objective, index) => {
     const end: Corner = [0, 0, 0];
     end[index] = 1.08;
     const [low = NaN, high = NaN] = ranges[index] ?? [];
     const unit = unitOf(objective);
     const value = project(end, turn, tilt);
-    // Away from the middle.
+    // On the side away from the middle.
     const label = { position: value[1] < 0 ? ("bottom" as const) : ("top" as const) };
     return { value, label, name: `${objective.metric}\n${t`${formatMetric(low, unit, 3)} to ${formatMetric(high, unit, 3)}`}` };
   });
   const data = (lead: boolean) =>
     points.flatMap((point, index) => (leads.has(index) === lead ? [[...place(point), point.number, ...axes.map(({ metric }) => point.values[metric] ?? NaN)]] : []));
-  // With room for the names on all sides.
+  // Leave space for the names on all sides.
   const hidden = (most: number) => ({ type: "value" as const, min: -most, max: most, show: false });
   return {
     ...frame(palette),

@@ -9,11 +9,11 @@ import styles from "./analysis.module.css";
 
 const FIRST = 15;
 
-/** What each option changes against the default, for each objective. */
+/** Show the effect of each option against the default, for each objective. */
 export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: InsightData; standard: Configuration }) {
   const [all, showAll] = useState(false);
   const rows = useMemo(() => effectRows(data, standard), [data, standard]);
-  if (rows.length === 0) return <p className={styles.note}>{t`No parameter is a flag or has only a few options: see the curves.`}</p>;
+  if (rows.length === 0) return <p className={styles.note}>{t`No parameter is a flag or has few options. See the curves above.`}</p>;
   const shown = all ? rows : rows.slice(0, FIRST);
   return (
     <>
@@ -50,7 +50,7 @@ export function EffectTable({ spec, data, standard }: { spec: StudySpec; data: I
           {all ? t`Show fewer` : t`Show all ${formatNumber(rows.length)}`}
         </Button>
       ) : null}
-      <p className={styles.note}>{t`On average over the other parameters, by the forest; ± one standard deviation between its trees. Plain: less than twice that.`}</p>
+      <p className={styles.note}>{t`Averaged over the other parameters, estimated by a regression forest; ± one standard deviation between its trees. Colour marks a change of more than two standard deviations.`}</p>
     </>
   );
 }

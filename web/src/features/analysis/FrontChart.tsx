@@ -69,7 +69,7 @@ function frontOption(palette: Palette, first: Objective, second: Objective, poin
       {
         type: "line",
         id: "front",
-        // In the order of the first objective, from its best on, whichever way is better.
+        // In the order of the first objective, beginning with its best value.
         step: "end",
         data: front.flatMap((place) => (points[place] === undefined ? [] : [at(points[place])])),
         symbol: "circle",

@@ -12,11 +12,11 @@ import { lanesOf, type Lane } from "./lanes";
 import styles from "./analysis.module.css";
 
 const FIRST = 12;
-/** Pixels: of a bar where there are several of each parameter, and from one to the next. */
+/** Pixels: the height of a bar if each parameter has several, and the distance from one to the next. */
 const BAR = 8;
 const STEP = 10;
 
-/** Which parameters matter: the share of the variance that each explains, by the forest and by a Gaussian process, with its uncertainty. */
+/** Plot the share of the variance that each parameter explains, by the forest and by a Gaussian process, with its uncertainty. */
 export function Importance({ study, insight }: { study: string; insight: ObjectiveInsight }) {
   const [all, showAll] = useState(false);
   const shown = all ? insight.effects : insight.effects.slice(0, FIRST);
@@ -36,13 +36,13 @@ export function Importance({ study, insight }: { study: string; insight: Objecti
         </Button>
       ) : null}
       <p className={styles.note}>
-        {t`Share of the variance over the whole space that a parameter explains alone; whiskers: one standard deviation between the trees of the forest.`}{" "}
+        {t`The main effect is the share of the variance over the whole space that a parameter explains alone; whiskers: one standard deviation between the trees of the forest.`}{" "}
         {together(insight)}
       </p>
       {lanes.length === 1 ? null : (
         <>
           <p className={styles.note}>
-            {t`Beside it, the Sobol’ indices of a Gaussian process: what a parameter explains alone, and with all its interactions; whiskers: 95 % of the functions that are drawn from its posterior. Where both models agree, trust them; where they do not, measure more.`}
+            {t`The Sobol’ indices of a Gaussian process are shown next to it: the main effect of a parameter, and its total effect with all interactions; whiskers: 95 % of the functions drawn from the posterior. If the two models disagree, more measurements are needed.`}
           </p>
           <Numbers lanes={lanes} shown={shown} />
         </>
@@ -54,13 +54,13 @@ export function Importance({ study, insight }: { study: string; insight: Objecti
 function described({ metric, effects }: ObjectiveInsight, shown: number): string {
   const [first] = effects;
   const text = plural(shown, { one: `Importance of # parameter for ${metric}`, other: `Importance of # parameters for ${metric}` });
-  return first === undefined ? `${text}.` : t`${text}; most of all ${first.parameter}, ${formatGain(first.importance)}.`;
+  return first === undefined ? `${text}.` : t`${text}; the most important is ${first.parameter} with ${formatGain(first.importance)}.`;
 }
 
 function Numbers({ lanes, shown }: { lanes: Lane[]; shown: ObjectiveInsight["effects"] }) {
   return (
     <details className={styles.numbers}>
-      <summary>{t`In numbers`}</summary>
+      <summary>{t`Show values`}</summary>
       <Wide label={t`Importance in numbers`}>
         <table className={styles.table}>
           <thead>
@@ -98,7 +98,7 @@ function written(share: Lane["shares"][number]): string {
 function together({ surfaces }: ObjectiveInsight): string {
   const most = surfaces.reduce<ObjectiveInsight["surfaces"][number] | null>((found, one) => (found === null || one.importance > found.importance ? one : found), null);
   if (most === null || most.importance < 0.01) return "";
-  return t`Of pairs, ${most.first} and ${most.second} together explain the most beyond that: ${formatGain(most.importance)}.`;
+  return t`The strongest interaction is between ${most.first} and ${most.second}: it explains another ${formatGain(most.importance)}.`;
 }
 
 function importanceOption(palette: Palette, insight: ObjectiveInsight, all: boolean): EChartsOption {
@@ -109,7 +109,7 @@ function importanceOption(palette: Palette, insight: ObjectiveInsight, all: bool
   return {
     ...frame(palette),
     grid: { left: 8, right: 24, top: several ? 34 : 8, bottom: 8, containLabel: true },
-    // On the right of it is the button that saves the plot: ECharts does not heed `right` beside `left`.
+    // The padding leaves space for the save button: ECharts ignores `right` if `left` is set.
     legend: several ? { top: 0, left: 0, padding: [5, 48, 5, 0], type: "scroll", selectedMode: false, data: lanes.map(({ name }) => name), textStyle: { color: palette.text, fontSize: 12 } } : { show: false },
     tooltip: {
       ...frame(palette).tooltip,

@@ -14,7 +14,7 @@ import { axisOf } from "./axes";
 
 const FIRST = 8;
 const MOST_LINES = 1500;
-/** Pixels: about a letter of an axis' name, how long a name may be before it is cut, and the least from one axis to the next. */
+/** Pixels: about the width of a letter of an axis' name, the longest name, and the least distance between two axes. */
 const LETTER = 7;
 const LONGEST = 180;
 const NEAREST = 88;
@@ -24,12 +24,12 @@ interface Props {
   spec: StudySpec;
   objective: Objective;
   trials: Trial[];
-  /** The parameters, the most important first, as far as that is known. */
+  /** The parameters, the most important first if that is known. */
   order: string[];
   best: ReadonlySet<number>;
 }
 
-/** Every trial as a line through its values; press and pull along an axis to keep those that pass there. */
+/** Plot every trial as a line through its values. Dragging along an axis highlights the trials that pass there. */
 export function ParallelCoordinates({ study, spec, objective, trials, order, best }: Props) {
   const [chosen, choose] = useState<string[] | null>(null);
   const shown = chosen ?? order.slice(0, FIRST);
@@ -38,7 +38,7 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
     [trials, objective],
   );
   const parameters = useMemo(() => spec.space.parameters.filter(({ name }) => shown.includes(name)), [spec, shown]);
-  const apart = useMemo(() => spacing([...parameters.map(({ name }) => name), objective.metric]), [parameters, objective]);
+  const distance = useMemo(() => spacing([...parameters.map(({ name }) => name), objective.metric]), [parameters, objective]);
   const option = useCallback((palette: Palette) => parallelOption(palette, parameters, objective, lines, best), [parameters, objective, lines, best]);
   return (
     <>
@@ -67,12 +67,12 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
           </ul>
         </Popover>
         <span className={styles.soft}>
-          {t`Press and pull along an axis to keep the trials that pass there.`}{" "}
-          {lines.length === MOST_LINES ? t`The latest ${formatNumber(MOST_LINES)} are shown.` : ""}
+          {t`Drag along an axis to highlight the trials that pass there.`}{" "}
+          {lines.length === MOST_LINES ? t`Only the latest ${formatNumber(MOST_LINES)} trials are shown.` : ""}
         </span>
       </div>
       <Wide label={t`Parallel coordinates`}>
-        <div style={{ minWidth: Math.max(320, apart * (parameters.length + 1)) }}>
+        <div style={{ minWidth: Math.max(320, distance * (parameters.length + 1)) }}>
           <Chart
             name={`${study}-parallel-${objective.metric}`}
             label={t`${plural(lines.length, { one: "# trial as a line", other: "# trials as lines" })} through ${plural(parameters.length, { one: "# parameter", other: "# parameters" })} and ${objective.metric}.`}
@@ -85,10 +85,10 @@ export function ParallelCoordinates({ study, spec, objective, trials, order, bes
   );
 }
 
-/** Pixels from one axis to the next, so that their names have room beside each other. */
+/** Return the distance between two axes in pixels, so that their names do not overlap. */
 function spacing(names: string[]): number {
   const widths = names.map((name) => Math.min(LETTER * name.length, LONGEST) + 14);
-  // The outer ones reach inwards, with all of their width.
+  // The names of the outer axes extend inwards with their full width.
   const sides = widths.slice(1).map((width, index) => {
     const [first, last] = [index === 0, index === widths.length - 2];
     return (widths[index] ?? 0) / (first ? 1 : 2) + width / (last ? 1 : 2);
@@ -100,14 +100,14 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
   const { metric } = objective;
   const unit = unitOf(objective);
   const values = trials.map(({ metrics }) => metrics?.[metric] ?? NaN);
-  // By rank, so that a few that are far off leave colours for the others.
+  // By rank, so that a few outliers do not take up the colour scale.
   const sorted = [...values].sort((a, b) => a - b);
   const rank = (value: number) => sorted.findIndex((one) => one >= value) / Math.max(sorted.length - 1, 1);
   const text = { color: palette.soft, fontSize: 12 };
   const common = (place: "left" | "center" | "right") => ({
     axisLine: { lineStyle: { color: palette.soft } },
     axisTick: { lineStyle: { color: palette.line } },
-    // The outer ones reach inwards: beside them the plot ends.
+    // The names of the outer axes extend inwards, since the plot ends there.
     nameTextStyle: { color: palette.text, fontSize: 12, align: place },
     nameTruncate: { maxWidth: LONGEST, ellipsis: "…" },
   });
@@ -127,7 +127,7 @@ function parallelOption(palette: Palette, parameters: Parameter[], objective: Ob
       good,
     };
   });
-  // The best on top.
+  // Draw the best on top.
   drawn.sort((a, b) => Number(a.leads) - Number(b.leads) || a.good - b.good);
   return {
     ...frame(palette),

@@ -25,7 +25,7 @@ interface Props {
   trials: Trial[];
 }
 
-/** What each parameter does: the model's curve through the best configuration, or over all others, beside the trials. */
+/** Plot the effect of each parameter: the model's curve at the best configuration, or averaged over the others, and the trials. */
 export function Slices({ study, spec, objective, insight, trials }: Props) {
   const [kind, setKind] = useState<Kind>("slice");
   const [all, showAll] = useState(false);
@@ -41,8 +41,8 @@ export function Slices({ study, spec, objective, insight, trials }: Props) {
           value={kind}
           onChange={setKind}
           options={[
-            { value: "slice", text: t`Through the best` },
-            { value: "average", text: t`Averaged over the others` },
+            { value: "slice", text: t`At the best configuration` },
+            { value: "average", text: t`Averaged over other parameters` },
           ]}
         />
       </div>
@@ -61,12 +61,12 @@ export function Slices({ study, spec, objective, insight, trials }: Props) {
       ) : null}
       <p className={styles.note}>
         {kind === "average"
-          ? t`Over all values of the other parameters; drawn by a regression forest.`
+          ? t`Averaged over all values of the other parameters. Estimated by a regression forest.`
           : insight.model === "gp"
-            ? t`The other parameters are as in the best configuration; drawn by the study’s Gaussian process.`
-            : t`The other parameters are as in the best configuration; drawn by a regression forest.`}{" "}
-        {t`Band and whiskers: two standard deviations of the model. Dots: trials, whatever their other parameters; a few far off may lie outside.`}{" "}
-        {measured > MOST_POINTS ? t`The latest ${formatNumber(MOST_POINTS)} are drawn.` : ""}
+            ? t`The other parameters have the values of the best configuration. Estimated by the study’s Gaussian process.`
+            : t`The other parameters have the values of the best configuration. Estimated by a regression forest.`}{" "}
+        {t`Band and whiskers: two standard deviations of the model. Dots: trials, with any values of the other parameters; a few outliers may lie outside.`}{" "}
+        {measured > MOST_POINTS ? t`Only the latest ${formatNumber(MOST_POINTS)} trials are shown.` : ""}
       </p>
     </>
   );
@@ -105,15 +105,15 @@ function Slice({ study, kind, parameter, effect, insight, objective, trials, ran
   );
 }
 
-/** What all slices show of the objective: the curves, and the middle of the trials. */
+/** Return the range of the objective in all slices: the curves, and the middle of the trials. */
 function rangeOf(insight: ObjectiveInsight, trials: Trial[], metric: string): [number, number] {
   const values = trials.flatMap(({ state, metrics }) => (state === "COMPLETED" && metrics?.[metric] !== undefined ? [metrics[metric]] : [])).sort((a, b) => a - b);
   const share = (part: number) => values[Math.round(part * (values.length - 1))] ?? 0;
   const curves = insight.effects.flatMap(({ slice, average }) => [...slice.mean, ...average.mean]);
   const low = Math.min(...curves, values.length > 0 ? share(0.02) : Infinity);
   const high = Math.max(...curves, values.length > 0 ? share(0.9) : -Infinity);
-  const room = (high - low) * 0.06;
-  return [low - room, high + room];
+  const margin = (high - low) * 0.06;
+  return [low - margin, high + margin];
 }
 
 interface SliceInput {
@@ -210,7 +210,7 @@ interface Strip {
   coord: (point: [number, number]) => [number, number];
 }
 
-/** The band between two curves, drawn once as one shape. */
+/** Return a renderer that draws the band between two curves as one shape. */
 function strip(band: number[][], color: string) {
   return (params: { dataIndex: number }, raw: unknown) => {
     const api = raw as Strip;

@@ -26,7 +26,7 @@ export function TradeOffs({ study, objectives, points, standard, data, onPick }:
       <Legend>
         <li>
           <span className={styles.leads} aria-hidden="true" />
-          {t`on the Pareto front: nothing is better in one objective without being worse in the other`}
+          {t`on the Pareto front: no configuration is better in one objective without being worse in the other`}
         </li>
         <li>
           <span className={styles.follows} aria-hidden="true" />

@@ -2,8 +2,8 @@ import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
 
 /**
- * What a worker has found out about a study, asked for again when `finished` (trials), `space` (its version) or `created`
- * (another study of this name) changes, and each second while the worker is at it.
+ * The insight that a worker has computed for a study. It is fetched again when `finished` (trials), `space` (its version) or `created`
+ * (another study of this name) changes, and every second while a worker computes it.
  */
 export function insightQuery(name: string, created: string, finished: number, space: number) {
   return queryOptions({

@@ -6,7 +6,7 @@ const trial = (params: Trial["params"]) => ({ params }) as Trial;
 const NOTHING = trial({});
 
 describe("axisOf", () => {
-  it("ends where the range does while every trial has a value", () => {
+  it("has the range of the parameter if every trial has a value", () => {
     const { scale, written } = axisOf({ name: "n", type: "int", min: 0, max: 10 }, [trial({ n: 4 })], {});
     expect(scale).toMatchObject({ min: 0, max: 10, type: "value" });
     expect(written(trial({ n: 4 }))).toBe(4);
@@ -21,7 +21,7 @@ describe("axisOf", () => {
     expect(scale).toMatchObject({ min: written(NOTHING), max });
   });
 
-  it("has a choice of its own for trials without one", () => {
+  it("has a separate choice for trials without a value", () => {
     const { scale, written } = axisOf({ name: "kind", type: "categorical", values: ["p", "q"] }, [NOTHING], {});
     expect(scale).toMatchObject({ data: [written(NOTHING), "p", "q"] });
     expect(written(trial({ kind: "q" }))).toBe("q");

@@ -3,10 +3,10 @@ import type { Parameter, Trial } from "@/lib/api/client";
 import { formatValue } from "@/lib/format";
 import { choicesOf, isLogarithmic, isNumeric } from "@/lib/scale";
 
-/** Of an axis' length, how far below its range those are that have no value there, as their condition is not met. */
+/** The share of an axis' length by which trials without a value (their condition is not met) lie below its range. */
 const BELOW = 0.1;
 
-/** A parameter's axis. Where trials have no value it has a place of its own for them, so that lines pass no value's place. */
+/** Return a parameter's axis. Trials without a value get a separate place, so that their lines pass no value. */
 export function axisOf(parameter: Parameter, trials: readonly Trial[], text: object) {
   const { name, min = 0, max = 1 } = parameter;
   const lacks = trials.some(({ params }) => params[name] === undefined);

@@ -13,7 +13,7 @@ const effect = (parameter: string, levels: (boolean | string | number)[], change
 });
 const objective = (metric: string, effects: ReturnType<typeof effect>[]) => ({ metric, configurations: 20, explained: 0.9, model: "forest" as const, best: {}, effects, surfaces: [] });
 
-it("tells each level against the default one for each objective, what matters most first", () => {
+it("compares each level with the default for each objective, most important first", () => {
   const data = {
     objectives: [
       objective("time", [effect("mode", ["a", "b", "c"], [-2, 0, -5], 0.1), effect("flag", [false, true], [0, -1], 0.6)]),
@@ -35,7 +35,7 @@ it("tells each level against the default one for each objective, what matters mo
   expect(rows[2]?.worth[0]).toEqual({ metric: "time", change: -5, deviation: 3 });
 });
 
-it("leaves out scales, and parameters that the default does not have", () => {
+it("omits scales, and parameters that the default does not have", () => {
   const many = Array.from({ length: 20 }, (_, index) => index);
   const data = { objectives: [objective("t", [effect("n", many, many, 1), effect("off", [false, true], [1, 2], 1)])], correlations: [], dependences: [] };
   expect(effectRows(data, { n: 3 })).toEqual([]);

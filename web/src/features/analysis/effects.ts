@@ -1,10 +1,10 @@
 import type { Configuration, InsightData, Scalar } from "@/lib/api/client";
 
-/** What a level of a parameter is worth against its default level, for one objective. */
+/** The effect of a level of a parameter against its default level, for one objective. */
 export interface Worth {
   metric: string;
   change: number;
-  /** Standard deviation of the change, as far as the model knows it. */
+  /** Standard deviation of the change, estimated by the model. */
   deviation: number;
 }
 
@@ -14,10 +14,10 @@ export interface EffectRow {
   worth: Worth[];
 }
 
-// A parameter with more levels than this is a scale: its curve tells more than a table.
+// A parameter with more levels than this is a scale: its curve shows more than a table.
 const FEW = 8;
 
-/** For each option, each of its levels against the default one, on average over the other parameters; those that matter most come first. */
+/** Return the effect of each level of each option against the default, averaged over the other parameters, most important first. */
 export function effectRows({ objectives }: InsightData, standard: Configuration): EffectRow[] {
   const rows = new Map<string, EffectRow & { size: number }>();
   for (const { metric, effects } of objectives) {

@@ -4,7 +4,7 @@ import { dragged, frontOf, project } from "./front";
 const time = { metric: "time", goal: "minimize" as const };
 const rate = { metric: "rate", goal: "maximize" as const };
 
-it("keeps what nothing dominates, from the best of the first objective on", () => {
+it("returns the points that no other dominates, the best of the first objective first", () => {
   const points = [
     { time: 3, rate: 30 },
     { time: 1, rate: 10 },
@@ -19,19 +19,19 @@ it("keeps what nothing dominates, from the best of the first objective on", () =
   expect(frontOf([], [time, rate])).toEqual([]);
 });
 
-it("looks at the cube from the front, and from the side after a quarter turn", () => {
+it("shows the cube from the front, and from the side after a quarter turn", () => {
   const [x, y] = project([1, 0.5, 0], 0, 0);
   expect([x, y]).toEqual([0.5, -0.5]);
   expect(project([0.5, 1, 0.5], 90, 0)[0]).toBeCloseTo(0.5);
   expect(project([0.5, 0.5, 0.5], 33, 70)).toEqual([0, 0]);
 });
 
-it("takes the cube's front along with the pointer, around as far as one likes and up or down to its faces", () => {
+it("moves the cube's front with the pointer, without limit around and up to its faces vertically", () => {
   const view = { turn: 0, tilt: 0 };
   const front = ({ turn, tilt }: typeof view) => project([0.5, 0, 0.5], turn, tilt);
   expect(front(dragged(view, 40, 0))[0]).toBeGreaterThan(0);
   expect(front(dragged(view, -40, 0))[0]).toBeLessThan(0);
-  // On the plot upwards is more.
+  // The vertical axis of the plot points up.
   expect(front(dragged(view, 0, 40))[1]).toBeLessThan(0);
   expect(front(dragged(view, 0, -40))[1]).toBeGreaterThan(0);
   expect(dragged({ turn: -170, tilt: 80 }, 40, 400)).toEqual({ turn: 170, tilt: 90 });

@@ -7,8 +7,8 @@ export interface Point {
 }
 
 /**
- * Which points no other point dominates in these objectives: by place in `points`, in the order of the first objective's
- * values from its best on. A copy of a point of the front is in it too.
+ * Return the indices of the points that no other point dominates, in the order of the first objective, best first. A copy of a point
+ * of the front is also on the front.
  */
 export function frontOf(points: readonly Record<string, number>[], objectives: readonly Pick<Objective, "metric" | "goal">[]): number[] {
   const costs = points.map((point) => objectives.map(({ metric, goal }) => (goal === "minimize" ? 1 : -1) * (point[metric] ?? NaN)));
@@ -22,7 +22,7 @@ export function frontOf(points: readonly Record<string, number>[], objectives: r
   };
   const front: number[] = [];
   for (const place of places.sort(order)) {
-    // In this order nothing is dominated by what comes later.
+    // In this order no point is dominated by a later one.
     if (!front.some((other) => dominates(costs[other] ?? [], costs[place] ?? []))) front.push(place);
   }
   return front;
@@ -32,7 +32,7 @@ function dominates(a: number[], b: number[]): boolean {
   return a.every((cost, index) => cost <= (b[index] ?? NaN)) && a.some((cost, index) => cost < (b[index] ?? NaN));
 }
 
-/** Points of the unit cube turned around its middle and seen from the front: `turn` around the upright axis, `tilt` towards the viewer, in degrees. */
+/** Project a point of the unit cube, rotated around its middle: `turn` around the vertical axis, `tilt` towards the viewer, in degrees. */
 export function project([x, y, z]: readonly [number, number, number], turn: number, tilt: number): [number, number] {
   const [a, b] = [(turn * Math.PI) / 180, (tilt * Math.PI) / 180];
   const [u, v, w] = [x - 0.5, y - 0.5, z - 0.5];
@@ -40,18 +40,18 @@ export function project([x, y, z]: readonly [number, number, number], turn: numb
   return [u * Math.cos(a) + v * Math.sin(a), w * Math.cos(b) + depth * Math.sin(b)];
 }
 
-/** How a cube is looked at, in degrees: see `project`. */
+/** The view of a cube, in degrees: see `project`. */
 export interface View {
   turn: number;
   tilt: number;
 }
 
-// Across a plot of usual width it is turned once around.
+// A drag across a plot of usual width is a full turn.
 const DEGREES_PER_PIXEL = 0.5;
 
-/** The view after the cube was dragged so many pixels to the right and down: its front goes with the pointer. */
+/** Return the view after a drag by some pixels to the right and down. The cube's front follows the pointer. */
 export function dragged({ turn, tilt }: View, right: number, down: number): View {
   const around = turn - DEGREES_PER_PIXEL * right;
-  // As the sliders have them: from -180 up to below 180, and no further than right from above or below.
+  // The ranges of the sliders: turn from -180 to below 180, tilt from -90 to 90.
   return { turn: ((((around + 180) % 360) + 360) % 360) - 180, tilt: Math.max(-90, Math.min(90, tilt + DEGREES_PER_PIXEL * down)) };
 }

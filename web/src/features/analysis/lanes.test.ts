@@ -15,19 +15,19 @@ const effect = (changes: Partial<Effect>): Effect => ({
 });
 const share = { value: 0.5, low: 0.4, high: 0.7 };
 
-it("is told by the forest alone where there was no process", () => {
+it("has only the forest's importance without a Gaussian process", () => {
   expect(lanesOf([effect({}), effect({ sensitivity: null })])).toEqual([
-    { name: "Forest: alone", shares: [{ value: 0.02, low: 0, high: 0.07 }, { value: 0.02, low: 0, high: 0.07 }] },
+    { name: "Forest: main effect", shares: [{ value: 0.02, low: 0, high: 0.07 }, { value: 0.02, low: 0, high: 0.07 }] },
   ]);
 });
 
-it("is nowhere more than all of the variance", () => {
+it("never exceeds the whole variance", () => {
   expect(lanesOf([effect({ importance: 0.9, deviation: 0.18 })])[0]?.shares).toEqual([{ value: 0.9, low: 0.72, high: 1 }]);
 });
 
-it("is told by both, parameter by parameter", () => {
+it("has the measures of both models for each parameter", () => {
   const lanes = lanesOf([effect({ sensitivity: { alone: share, together: { ...share, high: 0.9 } } }), effect({})]);
-  expect(lanes.map(({ name }) => name)).toEqual(["Forest: alone", "Gaussian process: alone", "Gaussian process: with interactions"]);
+  expect(lanes.map(({ name }) => name)).toEqual(["Forest: main effect", "Gaussian process: main effect", "Gaussian process: total effect"]);
   expect(lanes[1]?.shares).toEqual([share, null]);
   expect(lanes[2]?.shares[0]?.high).toBe(0.9);
 });

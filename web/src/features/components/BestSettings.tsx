@@ -15,7 +15,7 @@ interface Props {
   link: (study: string) => ReactNode;
 }
 
-/** The best settings that are known, for each application: what differs from the default, and what that gained. */
+/** Show the best known settings for each application: the differences from the default, and the gain. */
 export function BestSettings({ best, space, link }: Props) {
   return (
     <ul className={styles.list}>
@@ -31,7 +31,7 @@ export function BestSettings({ best, space, link }: Props) {
             <Trans>
               by {link(one.study)} after <Plural value={one.trials} one="# trial" other="# trials" />
             </Trans>
-            {one.state === "ACTIVE" ? `, ${t`which still runs`}` : ""}
+            {one.state === "ACTIVE" ? `, ${t`still running`}` : ""}
           </p>
           <Differences configuration={one.configuration} space={space} />
           <CopyButton text={JSON.stringify(one.configuration, null, 2)} label={t`Copy as JSON`} />
@@ -56,6 +56,6 @@ function Gain({ objective }: { objective: Best["objective"] }) {
 function Differences({ configuration, space }: { configuration: Configuration; space: readonly Parameter[] }) {
   const defaults: Configuration = Object.fromEntries(space.flatMap(({ name, default: value }) => (value === undefined ? [] : [[name, value]])));
   const changed = Object.keys(configuration).filter((name) => defaults[name] !== configuration[name]);
-  if (space.length > 0 && changed.length === 0) return <p>{t`The default settings.`}</p>;
+  if (space.length > 0 && changed.length === 0) return <p>{t`Same as the default settings.`}</p>;
   return <ConfigurationTable names={changed} columns={[{ title: t`Best`, values: configuration }]} standard={defaults} />;
 }

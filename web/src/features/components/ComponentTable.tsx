@@ -5,7 +5,7 @@ import type { Component } from "@/lib/api/client";
 import { formatNumber } from "@/lib/format";
 import { FileState } from "./Files";
 
-/** Components, one a row: what there is to tune, and who offers it. */
+/** A table of components and the agents that offer them. */
 export function ComponentTable({ components, link }: { components: Component[]; link: (name: string) => ReactNode }) {
   return (
     <table className={table.table}>
@@ -49,10 +49,10 @@ export function ComponentTable({ components, link }: { components: Component[]; 
 function Offers({ versions }: Pick<Component, "versions">) {
   const agents = versions.flatMap((version) => version.agents);
   const online = agents.filter((agent) => agent.online);
-  if (agents.length === 0) return <span className={table.soft}>{t`nobody any more`}</span>;
+  if (agents.length === 0) return <span className={table.soft}>{t`no agent any longer`}</span>;
   const text =
     online.length === 0
-      ? t`nobody who is online`
+      ? t`no agent online`
       : online.length > 3
         ? plural(online.length, { one: "# agent", other: "# agents" })
         : online.map(({ name }) => name).join(", ");

@@ -23,19 +23,19 @@ interface Props {
   edit: (number: number) => ReactNode;
 }
 
-/** What was written here: each version, who offers it, and how the newest gets onto a cluster. */
+/** Show the versions written in the console, the agents that offer them, and the command that installs the newest one. */
 export function Files({ name, files, mayWrite, edit }: Props) {
   const newest = files[0];
   if (newest === undefined) return null;
   return (
-    <Card title={t`Written here`} flush actions={mayWrite ? <Delete name={name} /> : undefined}>
+    <Card title={t`Versions written in the console`} flush actions={mayWrite ? <Delete name={name} /> : undefined}>
       <table className={table.table}>
         <thead>
           <tr>
             <th scope="col">{t`Version`}</th>
             <th scope="col">{t`State`}</th>
             <th scope="col">{t`Digest`}</th>
-            <th scope="col">{t`By`}</th>
+            <th scope="col">{t`Author`}</th>
             <th scope="col" className={table.number}>
               {t`Written`}
             </th>
@@ -52,7 +52,7 @@ export function Files({ name, files, mayWrite, edit }: Props) {
               <td data-label={t`Digest`}>
                 <code title={file.sha256}>{file.sha256.slice(0, 12)}</code>
               </td>
-              <td data-label={t`By`}>{file.author}</td>
+              <td data-label={t`Author`}>{file.author}</td>
               <td data-label={t`Written`} className={table.number}>
                 <Ago at={file.written_at} />
               </td>
@@ -66,7 +66,7 @@ export function Files({ name, files, mayWrite, edit }: Props) {
   );
 }
 
-/** Whether agents offer a version, or it waits for an administrator. */
+/** Show whether agents offer a version, or it waits for an administrator. */
 export function FileState({ file, newest }: { file: WrittenComponent; newest: boolean }) {
   if (file.agents.length > 0) return <span className={styles.offered}>{t`offered by ${file.agents.map((agent) => agent.name).join(", ")}`}</span>;
   return newest ? <span className={styles.waits}>{t`waiting to be installed`}</span> : <span className={table.soft}>{t`not installed`}</span>;
@@ -79,11 +79,11 @@ function Install({ name, file }: { name: string; file: WrittenComponent }) {
     <div className={styles.install}>
       <p>
         {file.agents.length > 0
-          ? t`On further clusters, an administrator looks at version ${file.number} and installs it into the folder of the agent’s components with this command.`
-          : t`It runs nowhere yet. On the cluster, its administrator looks at version ${file.number} and installs it into the folder of the agent’s components with this command.`}{" "}
+          ? t`To use version ${file.number} on another cluster, its administrator reviews it and installs it in the agent’s component folder with this command.`
+          : t`No agent offers version ${file.number} yet. The administrator of a cluster reviews it and installs it in the agent’s component folder with this command.`}{" "}
         {t`The service never sends a command to a cluster.`}
       </p>
-      <TextField label={t`Address of the service, as the cluster reaches it`} value={server} onChange={(event) => setServer(event.target.value)} />
+      <TextField label={t`Service address, as seen from the cluster`} value={server} onChange={(event) => setServer(event.target.value)} />
       <Code>{command}</Code>
       <div>
         <CopyButton text={command} label={t`Copy the command`} />
@@ -96,13 +96,13 @@ function Delete({ name }: { name: string }) {
   const [open, setOpen] = useState(false);
   const remove = useDeleteFiles(name);
   return (
-    <Dialog open={open} onOpenChange={setOpen} title={t`Delete what was written of ${name}?`} trigger={<Button small>{t`Delete …`}</Button>}>
-      <p>{t`All versions that were written here are removed. What is installed on clusters stays there, and can be tuned on.`}</p>
+    <Dialog open={open} onOpenChange={setOpen} title={t`Delete all written versions of ${name}?`} trigger={<Button small>{t`Delete …`}</Button>}>
+      <p>{t`This deletes all versions written in the console. Versions installed on clusters stay there and can still be tuned.`}</p>
       {remove.error === null ? null : <Problem error={remove.error} />}
       <DialogActions>
-        <Button onClick={() => setOpen(false)}>{t`Keep them`}</Button>
+        <Button onClick={() => setOpen(false)}>{t`Cancel`}</Button>
         <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate(undefined, { onSuccess: () => setOpen(false) })}>
-          {t`Delete them`}
+          {t`Delete`}
         </Button>
       </DialogActions>
     </Dialog>

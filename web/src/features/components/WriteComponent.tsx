@@ -10,20 +10,20 @@ import { YamlEditor, type EditorHandle } from "./YamlEditor";
 import styles from "./WriteComponent.module.css";
 
 interface Props {
-  /** What is edited; null: a new component. */
+  /** The component that is edited; null: a new component. */
   name: string | null;
   initial: string;
-  /** The number of the version that the text comes after; 0: of a new component. */
+  /** The number of the version before this text; 0 for a new component. */
   after: number;
   onSaved: (name: string) => void;
-  /** Called with whether there is something that would be lost. */
+  /** Called with whether there are unsaved changes. */
   onChange: (unsaved: boolean) => void;
 }
 
 const NONE: ComponentCheck["problems"] = [];
 const NO_WORDS = {};
 
-/** A component's file in an editor, judged as it is written: by the service, with the agent's own rules. */
+/** An editor for a component's file. While the user types, the service checks the text by the agent's own rules. */
 export function WriteComponent({ name, initial, after, onSaved, onChange }: Props) {
   const [text, setText] = useState(initial);
   const settled = useSettled(text, 300);
@@ -49,14 +49,14 @@ export function WriteComponent({ name, initial, after, onSaved, onChange }: Prop
             onChange(next !== initial);
           }}
         />
-        <p className={styles.hint}>{t`Ctrl-Space shows what may stand at the cursor.`}</p>
+        <p className={styles.hint}>{t`Ctrl-Space lists the words that are allowed at the cursor.`}</p>
       </div>
       <div className={styles.aside}>
         <p id={`${id}-state`} aria-live="polite" className={isCurrent && problems.length === 0 ? styles.good : undefined}>
           {check.error !== null ? check.error.message : check.data === undefined ? t`Checking …` : verdict(problems.length)}
         </p>
         {problems.length === 0 ? null : (
-          <ul className={styles.problems} aria-label={t`What is wrong`}>
+          <ul className={styles.problems} aria-label={t`Problems`}>
             {problems.map((problem) => (
               <li key={`${problem.line} ${problem.column} ${problem.field} ${problem.message}`}>
                 <button type="button" className={styles.problem} onClick={() => editor.current?.show(problem)}>
@@ -69,7 +69,7 @@ export function WriteComponent({ name, initial, after, onSaved, onChange }: Prop
           </ul>
         )}
         {check.data === undefined || problems.length > 0 ? null : <Summary check={check.data} />}
-        {renamed ? <p>{t`This is no new version of ${name}, but the component ${check.data.name}.`}</p> : null}
+        {renamed ? <p>{t`The name has changed. Saving creates the component ${check.data.name}, not a new version of ${name}.`}</p> : null}
         {write.error === null ? null : <Refusal error={write.error} />}
         <div>
           <Button
@@ -77,17 +77,17 @@ export function WriteComponent({ name, initial, after, onSaved, onChange }: Prop
             disabled={!isCurrent || problems.length > 0 || write.isPending}
             onClick={() => write.mutate(text, { onSuccess: (file) => onSaved(file.name) })}
           >
-            {t`Keep this version`}
+            {t`Save version`}
           </Button>
         </div>
-        <p className={styles.hint}>{t`Nothing runs by this: a cluster’s administrator looks at the text, and installs it.`}</p>
+        <p className={styles.hint}>{t`Saving runs nothing. The administrator of a cluster reviews the file and installs it.`}</p>
       </div>
     </div>
   );
 }
 
 function verdict(problems: number): string {
-  return problems === 0 ? t`No faults` : plural(problems, { one: "# fault", other: "# faults" });
+  return problems === 0 ? t`No problems` : plural(problems, { one: "# problem", other: "# problems" });
 }
 
 function Summary({ check }: { check: ComponentCheck }) {
@@ -107,7 +107,7 @@ function Summary({ check }: { check: ComponentCheck }) {
       </div>
       {check.unseen.length === 0 ? null : (
         <div>
-          <dt>{t`Has to be on the cluster beside it; not looked at here`}</dt>
+          <dt>{t`Other files needed on the cluster (not checked here)`}</dt>
           <dd>{check.unseen.join(", ")}</dd>
         </div>
       )}

@@ -13,13 +13,13 @@ import { placeOf, wordsAt } from "./place";
 type Problem = ComponentCheck["problems"][number];
 
 export interface EditorHandle {
-  /** Puts the cursor where a problem is. */
+  /** Move the cursor to a problem. */
   show: (problem: Problem) => void;
 }
 
 interface Props {
   handle: Ref<EditorHandle>;
-  /** The text at first; later changes come from the one who writes. */
+  /** The initial text. Only the user changes it later. */
   initial: string;
   label: string;
   describedBy: string;
@@ -28,7 +28,7 @@ interface Props {
   onChange: (text: string) => void;
 }
 
-/** An editor of YAML that marks problems where they are and offers the words that may stand at the cursor. Tab leaves it, as any field. */
+/** A YAML editor that marks problems in the text and completes the words that are allowed at the cursor. Tab leaves the editor. */
 export function YamlEditor({ handle, initial, label, describedBy, problems, words, onChange }: Props) {
   const parent = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
@@ -89,7 +89,7 @@ export function YamlEditor({ handle, initial, label, describedBy, problems, word
   return <div ref={parent} />;
 }
 
-/** The service counts characters as people do, the editor as JavaScript does. */
+/** Convert a problem's position: the service counts characters, the editor counts UTF-16 units. */
 function diagnostic(doc: Text, { line, column, length, field, message }: Problem): Diagnostic {
   const place = doc.line(Math.min(line, doc.lines));
   const characters = Array.from(place.text);
@@ -122,7 +122,7 @@ const LOOK = EditorView.theme({
   "&": { height: "100%", backgroundColor: "var(--surface)", color: "var(--text)", border: "1px solid var(--line-strong)", borderRadius: "7px", overflow: "hidden" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "1px" },
   ".cm-scroller": { font: "0.85rem/1.55 var(--mono)", minHeight: "24rem", maxHeight: "calc(100dvh - 16rem)" },
-  // As far down as the frame, however short the text.
+  // Extend to the bottom of the frame, however short the text is.
   ".cm-gutter": { minHeight: "24rem" },
   ".cm-content": { minHeight: "24rem", caretColor: "var(--text)", padding: "0.6rem 0" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },

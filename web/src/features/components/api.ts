@@ -17,7 +17,7 @@ export function componentQuery(name: string) {
   });
 }
 
-/** A version of a component's file that was written here. It never changes. */
+/** A version of a component's file that was written in the console. It never changes. */
 export function fileQuery(name: string, number: number) {
   return queryOptions({
     queryKey: ["component-file", name, number],
@@ -26,7 +26,7 @@ export function fileQuery(name: string, number: number) {
   });
 }
 
-/** What is wrong with a text, as far as it can be told without a cluster. */
+/** The problems of a component file, as far as they can be found without a cluster. */
 export function checkQuery(text: string) {
   return queryOptions({
     queryKey: ["component-check", text],
@@ -37,7 +37,7 @@ export function checkQuery(text: string) {
   });
 }
 
-/** Keep a new version, after the one that the writer has seen. */
+/** Save a new version. `after`: the newest version that the user has seen. */
 export function useWriteComponent(after: number) {
   const queries = useQueryClient();
   return useMutation({
@@ -46,7 +46,7 @@ export function useWriteComponent(after: number) {
   });
 }
 
-/** Remove all versions that were written here. What is installed stays where it is. */
+/** Delete all versions that were written in the console. Installed versions stay on their clusters. */
 export function useDeleteFiles(name: string) {
   const queries = useQueryClient();
   return useMutation({

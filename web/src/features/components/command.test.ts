@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pullCommand } from "./command";
 
-test("the command names the version, and quotes what a person has typed", () => {
+test("names the version, and quotes what the user has typed", () => {
   expect(pullCommand("sorter", " tune.example:8471 ", "ab12")).toBe(
     "trimtab-agent pull sorter \\\n    --server tune.example:8471 \\\n    --components ./components \\\n    --digest ab12",
   );

@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import type { Parameter } from "@/lib/api/client";
 import { formatList, formatNumber, formatValue } from "@/lib/format";
 
-/** What values a parameter has, in words: "1 to 16, by 2", "a, b or c". */
+/** Describe the values of a parameter: "1 to 16, step 2", "a, b or c". */
 export function domainOf(parameter: Parameter): string {
   const { type, min, max, step, factor, log, values } = parameter;
   if (type === "bool") return t`on or off`;
@@ -11,6 +11,6 @@ export function domainOf(parameter: Parameter): string {
     return texts.length > 8 ? `${texts.slice(0, 6).join(", ")}, … (${plural(texts.length, { one: "# value", other: "# values" })})` : formatList(texts);
   }
   const range = t`${min === undefined ? "?" : formatNumber(min, 6)} to ${max === undefined ? "?" : formatNumber(max, 6)}`;
-  const grid = step !== undefined ? t`by ${formatNumber(step, 6)}` : factor !== undefined ? t`times ${formatNumber(factor, 6)}` : "";
+  const grid = step !== undefined ? t`step ${formatNumber(step, 6)}` : factor !== undefined ? t`factor ${formatNumber(factor, 6)}` : "";
   return [range, grid, log === true ? t`logarithmic` : ""].filter((part) => part !== "").join(", ");
 }

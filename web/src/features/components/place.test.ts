@@ -19,7 +19,7 @@ function at(line: number, column = (TEXT[line] ?? "").length) {
   return placeOf(TEXT, line, column);
 }
 
-test("a place is told by the lines above and the braces before", () => {
+test("finds a place by the lines above it and the braces before it", () => {
   expect(at(0)).toEqual({ path: "", field: "name" });
   expect(at(2, "  run: {ty".length)).toEqual({ path: "parameters.run" });
   expect(at(2, "  run: {type: i".length)).toEqual({ path: "parameters.run", field: "type" });
@@ -31,7 +31,7 @@ test("a place is told by the lines above and the braces before", () => {
   expect(at(12, 0)).toEqual({ path: "" });
 });
 
-test("words are found by their place, whatever a name is", () => {
+test("finds words by their place, whatever the names are", () => {
   const words = { "": ["name"], "parameters.*": ["type"], "parameters.*.type": ["int"], templates: ["source"] };
   expect(wordsAt(words, { path: "" })).toEqual(["name"]);
   expect(wordsAt(words, { path: "parameters.run" })).toEqual(["type"]);

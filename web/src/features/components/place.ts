@@ -1,14 +1,14 @@
-/** Where somebody writes in a YAML text, by the indentation of the lines above: `parameters.run` and, within a line, a field's value. */
+/** A position in a YAML text, found by the indentation of the lines above: a mapping such as `parameters.run`, and a field. */
 export interface Place {
   /** The mapping that the line belongs to: names joined by dots, empty for the file itself. */
   path: string;
-  /** The field whose value is being written; undefined while its name is. */
+  /** The field whose value is being typed; undefined while its name is being typed. */
   field?: string;
 }
 
 const KEY = /^(\s*)(- )?("[^"]*"|'[^']*'|[^\s:#{[][^:#]*?)\s*:(\s|$)/;
 
-/** The place of a column in a line. Lines in braces are places of their own: `run: {type: |`. */
+/** Return the place of a column in a line. A mapping in braces has its own place: `run: {type: |`. */
 export function placeOf(lines: readonly string[], line: number, column: number): Place {
   const before = (lines[line] ?? "").slice(0, column);
   const own = KEY.exec(before);
@@ -24,7 +24,7 @@ export function placeOf(lines: readonly string[], line: number, column: number):
   return key === undefined ? { path: within } : { path: within, field: key };
 }
 
-/** What may stand there: `words` by place, with a star for any name. */
+/** Return the words that are allowed at a place. The keys of `words` are places, with a star for any name. */
 export function wordsAt(words: Readonly<Record<string, readonly string[]>>, { path, field }: Place): readonly string[] {
   const whole = [...(path === "" ? [] : path.split(".")), ...(field === undefined ? [] : [field])];
   const found = Object.keys(words).find((pattern) => {

@@ -7,13 +7,13 @@ import type { Agent } from "@/lib/api/client";
 import { useDrain, useForget, useRevoke } from "./api";
 import styles from "./AgentList.module.css";
 
-/** What an administrator may do to an agent. */
+/** The actions of an administrator on an agent. */
 export function AgentActions({ agent }: { agent: Agent }) {
   const drain = useDrain(agent.agent_id);
   return (
     <div className={styles.actions}>
       <Button small disabled={drain.isPending} onClick={() => drain.mutate(!agent.draining)}>
-        {agent.draining ? t`Take trials again` : t`Drain`}
+        {agent.draining ? t`Accept trials` : t`Drain`}
       </Button>
       <Revoke agent={agent} />
       {agent.online ? null : <Forget agent={agent} />}
@@ -37,7 +37,7 @@ function Revoke({ agent }: { agent: Agent }) {
       }
     >
       <p>
-        {t`Its credential counts no longer, within two seconds. It stops, and its trials are tried again elsewhere. It can come back only with a new enrolment.`}
+        {t`The agent’s credential becomes invalid within two seconds. The agent stops, and its trials are retried on other agents. It can return only with a new enrolment.`}
       </p>
       {revoke.error === null ? null : <Problem error={revoke.error} />}
       <DialogActions>

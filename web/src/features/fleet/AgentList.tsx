@@ -10,13 +10,13 @@ import styles from "./AgentList.module.css";
 
 interface Props {
   agents: Agent[];
-  /** Whether who looks may change them. */
+  /** Whether the user may change agents. */
   mayChange: boolean;
   trial: (study: string, number: number) => ReactNode;
   component: (name: string) => ReactNode;
 }
 
-/** Agents: those that are there, and those that were. */
+/** A list of agents, online and offline. */
 export function AgentList({ agents, mayChange, trial, component }: Props) {
   return (
     <ul className={styles.list}>
@@ -44,13 +44,13 @@ export function AgentList({ agents, mayChange, trial, component }: Props) {
               </dd>
             </div>
             <div>
-              <dt>{t`Allows`}</dt>
+              <dt>{t`Policy`}</dt>
               <dd>
                 <Policy policy={agent.policy} />
               </dd>
             </div>
             <div>
-              <dt>{t`Last heard of`}</dt>
+              <dt>{t`Last contact`}</dt>
               <dd>
                 <Ago at={agent.last_seen_at} />
               </dd>
@@ -107,7 +107,7 @@ function Running({ agent, trial }: Pick<Props, "trial"> & { agent: Agent }) {
               {[
                 node === "" || node === agent.name ? "" : t`on ${node}`,
                 attempt > 1 ? t`attempt ${attempt}` : "",
-                started_at === null ? t`prepared for ${formatDuration(since)}` : t`for ${formatDuration(since)}`,
+                started_at === null ? t`preparing for ${formatDuration(since)}` : t`running for ${formatDuration(since)}`,
               ]
                 .filter((part) => part !== "")
                 .join(", ")}
@@ -119,10 +119,10 @@ function Running({ agent, trial }: Pick<Props, "trial"> & { agent: Agent }) {
   );
 }
 
-/** What the administrator of the machine lets the service run there, in the words of the policy's file. */
+/** Show what the administrator of the machine allows the service to run, as the policy file states it. */
 function Policy({ policy }: { policy: Record<string, string> }) {
   const rules = Object.entries(policy);
-  if (rules.length === 0) return <>{t`all that it offers`}</>;
+  if (rules.length === 0) return <>{t`everything that it offers`}</>;
   return (
     <ul>
       {rules.map(([rule, allowed]) => (

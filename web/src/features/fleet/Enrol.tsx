@@ -11,7 +11,7 @@ import { useServer } from "@/lib/session";
 import { useEnrolment } from "./api";
 import { enrolmentCommand, isAddress } from "./command";
 
-/** A dialogue that makes a right to enrol one agent, and the command that uses it. */
+/** A dialog that creates a one-time enrolment token and shows the command that uses it. */
 export function Enrol() {
   const [open, setOpen] = useState(false);
   return (
@@ -32,22 +32,22 @@ function Steps({ onDone }: { onDone: () => void }) {
       <>
         <p>{t`An agent runs trials on a machine, or as jobs of its cluster, with the components that are installed there.`}</p>
         <TextField
-          label={t`Address of the service, as the agent reaches it`}
+          label={t`Service address, as seen from the agent`}
           value={server}
-          error={isAddress(server) ? undefined : t`A host and a port, such as ${"tune.example.org:443"}.`}
+          error={isAddress(server) ? undefined : t`Enter a host and a port, such as ${"tune.example.org:443"}.`}
           onChange={(event) => setServer(event.target.value)}
         />
-        <SelectField label={t`The command is good for`} value={minutes} onChange={(event) => setMinutes(event.target.value)}>
+        <SelectField label={t`Valid for`} value={minutes} onChange={(event) => setMinutes(event.target.value)}>
           <option value="15">{t`15 minutes`}</option>
-          <option value="60">{t`an hour`}</option>
-          <option value="1440">{t`a day`}</option>
-          <option value="10080">{t`a week`}</option>
+          <option value="60">{t`1 hour`}</option>
+          <option value="1440">{t`1 day`}</option>
+          <option value="10080">{t`1 week`}</option>
         </SelectField>
         {enrol.error === null ? null : <Problem error={enrol.error} />}
         <DialogActions>
           <Button onClick={onDone}>{t`Cancel`}</Button>
           <Button kind="primary" disabled={enrol.isPending || !isAddress(server)} onClick={() => make(Number(minutes))}>
-            {t`Make the command`}
+            {t`Create command`}
           </Button>
         </DialogActions>
       </>
@@ -57,7 +57,7 @@ function Steps({ onDone }: { onDone: () => void }) {
   return (
     <>
       <p>
-        {t`On the machine, with Trimtab’s agent installed. It enrols one agent, once, until ${formatTime(new Date(made.expires_at))}. It is shown only here.`}
+        {t`Run this command on a machine where the Trimtab agent is installed. It enrols one agent, once, and expires at ${formatTime(new Date(made.expires_at))}. It is not shown again.`}
       </p>
       <Code>{command}</Code>
       <DialogActions>

@@ -1,11 +1,11 @@
 import { quoted } from "@/lib/shell";
 
-/** The command that starts an agent and enrols it. One word of a shell each: what a person has typed is quoted. */
+/** Return the command that starts an agent and enrols it, with its arguments quoted for a shell. */
 export function enrolmentCommand(server: string, secret: string): string {
   return `trimtab-agent run \\\n    --server ${quoted(server.trim())} \\\n    --enrol ${quoted(secret)} \\\n    --components ./components`;
 }
 
-/** Whether an agent can read it as the service's address: HOST:PORT. */
+/** Return whether a text is an address that an agent accepts: HOST:PORT. */
 export function isAddress(text: string): boolean {
   const match = /^[^\s/]+:(\d{1,5})$/.exec(text.trim());
   return match !== null && Number(match[1]) > 0 && Number(match[1]) < 65536;

@@ -49,7 +49,7 @@ function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
                   In <code>{invocation.folder}</code> on {invocation.host}
                 </Trans>
               </p>
-              <Invocation told={invocation} />
+              <Invocation invocation={invocation} />
             </>
           )}
         </details>

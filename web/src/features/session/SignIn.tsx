@@ -11,11 +11,11 @@ import { comeBack, enter, leaveFor } from "./provider";
 import styles from "./SignIn.module.css";
 
 const WHY: Record<string, MessageDescriptor> = {
-  invalid_login_code: msg`This login link was used before or is too old. Sign in with the token, or ask for a new link.`,
+  invalid_login_code: msg`This login link has been used or has expired. Sign in with the token, or create a new link.`,
 };
 
 interface Props {
-  /** The code of what went wrong with a login link. */
+  /** The error code of a login link. */
   error?: string | undefined;
   /** Whether the identity provider has just sent the browser back. */
   back: boolean;
@@ -24,7 +24,7 @@ interface Props {
   onSignedIn: (next: string) => void;
 }
 
-/** Sign in at the identity provider, where the service has one, or with the administrator's token. */
+/** The sign-in page: by the identity provider, if the service has one, or with the administrator's token. */
 export function SignIn({ error, back, next, onSignedIn }: Props) {
   const options = useQuery(signInQuery);
   const queries = useQueryClient();
@@ -32,7 +32,7 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
     queries.setQueryData(sessionQuery.queryKey, session);
     onSignedIn(to);
   };
-  const why = error === undefined || back ? "" : i18n._(WHY[error] ?? msg`Sign in to go on.`);
+  const why = error === undefined || back ? "" : i18n._(WHY[error] ?? msg`Sign in to continue.`);
   if (options.isPending) return <main className={styles.page} aria-busy="true" />;
   const provider = options.data?.provider;
   return (
@@ -45,7 +45,7 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
             <ByProvider provider={provider} back={back} next={next} why={why} onSignedIn={done} />
             {options.data?.token ? (
               <details className={styles.help}>
-                <summary>{t`With the administrator token`}</summary>
+                <summary>{t`Use the administrator token`}</summary>
                 <ByToken why="" onSignedIn={(session) => done(session, next)} />
               </details>
             ) : null}
@@ -55,9 +55,9 @@ export function SignIn({ error, back, next, onSignedIn }: Props) {
             <ByToken why={why} onSignedIn={(session) => done(session, next)} />
             <details className={styles.help}>
               <summary>{t`Where is the token?`}</summary>
-              <p>{t`In the data folder of the service, in a file that only its user can read:`}</p>
+              <p>{t`The token is in the data folder of the service, in a file that only the service's user can read:`}</p>
               <Code>{"cat ~/.local/share/trimtab/admin-token"}</Code>
-              <p>{t`Or let the service make a one-time link:`}</p>
+              <p>{t`Or create a one-time login link:`}</p>
               <Code>{"trimtab-service login-link"}</Code>
             </details>
           </>
@@ -93,7 +93,7 @@ function ByProvider({ provider, back, next, why, onSignedIn }: ByProviderProps) 
   const begun = useRef(false);
   const come = arrive.mutate;
   useEffect(() => {
-    // Once: the code in the address is good for one exchange.
+    // Only once: the code in the address is valid for one exchange.
     if (!back || begun.current) return;
     begun.current = true;
     come();
@@ -104,7 +104,7 @@ function ByProvider({ provider, back, next, why, onSignedIn }: ByProviderProps) 
   if (tenants.length > 0) {
     return (
       <>
-        <p id="tenants">{t`You are a member of several tenants. Which one is it to be?`}</p>
+        <p id="tenants">{t`You are a member of several tenants. Choose one:`}</p>
         <div className={styles.choice} role="group" aria-labelledby="tenants">
           {tenants.map((tenant) => (
             <Button key={tenant} disabled={choose.isPending} onClick={() => choose.mutate(tenant)}>

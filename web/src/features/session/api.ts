@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "@/lib/api/client";
 
-/** How people sign in here. */
+/** The ways to sign in to this service. */
 export const signInQuery = queryOptions({
   queryKey: ["sign-in"],
   queryFn: () => unwrap(api.GET("/api/v1/sign-in")),

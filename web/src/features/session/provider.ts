@@ -1,14 +1,14 @@
 // Sign-in at an identity provider (OpenID Connect, authorization code with PKCE). Its access token is exchanged for the
-// service's own cookie, which scripts cannot read and which a stream of events needs; whenever the token is renewed, so is
-// the cookie.
+// service's own cookie, which scripts cannot read and which an event stream needs. Whenever the token is renewed, the cookie
+// is renewed too.
 import { t } from "@lingui/core/macro";
 import type { User, UserManager } from "oidc-client-ts";
 import { api, unwrap, type Provider, type Session } from "@/lib/api/client";
 
-const TENANT = "trimtab-tenant"; // chosen by a member of several, for this tab
-const RETURN = "/sign-in"; // where the provider sends the browser back to
+const TENANT = "trimtab-tenant"; // chosen by a member of several tenants, for this tab
+const RETURN = "/sign-in"; // the address to which the provider sends the browser back
 
-// The router writes addresses its own way: what the provider appended is read as it came.
+// The router rewrites addresses, so the provider's parameters are read from the original one.
 const arrival = location.href;
 
 let made: Promise<UserManager> | undefined;
@@ -31,27 +31,27 @@ function manager(provider: Provider): Promise<UserManager> {
   return made;
 }
 
-/** Leave for the provider's page; `next` is where to go afterwards. */
+/** Leave for the provider's page. `next`: the page to open afterwards. */
 export async function leaveFor(provider: Provider, next: string): Promise<void> {
   const found = await manager(provider);
   try {
     await found.signinRedirect({ state: next });
   } catch (error) {
-    // What a browser says then is "Failed to fetch".
+    // The browser's own message would be "Failed to fetch".
     if (error instanceof TypeError) throw new Error(t`The sign-in service at ${provider.issuer} cannot be reached.`);
     throw error;
   }
 }
 
-/** Back from the provider: where to go next. Throws what went wrong there. */
+/** Complete the provider's sign-in and return the page to open next. Throws the provider's error. */
 export async function comeBack(provider: Provider): Promise<string> {
   const user = await (await manager(provider)).signinRedirectCallback(arrival);
-  // The code in the address is used up.
+  // The code in the address has been used.
   history.replaceState(null, "", RETURN);
   return typeof user.state === "string" ? user.state : "/studies";
 }
 
-/** Exchange what the provider gave for a session. `tenant`: which one is meant, for a member of several. */
+/** Exchange the provider's token for a session. `tenant`: the choice of a member of several tenants. */
 export async function enter(provider: Provider, tenant?: string): Promise<Session> {
   if (tenant !== undefined) sessionStorage.setItem(TENANT, tenant);
   const user = await (await manager(provider)).getUser();
@@ -59,17 +59,17 @@ export async function enter(provider: Provider, tenant?: string): Promise<Sessio
   return exchange(user);
 }
 
-/** Renew the session in time, for as long as the page is open. */
+/** Renew the session before it expires, while the page is open. */
 export async function keepSignedIn(provider: Provider): Promise<void> {
   if (kept) return;
   kept = true;
   const found = await manager(provider);
-  // What fails shows at the next request.
+  // The next request shows a failure.
   found.events.addUserLoaded((user) => void exchange(user).catch(() => undefined));
   await found.getUser();
 }
 
-/** After the session has ended: whether the provider gave another one without asking anybody. */
+/** Renew an expired session without asking the user, and return whether that succeeded. */
 export async function renewSession(provider: Provider): Promise<boolean> {
   try {
     const found = await manager(provider);
@@ -84,7 +84,7 @@ export async function renewSession(provider: Provider): Promise<boolean> {
   }
 }
 
-/** Leave for the provider's page, to sign out there too. False where nobody had signed in by it. */
+/** Leave for the provider's page to sign out there too. Return false if nobody had signed in through it. */
 export async function signOutAt(provider: Provider): Promise<boolean> {
   const found = await manager(provider);
   sessionStorage.removeItem(TENANT);

@@ -10,12 +10,12 @@ import { studiesQuery } from "./api";
 const SHOWN = 8;
 
 interface Props {
-  /** Those that are not offered. */
+  /** Studies that are not offered. */
   chosen: readonly string[];
   onAdd: (name: string) => void;
 }
 
-/** A button that opens a choice of studies, which the service finds while a name is typed. */
+/** A button that opens a search for a study. */
 export function AddStudy({ chosen, onAdd }: Props) {
   return (
     <AddButton text={t`Add a study …`} label={t`Add a study`} onAdd={onAdd}>
@@ -33,11 +33,11 @@ function Choice({ chosen, onAdd }: Props) {
     <Finder
       label={t`Find a study`}
       placeholder={t`Find a study …`}
-      list={t`Studies that were found`}
+      list={t`Matching studies`}
       text={text}
       onText={setText}
       offers={found.map(({ name, state }) => ({ name, about: stateText(state) }))}
-      none={data === undefined ? null : t`No other study matches.`}
+      none={data === undefined ? null : t`No matching studies.`}
       error={error}
       onChoose={onAdd}
     />

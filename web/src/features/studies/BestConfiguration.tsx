@@ -8,10 +8,10 @@ import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { namesOf } from "./configuration";
 import styles from "./BestConfiguration.module.css";
 
-// With more rows than this only those that differ from the default are shown at first.
+// With more rows than this, only the differences from the default are shown at first.
 const MANY = 12;
 
-/** The best configuration beside the default; with several objectives, one of the Pareto set at a time. `again`: a button that measures it anew. */
+/** Compare the best configuration with the default; with several objectives, one of the Pareto set at a time. `again`: a button that measures it again. */
 export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; analysis: Analysis; again?: (best: Measured) => ReactNode }) {
   const [chosen, choose] = useState<number | null>(null);
   const best = analysis.best.find(({ numbers }) => numbers[0] === chosen) ?? analysis.best[0];
@@ -19,7 +19,7 @@ export function BestConfiguration({ spec, analysis, again }: { spec: StudySpec; 
   if (best === undefined) {
     return (
       <Card title={title}>
-        <p className={styles.none}>{t`It is shown here as soon as a trial has completed.`}</p>
+        <p className={styles.none}>{t`The best configuration appears after the first completed trial.`}</p>
       </Card>
     );
   }
@@ -44,7 +44,7 @@ function Front({ objectives, front, chosen, choose }: { objectives: Objective[];
   const group = useId();
   return (
     <fieldset className={styles.front}>
-      <legend>{t`None of these is worse than another in every objective:`}</legend>
+      <legend>{t`Choose a configuration on the Pareto front:`}</legend>
       {front.map((measured) => (
         <label key={measured.numbers[0]} className={styles.member}>
           <input type="radio" name={group} checked={measured === chosen} onChange={() => choose(measured.numbers[0] ?? 0)} />
@@ -74,7 +74,7 @@ function Comparison({ spec, best, analysis }: { spec: StudySpec; best: Measured;
         {t`${formatNumber(differing.length)} of ${plural(names.length, { one: "# parameter", other: "# parameters" })} differ from the default.`}{" "}
         {many ? (
           <button type="button" className={styles.link} onClick={() => setAll(!all)}>
-            {all ? t`Show the differences only` : t`Show all ${formatNumber(names.length)}`}
+            {all ? t`Show only differences` : t`Show all ${formatNumber(names.length)}`}
           </button>
         ) : null}
       </p>

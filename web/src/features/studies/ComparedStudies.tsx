@@ -6,17 +6,17 @@ import styles from "./ComparedStudies.module.css";
 
 interface Props {
   studies: readonly string[];
-  /** Those of them that are not there. */
+  /** The studies that do not exist. */
   missing: readonly string[];
   onChange: (studies: string[]) => void;
 }
 
-/** Which studies are compared: each can be taken away, and others be added. */
+/** The compared studies. Each can be removed, and others can be added. */
 export function ComparedStudies({ studies, missing, onChange }: Props) {
   function remove(name: string, item: Element | null) {
-    // The button goes with its study: what is chosen next by the keyboard is beside it.
-    const beside = [item?.nextElementSibling, item?.previousElementSibling].map((one) => one?.querySelector("button"));
-    beside.find((button) => button)?.focus();
+    // The button disappears with its study, so the focus moves to the neighbour.
+    const neighbours = [item?.nextElementSibling, item?.previousElementSibling].map((one) => one?.querySelector("button"));
+    neighbours.find((button) => button)?.focus();
     onChange(studies.filter((one) => one !== name));
   }
   return (
@@ -24,7 +24,7 @@ export function ComparedStudies({ studies, missing, onChange }: Props) {
       {studies.map((name) => (
         <li key={name} className={`${styles.study} ${missing.includes(name) ? styles.missing : ""}`}>
           <span>
-            <b>{name}</b> {missing.includes(name) ? t`There is no such study.` : null}
+            <b>{name}</b> {missing.includes(name) ? t`This study does not exist.` : null}
           </span>
           <Button small kind="quiet" aria-label={t`Remove ${name}`} title={t`Remove ${name}`} onClick={(event) => remove(name, event.currentTarget.closest("li"))}>
             <span aria-hidden="true">×</span>
@@ -35,7 +35,7 @@ export function ComparedStudies({ studies, missing, onChange }: Props) {
         {studies.length < MOST_COMPARED ? (
           <AddStudy chosen={studies} onAdd={(name) => onChange([...studies, name])} />
         ) : (
-          <span className={styles.soft}>{t`At most ${MOST_COMPARED} are compared.`}</span>
+          <span className={styles.soft}>{t`At most ${MOST_COMPARED} studies can be compared.`}</span>
         )}
       </li>
     </ul>

@@ -10,10 +10,10 @@ import type { Comparison } from "@/lib/api/client";
 import { formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { pointsOf, valueAt, type Scale } from "./curves";
 
-// Of the name of a file.
+// The longest name of a saved plot.
 const MOST_LETTERS = 120;
 
-/** The best single measurement so far of several studies, laid over each other. */
+/** Plot the best single measurement so far of several studies in one chart. */
 export function ComparisonChart({ comparison }: { comparison: Comparison }) {
   const [scale, setScale] = useState<Scale>("trial");
   const [axis, setAxis] = useState<"value" | "log">("value");
@@ -26,12 +26,12 @@ export function ComparisonChart({ comparison }: { comparison: Comparison }) {
       actions={
         <>
           <Segments
-            label={t`Across`}
+            label={t`Horizontal axis`}
             value={scale}
             onChange={setScale}
             options={[
               { value: "trial", text: t`Trials` },
-              { value: "share", text: t`Share of the search` },
+              { value: "share", text: t`Search progress` },
             ]}
           />
           <Segments
@@ -54,7 +54,7 @@ export function ComparisonChart({ comparison }: { comparison: Comparison }) {
 function describe({ metric, curves }: Comparison): string {
   const ends = curves.map(({ study, unit, values }) => {
     const last = values.at(-1);
-    return `${study}: ${last === undefined ? t`nothing measured` : formatMetric(last, unitOf({ metric, unit }))}`;
+    return `${study}: ${last === undefined ? t`no measurements` : formatMetric(last, unitOf({ metric, unit }))}`;
   });
   return t`Best ${metric} so far of ${ends.join(", ")}`;
 }
@@ -70,16 +70,16 @@ function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", p
       trigger: "axis",
       formatter: (items) => {
         const [at = NaN] = (Array.isArray(items) ? items : [items])[0]?.value as number[];
-        const told = comparison.curves.flatMap((curve) => {
+        const lines = comparison.curves.flatMap((curve) => {
           const value = valueAt(curve, scale, at);
           return value === undefined ? [] : [`${curve.study}: ${formatMetric(value, unit)}`];
         });
-        return [scale === "share" ? t`${formatGain(at)} of the search` : t`Trial ${formatNumber(at)}`, ...told].join("\n");
+        return [scale === "share" ? t`${formatGain(at)} of the search` : t`Trial ${formatNumber(at)}`, ...lines].join("\n");
       },
     },
     xAxis: {
       type: "value",
-      name: scale === "share" ? t`share of the search` : t`trial`,
+      name: scale === "share" ? t`search progress` : t`trial`,
       nameLocation: "middle",
       nameGap: 26,
       ...scaleAxis(palette, (value) => (scale === "share" ? `${Math.round(100 * value)} %` : formatNumber(value))),
@@ -95,7 +95,7 @@ function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", p
       showSymbol: curve.numbers.length < 40,
       symbolSize: 5,
       color: palette.series[index % palette.series.length] ?? palette.accent,
-      // Beyond the colours that there are lines are dashed.
+      // Dashed lines reuse the colours when there are more curves than colours.
       lineStyle: { width: 2, type: index < palette.series.length ? ("solid" as const) : ("dashed" as const) },
     })),
   };

@@ -7,11 +7,11 @@ import styles from "./ConnectionState.module.css";
 const TEXTS: Record<Connection, [text: MessageDescriptor, explanation: MessageDescriptor]> = {
   connecting: [msg`Connecting …`, msg`Connecting to the service`],
   live: [msg`Live`, msg`Changes are shown as they happen`],
-  waiting: [msg`Reconnecting …`, msg`The connection was lost. What you see may be old; it goes on by itself.`],
+  waiting: [msg`Reconnecting …`, msg`The connection was lost. The data may be out of date. The console reconnects automatically.`],
   gone: [msg`Deleted`, msg`The study was deleted`],
 };
 
-/** Whether what is shown is up to date. */
+/** Show whether the page is up to date. */
 export function ConnectionState({ connection, study }: { connection: Connection; study: Study }) {
   const ended = connection === "live" && (study.state === "COMPLETED" || study.state === "ABORTED") && study.active_count === 0;
   const [text, explanation] = ended ? [msg`Up to date`, msg`The study has ended`] : TEXTS[connection];

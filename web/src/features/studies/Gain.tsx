@@ -4,7 +4,7 @@ import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
 import { formatFactor, formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
 
-/** How much better than the default the best is, for each objective; the final check's verdict once there is one. */
+/** Show the gain of the best over the default for each objective, and the verdict of the final check when it exists. */
 export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) {
   return (
     <div className={styles.gains}>
@@ -16,7 +16,7 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
       <Known analysis={analysis} />
       <Basis analysis={analysis} />
       {study.spec.noisy && analysis.recommendation !== null ? (
-        <p className={styles.basis}>{t`Runs are noisy: the best is chosen by its replicates and its neighbours, not by the luckiest run.`}</p>
+        <p className={styles.basis}>{t`Runs are noisy. The best configuration is chosen by its replicates and similar configurations, not by the best single run.`}</p>
       ) : null}
     </div>
   );
@@ -47,7 +47,7 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
         </div>
         {noise === null ? null : (
           <div>
-            <dt>{t`Noise of one run`}</dt>
+            <dt>{t`Noise of a single run`}</dt>
             <dd>
               ±{formatMetric(noise, unit, 2)}
               {best === null || best === 0 ? "" : ` (${formatGain(noise / Math.abs(best))})`}
@@ -70,27 +70,27 @@ function Verdict({ study: { verdict, search_end_reason: ended, state } }: { stud
     );
   }
   if (ended === "" || state !== "ACTIVE") return null;
-  return <p className={styles.verdict}>{t`The final check is under way: the best and the default are measured in turns.`}</p>;
+  return <p className={styles.verdict}>{t`The final check is running. It measures the best configuration and the default alternately.`}</p>;
 }
 
-/** How much of the space was looked at. */
+/** Show how much of the space was measured. */
 function Known({ analysis: { configurations, space_size: size } }: { analysis: Analysis }) {
   if (configurations === 0) return null;
   return (
     <p className={styles.basis}>
       {size === null
-        ? plural(configurations, { one: "# configuration was measured, of a continuum.", other: "# different configurations were measured, of a continuum." })
-        : t`${plural(configurations, { one: "# configuration was measured", other: "# different configurations were measured" })}: ${share(configurations / size)} of the ${formatNumber(size)} of the space.`}
+        ? plural(configurations, { one: "# configuration was measured in a continuous space.", other: "# different configurations were measured in a continuous space." })
+        : t`${plural(configurations, { one: "# configuration was measured", other: "# different configurations were measured" })}: ${share(configurations / size)} of the ${formatNumber(size)} in the space.`}
     </p>
   );
 }
 
-/** A share that is not nothing, however small. */
+/** Format a share. A small one is never shown as zero. */
 function share(part: number): string {
   return part < 0.0001 ? t`less than ${formatGain(0.0001)}` : formatGain(part);
 }
 
-/** What to expect of the best, without the luck of single runs. */
+/** Show the expected value of the best configuration, without the noise of single runs. */
 function Expected({ analysis: { recommendation, objectives } }: { analysis: Analysis }) {
   const [objective] = objectives;
   if (recommendation === null || recommendation.low === null || recommendation.high === null || objective === undefined) return null;
@@ -98,19 +98,19 @@ function Expected({ analysis: { recommendation, objectives } }: { analysis: Anal
   const unit = unitOf(objective);
   return (
     <p className={styles.basis}>
-      {t`Expected of the best: ${formatMetric(recommendation.value, unit)} (95 %: ${formatMetric(recommendation.low, unit)} to ${formatMetric(recommendation.high, unit)}).`}
+      {t`Expected value of the best: ${formatMetric(recommendation.value, unit)} (95 %: ${formatMetric(recommendation.low, unit)} to ${formatMetric(recommendation.high, unit)}).`}
     </p>
   );
 }
 
-/** How many measurements stand behind the numbers: a single one of a noisy system is no proof. */
+/** Show how many measurements the numbers are based on. */
 function Basis({ analysis }: { analysis: Analysis }) {
-  if (analysis.best.length > 1) return <p className={styles.basis}>{t`Each by the trade-off that is best in it.`}</p>;
+  if (analysis.best.length > 1) return <p className={styles.basis}>{t`Each objective shows the trade-off that is best in it.`}</p>;
   if (analysis.default === null) return null;
   const [first] = analysis.best;
   if (first === undefined) return null;
   if (first.numbers[0] === analysis.default.numbers[0]) return <p className={styles.basis}>{t`The default is the best so far.`}</p>;
-  return <p className={styles.basis}>{t`From ${times(analysis.default.numbers.length)} of the default and ${times(first.numbers.length)} of the best.`}</p>;
+  return <p className={styles.basis}>{t`Based on ${times(analysis.default.numbers.length)} of the default and ${times(first.numbers.length)} of the best.`}</p>;
 }
 
 function times(count: number): string {

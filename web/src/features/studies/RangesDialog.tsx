@@ -11,14 +11,14 @@ import { outsideQuery, useChangeSpace } from "./api";
 import { changedRanges, faultFor, typedOf, whyFixed, type Range, type Typed } from "./ranges";
 import styles from "./RangesDialog.module.css";
 
-/** Milliseconds without a change until the service is asked what would lie outside. */
+/** Milliseconds without a change before the service counts the trials outside. */
 const PAUSE = 350;
-/** From so many parameters on there is a field to find one. */
+/** With this many parameters or more, there is a search field. */
 const MANY = 7;
 
 const FAULTY: readonly (keyof Typed | undefined)[] = [undefined, "min", "max", "values"];
 
-/** Other ranges for the parameters of a study that goes on. */
+/** A button with a dialog that changes the parameter ranges of a running study. */
 export function RangesButton({ study }: { study: Study }) {
   const [shown, show] = useState(false);
   return (
@@ -29,7 +29,7 @@ export function RangesButton({ study }: { study: Study }) {
 }
 
 function RangesForm({ study, onDone }: { study: Study; onDone: () => void }) {
-  // Those of the moment when the dialogue was opened: what somebody else changes meanwhile is not undone unseen.
+  // The parameters when the dialog was opened, so that it does not silently undo changes that others make meanwhile.
   const [parameters] = useState(study.spec.space.parameters);
   const [typed, setTyped] = useState<Record<string, Typed>>(() => Object.fromEntries(parameters.map((one) => [one.name, typedOf(one)])));
   const [filter, setFilter] = useState("");
@@ -41,7 +41,7 @@ function RangesForm({ study, onDone }: { study: Study; onDone: () => void }) {
   const error = change.error ?? (changed ? outside.error : null);
   const field = error instanceof ApiError ? error.data.field : undefined;
   const known = parameters.filter(({ name }) => name.toLowerCase().includes(filter.toLowerCase()));
-  const beside = parameters.some(({ name }) => FAULTY.some((key) => faultFor(field, name, key)));
+  const shownAtField = parameters.some(({ name }) => FAULTY.some((key) => faultFor(field, name, key)));
 
   function type(name: string, own: Typed) {
     change.reset();
@@ -57,7 +57,7 @@ function RangesForm({ study, onDone }: { study: Study; onDone: () => void }) {
       }}
     >
       <p>
-        {t`Trials keep the values that they had. Those outside of the new ranges stay in the history, but nothing is learned from them and none is recommended. The default configuration has to lie inside.`}
+        {t`Existing trials keep their values. Trials outside the new ranges stay in the history, but the search neither learns from them nor recommends them. The default configuration must lie inside the new ranges.`}
       </p>
       {parameters.length >= MANY ? (
         <TextField
@@ -82,13 +82,13 @@ function RangesForm({ study, onDone }: { study: Study; onDone: () => void }) {
         ))}
       </div>
       <p role="status" className={styles.outside}>
-        {changed ? (error === null && outside.data !== undefined ? told(outside.data, study) : "") : t`Nothing is changed.`}
+        {changed ? (error === null && outside.data !== undefined ? describe(outside.data, study) : "") : t`No changes.`}
       </p>
-      {error === null || beside ? null : <Problem error={error} />}
+      {error === null || shownAtField ? null : <Problem error={error} />}
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button type="submit" kind="primary" disabled={!changed || change.isPending}>
-          {t`Change`}
+          {t`Save`}
         </Button>
       </DialogActions>
     </form>
@@ -136,19 +136,19 @@ function Row({ parameter, fixed, typed, onType, fault }: RowProps) {
   );
 }
 
-/** What lies outside, in a sentence. */
-function told(outside: { finished: number; running: number; waiting: number }, study: Study): string {
+/** Describe how many trials lie outside. */
+function describe(outside: { finished: number; running: number; waiting: number }, study: Study): string {
   const { finished, running, waiting } = outside;
   if (finished + running + waiting === 0) return t`No trial lies outside.`;
   const all = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
   const parts = [t`${formatNumber(finished)} of ${all} would lie outside.`];
-  if (running > 0) parts.push(plural(running, { one: "# of those that run would: it may finish.", other: "# of those that run would: they may finish." }));
+  if (running > 0) parts.push(plural(running, { one: "So would # running trial, which may finish.", other: "So would # running trials, which may finish." }));
   if (waiting > 0)
-    parts.push(plural(waiting, { one: "# of those that wait would: it is withdrawn.", other: "# of those that wait would: they are withdrawn." }));
+    parts.push(plural(waiting, { one: "So would # waiting trial, which is withdrawn.", other: "So would # waiting trials, which are withdrawn." }));
   return parts.join(" ");
 }
 
-/** The ranges, once nobody has typed for a moment. */
+/** Return the ranges after the user has paused typing. */
 function useSettled(ranges: Record<string, Range>): Record<string, Range> {
   const text = JSON.stringify(ranges);
   const [settled, settle] = useState(text);

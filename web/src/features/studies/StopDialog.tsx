@@ -13,7 +13,7 @@ interface Props {
   trigger?: ReactNode;
 }
 
-/** The question before a study is ended for good. It says the same however many trials run: they begin and end while it is read. */
+/** Ask for confirmation before a study ends. The text names no number of running trials, since it changes while the user reads. */
 export function StopDialog({ name, open, onOpenChange, trigger }: Props) {
   const update = useUpdateState(name);
   function end(state: "COMPLETED" | "ABORTED") {
@@ -21,10 +21,10 @@ export function StopDialog({ name, open, onOpenChange, trigger }: Props) {
   }
   return (
     <Dialog title={t`Stop ${name}?`} open={open} onOpenChange={onOpenChange} trigger={trigger}>
-      <p>{t`A stopped study cannot be started again. Its trials and its best configuration stay.`}</p>
+      <p>{t`A stopped study cannot be started again. Its trials and its best configuration are kept.`}</p>
       <p>
         <Trans>
-          Where trials are being measured, <b>Finish</b> lets them end and counts their results; <b>Abort</b> ends them now.
+          <b>Finish</b> lets running trials end and counts their results. <b>Abort</b> stops them now.
         </Trans>
       </p>
       {update.error === null ? null : <Problem error={update.error} />}

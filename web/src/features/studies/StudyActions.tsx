@@ -13,11 +13,11 @@ import { RangesButton } from "./RangesDialog";
 import { StopDialog } from "./StopDialog";
 import styles from "./StudyActions.module.css";
 
-/** What can be done with a study in its state. */
+/** The actions that the state of a study allows. */
 export function StudyActions({ study, connection, onDeleted }: { study: Study; connection: Connection; onDeleted: () => void }) {
   const update = useUpdateState(study.name);
   const { reset } = update;
-  // What was refused before the connection came back says nothing of the service that is there now.
+  // An error from before a reconnection is out of date.
   useEffect(() => {
     if (connection === "live") reset();
   }, [connection, reset]);
@@ -71,18 +71,18 @@ function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
   const [hours, setHours] = useState(used?.toString() ?? "");
   const extend = useExtendBudget(study.name);
   const field = extend.error instanceof ApiError ? extend.error.data.field : undefined;
-  // As text: a field of numbers says of "1.5e" that it is empty, which would lift the limit.
+  // As text: a number field reports "1.5e" as empty, which would remove the limit.
   const limits = { max_trials: limitOf(most), max_seconds: limitOf(minutes, 60), max_node_hours: limitOf(hours) };
   const unreadable = Object.values(limits).some(Number.isNaN);
-  const told = (name: keyof typeof limits) => field === `budget.${name}` || field === name;
+  const concerns = (name: keyof typeof limits) => field === `budget.${name}` || field === name;
   const refusal = (name: keyof typeof limits) => {
     const times = name === "max_seconds" ? writtenTimes(extend.error, { symbol: "", seconds: 60 }) : undefined;
-    return times === undefined ? extend.error?.message : t`Minutes: ${times}; or nothing.`;
+    return times === undefined ? extend.error?.message : t`Minutes: ${times}, or empty.`;
   };
   const numeric = (name: keyof typeof limits, value: string, set: (text: string) => void) => ({
     inputMode: "decimal" as const,
     value,
-    error: Number.isNaN(limits[name]) ? t`A number, or nothing.` : told(name) ? refusal(name) : undefined,
+    error: Number.isNaN(limits[name]) ? t`Enter a number, or leave the field empty.` : concerns(name) ? refusal(name) : undefined,
     onChange: (event: { target: { value: string } }) => {
       extend.reset();
       set(event.target.value);
@@ -91,22 +91,22 @@ function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
   return (
     <form
       className={styles.form}
-      // The service says what is allowed, beside the field.
+      // The service's error, shown at the field, says what is allowed.
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
         if (!unreadable) extend.mutate(limits, { onSuccess: onDone });
       }}
     >
-      <p>{t`What the search may spend in all, from its beginning. Empty: no limit.`}</p>
+      <p>{t`Limits for the whole search, from its start. Leave a field empty for no limit.`}</p>
       <TextField {...numeric("max_trials", most, setMost)} label={t`Trials`} />
       <TextField {...numeric("max_seconds", minutes, setMinutes)} label={t`Minutes`} />
       <TextField {...numeric("max_node_hours", hours, setHours)} label={t`Node-hours`} />
-      {extend.error === null || told("max_trials") || told("max_seconds") || told("max_node_hours") ? null : <Problem error={extend.error} />}
+      {extend.error === null || concerns("max_trials") || concerns("max_seconds") || concerns("max_node_hours") ? null : <Problem error={extend.error} />}
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button type="submit" kind="primary" disabled={extend.isPending || unreadable}>
-          {t`Change`}
+          {t`Save`}
         </Button>
       </DialogActions>
     </form>
@@ -118,7 +118,7 @@ function DeleteButton({ study, onDeleted }: { study: Study; onDeleted: () => voi
   const remove = useDeleteStudy(study.name, onDeleted);
   return (
     <Dialog title={t`Delete ${study.name}?`} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Delete`}</Button>}>
-      <p>{plural(study.trial_count, { one: "The study and its # trial are deleted for good.", other: "The study and its # trials are deleted for good." })}</p>
+      <p>{plural(study.trial_count, { one: "This permanently deletes the study and its # trial.", other: "This permanently deletes the study and its # trials." })}</p>
       {remove.error === null ? null : <Problem error={remove.error} />}
       <DialogActions>
         <Button onClick={() => show(false)}>{t`Cancel`}</Button>

@@ -14,14 +14,14 @@ interface Props {
   studies: ListedStudy[];
   sort: string;
   onSort: (sort: string) => void;
-  /** Names of those that are chosen, for what is done to several. */
+  /** Names of the selected studies, for actions on several. */
   chosen: ReadonlySet<string>;
   onChoose: (name: string, chosen: boolean) => void;
   /** A link to a study's page. */
   link: (name: string) => ReactNode;
 }
 
-/** Studies, one a row; on a narrow screen one a card. */
+/** A table of studies; on a narrow screen, each study is a card. */
 export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Props) {
   return (
     <table className={`${table.table} ${styles.studies}`}>
@@ -43,7 +43,7 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
             <td className={styles.check}>
               <input
                 type="checkbox"
-                aria-label={t`Choose ${study.name}`}
+                aria-label={t`Select ${study.name}`}
                 checked={chosen.has(study.name)}
                 onChange={(event) => onChoose(study.name, event.target.checked)}
               />
@@ -90,9 +90,9 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
   );
 }
 
-/** What is tuned, and by what. */
+/** Return the component, the application and the algorithm of a study. */
 function about({ component, application, algorithm }: ListedStudy): string {
-  const tuned = component === "" ? t`asked and told` : application === "" ? component : `${component} / ${application}`;
+  const tuned = component === "" ? t`own script` : application === "" ? component : `${component} / ${application}`;
   return `${tuned} · ${algorithm}`;
 }
 
@@ -107,13 +107,13 @@ function Best({ objective }: { objective: SummarisedObjective }) {
 
 function Gain({ objective }: { objective: SummarisedObjective }) {
   const { gain, default: start } = objective;
-  if (gain === null) return <div className={table.soft}>{start === null ? "—" : t`no scale`}</div>;
+  if (gain === null) return <div className={table.soft}>{start === null ? "—" : t`not defined`}</div>;
   const interval = formatGainInterval(objective);
   return (
     <div>
       <span className={gain > 0 ? styles.gain : gain < 0 ? styles.loss : table.soft}>{formatGain(gain)}</span>
       {interval === null ? null : (
-        <span className={styles.interval} title={t`The gain lies between these with 95 %`}>
+        <span className={styles.interval} title={t`95 % interval of the gain`}>
           {interval}
         </span>
       )}

@@ -7,7 +7,7 @@ import type { ListedStudy } from "@/lib/api/client";
 import { useTagStudies } from "./api";
 import { tagsOf } from "./tags";
 
-/** A dialogue that gives the chosen studies tags, or takes some away. */
+/** A dialog that adds tags to the selected studies or removes tags. */
 export function TagStudies({ studies, onDone }: { studies: ListedStudy[]; onDone: () => void }) {
   const [open, setOpen] = useState(false);
   const common = studies[0]?.tags.filter((tag) => studies.every(({ tags }) => tags.includes(tag))) ?? [];
@@ -45,8 +45,8 @@ function Editor({ studies, common, onDone, onCancel }: { studies: ListedStudy[];
       }}
     >
       <TextField
-        label={studies.length === 1 ? t`Tags` : t`Tags that all of them have`}
-        hint={t`With commas between them.`}
+        label={studies.length === 1 ? t`Tags` : t`Tags that all selected studies have`}
+        hint={t`Separate tags with commas.`}
         value={text}
         error={change.error?.message}
         onChange={(event) => setText(event.target.value)}

@@ -3,7 +3,7 @@ import type { paths } from "@/lib/api/_gen/schema";
 import type { Range } from "./ranges";
 import { api, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
 
-/** What is looked for; all of it is found and sorted by the service. */
+/** A filter and an order of studies; the service applies both. */
 export interface StudyFilter {
   search?: string;
   state?: StudyState[];
@@ -18,7 +18,7 @@ export interface StudyFilter {
 export type StudySort = NonNullable<NonNullable<paths["/api/v1/studies"]["get"]["parameters"]["query"]>["sort"]>;
 
 const PAGE = 50;
-/** More than so many studies are not compared; the service's limit. */
+/** The most studies that the service compares. */
 export const MOST_COMPARED = 10;
 
 export function studiesQuery(filter: StudyFilter, size = PAGE) {
@@ -29,12 +29,12 @@ export function studiesQuery(filter: StudyFilter, size = PAGE) {
     initialPageParam: "",
     getNextPageParam: (page) => page.next_page_token || undefined,
     placeholderData: keepPreviousData,
-    // Changes are told by a stream (app/useLiveLists.ts); this is for where it does not come through.
+    // A stream reports changes (app/useLiveLists.ts). This interval helps where a proxy blocks the stream.
     refetchInterval: 60_000,
   });
 }
 
-/** What studies can be filtered by. */
+/** The values by which studies can be filtered. */
 export const facetsQuery = queryOptions({
   queryKey: ["studies", "facets"],
   queryFn: () => unwrap(api.GET("/api/v1/study-facets")),
@@ -42,7 +42,7 @@ export const facetsQuery = queryOptions({
   refetchInterval: 15_000,
 });
 
-/** The best value so far of several studies. An empty metric: the first that all have. Fails where none of them is there. */
+/** The best value so far of several studies. An empty metric means the first common one. An error if none of the studies exists. */
 export function comparisonQuery(study: string[], metric: string) {
   return queryOptions({
     queryKey: ["comparison", study, metric],
@@ -52,7 +52,7 @@ export function comparisonQuery(study: string[], metric: string) {
   });
 }
 
-/** Give studies tags beside those that they have, or take some away. */
+/** Add tags to studies, or remove tags. */
 export function useTagStudies() {
   const queries = useQueryClient();
   return useMutation({
@@ -76,8 +76,8 @@ export function studyQuery(name: string) {
 }
 
 /**
- * The analysis of a study, asked for again when `finished` (trials), `state`, `space` (its version) or `created` (another study of this
- * name) changes, and every two seconds while it is behind the study.
+ * The analysis of a study. It is fetched again when `finished` (trials), `state`, `space` (its version) or `created` (another study of
+ * this name) changes, and every two seconds while it is behind the study.
  */
 export function analysisQuery(name: string, created: string, finished: number, state: StudyState, space: number) {
   return queryOptions({
@@ -89,10 +89,10 @@ export function analysisQuery(name: string, created: string, finished: number, s
   });
 }
 
-// A reason in a pause would ask for attention: somebody has wanted it.
+// A paused study with a reason needs attention, so a pause by the user has none.
 const ENDED: readonly StudyState[] = ["COMPLETED", "ABORTED"];
 
-/** Take a study to another state. Its page learns of it by the event stream. */
+/** Change the state of a study. The event stream updates its page. */
 export function useUpdateState(name: string) {
   const queries = useQueryClient();
   return useMutation({
@@ -105,7 +105,7 @@ export function useUpdateState(name: string) {
   });
 }
 
-/** Change what the search of a study may spend. */
+/** Change the budget of a study. */
 export function useExtendBudget(name: string) {
   const queries = useQueryClient();
   return useMutation({
@@ -115,7 +115,7 @@ export function useExtendBudget(name: string) {
   });
 }
 
-/** How many trials of a study would lie outside of these ranges; an error says what is wrong with them. */
+/** The number of trials that would lie outside of these ranges. An error says what is wrong with the ranges. */
 export function outsideQuery(name: string, ranges: Record<string, Range>) {
   return queryOptions({
     queryKey: ["outside", name, ranges],
@@ -126,7 +126,7 @@ export function outsideQuery(name: string, ranges: Record<string, Range>) {
   });
 }
 
-/** Give parameters of a study other ranges. Its page learns of it by the event stream. */
+/** Change the parameter ranges of a study. The event stream updates its page. */
 export function useChangeSpace(name: string) {
   const queries = useQueryClient();
   return useMutation({
@@ -136,7 +136,7 @@ export function useChangeSpace(name: string) {
   });
 }
 
-/** Delete a study. Its page may be gone before the answer comes, since the stream tells of it: `onDeleted` is called all the same. */
+/** Delete a study. `onDeleted` is called even if the event stream has removed the study's page before the answer arrives. */
 export function useDeleteStudy(name: string, onDeleted: () => void) {
   const queries = useQueryClient();
   return useMutation({

@@ -3,8 +3,8 @@ import type { Comparison } from "@/lib/api/client";
 export type Curve = Comparison["curves"][number];
 export type Scale = "trial" | "share";
 
-/** The corners of a curve: a point for each trial that was better than all before, and its end. With `share`, the trials of each study
- * count from 0 to 1, so that studies of different lengths can be laid over each other. */
+/** Return the corners of a curve: a point for each trial that was better than all before it, and the end. With `share`, the trials of
+ * each study count from 0 to 1, so that studies of different lengths can be compared. */
 export function pointsOf(curve: Curve, scale: Scale): [number, number][] {
   const across = scale === "share" ? Math.max(curve.last_number, 1) : 1;
   const points = curve.numbers.map((number, index): [number, number] => [number / across, curve.values[index] ?? NaN]);
@@ -13,7 +13,7 @@ export function pointsOf(curve: Curve, scale: Scale): [number, number][] {
   return points;
 }
 
-/** The best so far of a curve at a place between its first measurement and its end. */
+/** Return the best value so far at a place between the curve's first measurement and its end. */
 export function valueAt(curve: Curve, scale: Scale, at: number): number | undefined {
   const points = pointsOf(curve, scale);
   const end = points.at(-1)?.[0];

@@ -4,7 +4,7 @@ import type { StudyEvent } from "@/lib/api/client";
 import { makeStudy, makeTrial } from "@/testing/factories";
 import { StudyFeed } from "./feed";
 
-/** The browser's end of a stream, whose other end is the test. */
+/** A stream that the test controls. */
 class Stream extends EventTarget {
   closed = false;
   constructor(readonly address: string) {
@@ -25,7 +25,7 @@ class Stream extends EventTarget {
 let streams: Stream[];
 const last = (): Stream => {
   const stream = streams.at(-1);
-  if (stream === undefined) throw new Error("nothing was opened");
+  if (stream === undefined) throw new Error("no stream was opened");
   return stream;
 };
 
@@ -48,7 +48,7 @@ afterEach(() => {
 });
 
 describe("StudyFeed", () => {
-  it("collects trials by number, the latest version of each", () => {
+  it("collects the latest version of each trial, sorted by number", () => {
     const { feed } = follow();
     expect(feed.getSnapshot().connection).toBe("connecting");
     last().send({ trials: [makeTrial({ number: 2 }), makeTrial({ number: 1, state: "ACTIVE" })], revision: 2, more: true });
@@ -62,7 +62,7 @@ describe("StudyFeed", () => {
     expect([complete, connection]).toEqual([true, "live"]);
   });
 
-  it("keeps the same list where no trial changed, so that nothing is drawn again", () => {
+  it("keeps the same list if no trial has changed, so that nothing is redrawn", () => {
     const { feed } = follow();
     last().send({ trials: [makeTrial()] });
     const before = feed.getSnapshot().trials;
@@ -71,7 +71,7 @@ describe("StudyFeed", () => {
     expect(feed.getSnapshot().study?.state).toBe("PAUSED");
   });
 
-  it("goes on from the last revision after a break, and waits longer each time", () => {
+  it("continues from the last revision after a break, and waits longer each time", () => {
     const { feed } = follow();
     expect(last().address).toBe("/api/v1/studies/a%20study/events?after_revision=0&most=2000");
     last().send({ revision: 7 });
@@ -87,14 +87,14 @@ describe("StudyFeed", () => {
     expect(streams.slice(0, 2).every((stream) => stream.closed)).toBe(true);
   });
 
-  it("forgets the trials of a study that was deleted and created anew", () => {
+  it("drops the trials of a study that was deleted and created again", () => {
     const { feed } = follow();
     last().send({ trials: [makeTrial({ number: 1 }), makeTrial({ number: 2 })], revision: 9 });
     last().send({ study: makeStudy({ created_at: "2026-02-01T00:00:00Z" }), trials: [makeTrial({ number: 1 })] });
     expect(feed.getSnapshot().trials).toHaveLength(1);
   });
 
-  it("takes a sample for what it is, and keeps the newer version of a trial that is added", () => {
+  it("recognises a sample, and keeps the newer version of an added trial", () => {
     const { feed } = follow();
     const study = makeStudy({ trial_count: 9000, revision: 7 });
     last().send({ study, trials: [makeTrial({ number: 1 }), makeTrial({ number: 9000, revision: 7 })], revision: 7, sampled: true });
@@ -107,13 +107,13 @@ describe("StudyFeed", () => {
     ]);
   });
 
-  it("shows no trial as of later than the study, whose counts are those of its trials", () => {
+  it("shows no trial newer than the study, so that the study's counts match its trials", () => {
     const { feed } = follow();
     const running = makeTrial({ number: 3, state: "ACTIVE", revision: 5 });
     const study = makeStudy({ trial_count: 9000, active_count: 1, revision: 5 });
     last().send({ study, trials: [makeTrial({ number: 1 }), running], revision: 5, sampled: true });
     last().dispatchEvent(new Event("error"));
-    // Asked for while the stream is away: one has ended by now, another has begun.
+    // Fetched while the stream is down: one trial has ended, another has started.
     feed.add([makeTrial({ number: 2 }), makeTrial({ number: 3, revision: 6 }), makeTrial({ number: 4, state: "ACTIVE", revision: 7 })]);
     const shown = feed.getSnapshot();
     expect(shown.trials.map(({ number, state }) => [number, state])).toEqual([
@@ -124,13 +124,13 @@ describe("StudyFeed", () => {
     expect(shown.trials.filter(({ state }) => state === "ACTIVE")).toHaveLength(shown.study?.active_count ?? 0);
   });
 
-  it("calls no sample what is only on its way", () => {
+  it("does not report a sample while trials are still arriving", () => {
     const { feed } = follow();
     last().send({ study: makeStudy({ trial_count: 5 }), trials: [makeTrial({ number: 1 })], revision: 2 });
     expect(feed.getSnapshot().sampled).toBe(false);
   });
 
-  it("asks for a new sample where too much has come together", () => {
+  it("requests a new sample when it holds too many trials", () => {
     const { feed } = follow();
     const many = Array.from({ length: 8001 }, (_, index) => makeTrial({ number: index + 1 }));
     last().send({ study: makeStudy({ trial_count: 8001 }), trials: many, revision: 5 });
@@ -149,7 +149,7 @@ describe("StudyFeed", () => {
     expect(streams).toHaveLength(1);
   });
 
-  it("lets go of the connection in a hidden tab and takes it up again", () => {
+  it("disconnects in a hidden tab and reconnects when it is visible", () => {
     const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
     const { leave } = follow();
     last().send({ revision: 3 });
@@ -165,7 +165,7 @@ describe("StudyFeed", () => {
     expect(last().closed).toBe(true);
   });
 
-  it("lets go of it in a hidden tab also where it broke meanwhile", () => {
+  it("disconnects in a hidden tab also after a break", () => {
     const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
     const { leave } = follow();
     vi.advanceTimersByTime(10_000);
@@ -174,7 +174,7 @@ describe("StudyFeed", () => {
     expect([streams.length, last().closed]).toEqual([2, false]);
     vi.advanceTimersByTime(20_000);
     expect([streams.length, last().closed]).toEqual([2, true]);
-    // And where it waits to be opened anew.
+    // The same while it waits for a retry.
     hidden.mockReturnValue(false);
     document.dispatchEvent(new Event("visibilitychange"));
     hidden.mockReturnValue(true);

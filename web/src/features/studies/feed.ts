@@ -1,34 +1,34 @@
 import type { Study, StudyEvent, Trial } from "@/lib/api/client";
 import { LiveStream, type OpenStream } from "@/lib/stream";
 
-/** `waiting`: the connection was lost and is made again. `gone`: the study is not there (any more). */
+/** `waiting`: the connection was lost and will be retried. `gone`: the study does not exist, or was deleted. */
 export type Connection = "connecting" | "live" | "waiting" | "gone";
 
 export interface Snapshot {
   study: Study | null;
-  /** By number. */
+  /** Sorted by number. */
   trials: Trial[];
-  /** Whether what there was at first has arrived. */
+  /** Whether all initial trials have arrived. */
   complete: boolean;
-  /** Whether the trials are only a sample of all that there are. */
+  /** Whether the trials are only a sample. */
   sampled: boolean;
   connection: Connection;
 }
 
 const EMPTY: Snapshot = { study: null, trials: [], complete: false, sampled: false, connection: "connecting" };
-// Of more trials than this the service sends a sample; with so many times as many here, a new one is asked for.
+// With more trials than MOST, the service sends a sample. With TOO_MANY times as many in memory, a new sample is requested.
 const MOST = 2000;
 const TOO_MANY = 4;
 
 /**
- * A study and its trials, kept up to date by the service's event stream. It goes on from the last revision seen after
- * every break. Nothing happens while nobody listens.
+ * A study and its trials, kept up to date by the service's event stream. After a break it continues from the last revision.
+ * It connects only while it has listeners.
  */
 export class StudyFeed {
   private snapshot = EMPTY;
   private readonly byNumber = new Map<number, Trial>();
   private revision = 0;
-  /** Whether the service has left trials out; one that is only on its way is not left out. */
+  /** Whether the service has sent a sample. */
   private thinned = false;
   private readonly listeners = new Set<() => void>();
   private readonly stream: LiveStream;
@@ -62,8 +62,8 @@ export class StudyFeed {
   };
 
   /**
-   * Show these trials as well: those of a stretch that is looked at more closely. What changed after the study that is shown comes
-   * with the stream, together with the study's counts of it.
+   * Add the trials of an interval that the user has zoomed into. Trials that are newer than the shown study are skipped: the stream
+   * brings them together with the matching counts of the study.
    */
   readonly add = (trials: Trial[]): void => {
     const shown = this.snapshot.study?.revision ?? 0;
@@ -75,7 +75,7 @@ export class StudyFeed {
 
   private take({ study, trials, revision, more, sampled }: StudyEvent): void {
     if (sampled || (this.snapshot.study !== null && this.snapshot.study.created_at !== study.created_at)) {
-      // A sample stands for itself, and so does another study with the same name.
+      // A sample replaces all trials, and so does another study with the same name.
       this.byNumber.clear();
       this.thinned = sampled;
     }

@@ -13,28 +13,28 @@ const PARAMETERS: Parameter[] = [
 const typed = Object.fromEntries(PARAMETERS.map((parameter) => [parameter.name, typedOf(parameter)]));
 
 describe("ranges", () => {
-  it("are told where they differ from those that are there", () => {
+  it("are returned if they differ from the present ones", () => {
     expect(changedRanges(PARAMETERS, typed)).toEqual({});
     expect(changedRanges(PARAMETERS, { ...typed, threads: { min: "1", max: " 64 ", values: "" } })).toEqual({ threads: { max: 64 } });
     expect(changedRanges(PARAMETERS, { ...typed, threads: { min: "", max: "many", values: "" } })).toEqual({ threads: { min: "", max: "many" } });
   });
 
-  it("keep the types of the choices", () => {
+  it("keep the types of choices", () => {
     const levels = { ...typed, level: { min: "", max: "", values: "1, fast, 3" }, block: { min: "", max: "", values: "4, 64" } };
     expect(changedRanges(PARAMETERS, levels)).toEqual({ level: { values: ["1", "fast", "3"] }, block: { values: [4, 64] } });
   });
 
-  it("are not changed where other parameters depend on them", () => {
+  it("are fixed if other parameters depend on them", () => {
     expect(PARAMETERS.map((parameter) => whyFixed(parameter, PARAMETERS))).toEqual([
       null,
       null,
-      "stays as it is: pages depends on it",
+      "fixed: pages depends on it",
       "on or off",
       null,
     ]);
   });
 
-  it("are told what is wrong with them beside the field", () => {
+  it("get their errors at the right field", () => {
     expect(faultFor("ranges.level.values[1]", "level", "values")).toBe(true);
     expect(faultFor("ranges.level", "level", "values")).toBe(false);
     expect(faultFor("ranges.level", "level")).toBe(true);

@@ -2,36 +2,36 @@ import { plural, t } from "@lingui/core/macro";
 import { textOf, valueOf } from "@/lib/values";
 import type { Parameter, Scalar } from "@/lib/api/client";
 
-/** A range as the service takes it: of what is left out, that which is there stays. */
+/** A range in the API's form. Omitted fields keep their present values. */
 export interface Range {
   min?: number;
   max?: number;
   values?: Scalar[];
 }
 
-/** What a person has typed into the fields of a parameter. */
+/** The typed texts of a parameter's fields. */
 export interface Typed {
   min: string;
   max: string;
   values: string;
 }
 
-/** Whether a parameter has a range, and none depends on it. */
+/** Return why the range of a parameter cannot change, or null if it can. */
 export function whyFixed(parameter: Parameter, all: readonly Parameter[]): string | null {
   if (parameter.type === "bool") return t`on or off`;
   const children = all.filter(({ condition }) => condition?.parent === parameter.name).map(({ name }) => name);
   const names = children.join(", ");
   return children.length === 0
     ? null
-    : plural(children.length, { one: `stays as it is: ${names} depends on it`, other: `stays as it is: ${names} depend on it` });
+    : plural(children.length, { one: `fixed: ${names} depends on it`, other: `fixed: ${names} depend on it` });
 }
 
-/** The fields of a parameter as they are at first. */
+/** Return the initial texts of a parameter's fields. */
 export function typedOf(parameter: Parameter): Typed {
   return { min: textOf(parameter.min), max: textOf(parameter.max), values: textOf(parameter.values) };
 }
 
-/** The ranges that differ from those that the parameters have. What is no number is left for the service to refuse. */
+/** Return the ranges that differ from the present ones. The service rejects values that are not numbers. */
 export function changedRanges(parameters: readonly Parameter[], typed: Readonly<Record<string, Typed>>): Record<string, Range> {
   const found: Record<string, Range> = {};
   for (const parameter of parameters) {
@@ -47,7 +47,7 @@ function rangeOf(parameter: Parameter, typed: Typed): Range {
   const range: Range = {};
   if (parameter.values === undefined) {
     for (const key of ["min", "max"] as const) {
-      // An empty field, too, is sent: the service says that a value is missing.
+      // An empty field is sent too: the service reports that a value is missing.
       if (typed[key].trim() !== before[key]) range[key] = valueOf(typed[key]) as number;
     }
     return range;
@@ -57,7 +57,7 @@ function rangeOf(parameter: Parameter, typed: Typed): Range {
   return range;
 }
 
-/** Choices with commas between them: those that are known as they are, so that the text "1" stays one. */
+/** Parse choices that are separated by commas. Known choices keep their types, so that the text "1" stays a text. */
 function choicesOf(text: string, known: readonly Scalar[]): Scalar[] {
   return text
     .split(",")
@@ -66,7 +66,7 @@ function choicesOf(text: string, known: readonly Scalar[]): Scalar[] {
     .map((item) => known.find((value) => textOf(value) === item) ?? (known.every((value) => typeof value === "string") ? item : valueOf(item)));
 }
 
-/** The message for a field of a parameter, or for all of it. */
+/** Return whether an error is about a field of a parameter, or about the whole parameter. */
 export function faultFor(field: unknown, name: string, key?: keyof Typed): boolean {
   const whole = `ranges.${name}`;
   if (typeof field !== "string") return false;

@@ -1,14 +1,15 @@
 import { t } from "@lingui/core/macro";
+import compact from "@/components/CompactTable.module.css";
 import type { Artifact } from "@/lib/api/client";
 import { formatBytes } from "@/lib/format";
 import styles from "./TrialView.module.css";
 
-/** The files that a trial has left, to take away. */
+/** A table of the output files of a trial, with links that download them. */
 export function Artifacts({ study, number, artifacts }: { study: string; number: number; artifacts: Artifact[] }) {
   const attempts = new Set(artifacts.map(({ attempt }) => attempt)).size > 1;
   return (
-    <div className={styles.scroll}>
-      <table className={styles.table}>
+    <div className={compact.scroll}>
+      <table className={compact.table}>
         <thead>
           <tr>
             <th scope="col">{t`File`}</th>
@@ -35,7 +36,7 @@ export function Artifacts({ study, number, artifacts }: { study: string; number:
                 {artifact.left_out === "" ? (
                   <code title={artifact.sha256}>{artifact.sha256.slice(0, 12)}</code>
                 ) : (
-                  <span className={styles.soft}>{t`Not kept: ${artifact.left_out}.`}</span>
+                  <span className={styles.soft}>{t`Not stored: ${artifact.left_out}.`}</span>
                 )}
               </td>
             </tr>

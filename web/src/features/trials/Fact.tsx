@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./TrialView.module.css";
 
-/** One of a trial's facts, in a list of them. */
+/** A name and a value in a list of facts. */
 export function Fact({ name, children }: { name: string; children: ReactNode }) {
   return (
     <div className={styles.wrapped}>

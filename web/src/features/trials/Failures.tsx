@@ -14,14 +14,14 @@ interface Props {
   onPick: (failure: Failure) => void;
 }
 
-/** Why trials gave no result, the most frequent reasons first; nothing where all did. */
+/** Show why trials gave no result, the most frequent reasons first; nothing if all gave one. */
 export function Failures({ study, trials, sampled, finished, onPick }: Props) {
   const { failures, error } = useFailures(study, trials, sampled, finished);
   if (error !== null) return <Problem error={error} />;
   if (failures.length === 0) return null;
   const most = Math.max(...failures.map(({ count }) => count));
   return (
-    <Card title={t`Without a result`} flush>
+    <Card title={t`Failures`} flush>
       <ul className={styles.list}>
         {failures.map((failure) => (
           <li key={`${failure.state} ${failure.reason}`}>
@@ -31,7 +31,7 @@ export function Failures({ study, trials, sampled, finished, onPick }: Props) {
                 <span style={{ width: `${(100 * failure.count) / most}%` }} />
               </span>
               <StateBadge state={failure.state} />
-              <span className={styles.reason}>{failure.reason || t`no reason was given`}</span>
+              <span className={styles.reason}>{failure.reason || t`no reason given`}</span>
             </button>
           </li>
         ))}

@@ -5,9 +5,9 @@ import type { Lease } from "@/lib/api/client";
 import { formatTime } from "@/lib/format";
 import styles from "./TrialView.module.css";
 
-const OUTCOMES: Record<Lease["state"], MessageDescriptor> = { HELD: msg`running`, SETTLED: msg`settled`, EXPIRED: msg`its agent was not heard of in time` };
+const OUTCOMES: Record<Lease["state"], MessageDescriptor> = { HELD: msg`running`, SETTLED: msg`ended`, EXPIRED: msg`lost contact with the agent` };
 
-/** Which agents a trial was given to, one after the other, and what became of it there. */
+/** A table of the leases of a trial: the agents that ran it, in order, and the outcomes. */
 export function Leases({ leases }: { leases: Lease[] }) {
   return (
     <table className={table.table}>
@@ -16,8 +16,8 @@ export function Leases({ leases }: { leases: Lease[] }) {
           <th scope="col">{t`Agent`}</th>
           <th scope="col">{t`Attempt`}</th>
           <th scope="col">{t`Node`}</th>
-          <th scope="col">{t`Given out`}</th>
-          <th scope="col">{t`Began`}</th>
+          <th scope="col">{t`Granted`}</th>
+          <th scope="col">{t`Started`}</th>
           <th scope="col">{t`Ended`}</th>
           <th scope="col">{t`Outcome`}</th>
         </tr>
@@ -31,8 +31,8 @@ export function Leases({ leases }: { leases: Lease[] }) {
             </th>
             <td data-label={t`Attempt`}>{lease.attempt}</td>
             <td data-label={t`Node`}>{lease.node || "—"}</td>
-            <Moment label={t`Given out`} at={lease.granted_at} />
-            <Moment label={t`Began`} at={lease.started_at} />
+            <Moment label={t`Granted`} at={lease.granted_at} />
+            <Moment label={t`Started`} at={lease.started_at} />
             <Moment label={t`Ended`} at={lease.settled_at} />
             <td data-label={t`Outcome`}>
               <span>

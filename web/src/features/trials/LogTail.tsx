@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { useLog } from "./log";
 import styles from "./LogTail.module.css";
 
-/** What a trial prints, as it prints it; it follows the end unless somebody has scrolled up. */
+/** Show the output of a running trial. The view follows the end unless the user has scrolled up. */
 export function LogTail({ study, number }: { study: string; number: number }) {
   const text = useLog(study, number);
   const place = useRef<HTMLPreElement>(null);
@@ -12,7 +12,7 @@ export function LogTail({ study, number }: { study: string; number: number }) {
     const element = place.current;
     if (element !== null && follows.current) element.scrollTop = element.scrollHeight;
   }, [text]);
-  if (text === null) return <p className={styles.none}>{t`Nothing was printed yet.`}</p>;
+  if (text === null) return <p className={styles.none}>{t`No output yet.`}</p>;
   return (
     <pre
       ref={place}

@@ -5,7 +5,7 @@ import type { Configuration } from "@/lib/api/client";
 import { useOneAtATime } from "@/lib/once";
 import { useEnqueue } from "./api";
 
-/** Has a configuration measured once more, before anything else. */
+/** A button that enqueues a configuration for one more measurement. */
 export function MeasureAgain({ study, params }: { study: string; params: Configuration }) {
   const enqueue = useEnqueue(study);
   const again = useOneAtATime(enqueue.mutate);
@@ -14,7 +14,7 @@ export function MeasureAgain({ study, params }: { study: string; params: Configu
     enqueue.error !== null
       ? enqueue.error.message
       : count > 0
-        ? plural(count, { one: "# trial waits to be measured", other: "# trials wait to be measured" })
+        ? plural(count, { one: "# trial enqueued", other: "# trials enqueued" })
         : "";
   return (
     <>

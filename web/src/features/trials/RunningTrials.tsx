@@ -17,7 +17,7 @@ const MOST = 12;
 interface Props {
   study: string;
   trials: Trial[];
-  /** How many are measured now, and how many wait for it. */
+  /** The numbers of running and of waiting trials. */
   running: number;
   waiting: number;
   standard: Configuration | undefined;
@@ -25,7 +25,7 @@ interface Props {
   link: (number: number, text: string) => ReactNode;
 }
 
-/** What is being measured now, and for how long. */
+/** Show the running trials and their durations. */
 export function RunningTrials({ study, trials, running: count, waiting, standard, mayStop, link }: Props) {
   const [reading, read] = useState<number | null>(null);
   const running = trials.filter(({ state }) => state === "ACTIVE");
@@ -46,7 +46,7 @@ export function RunningTrials({ study, trials, running: count, waiting, standard
           />
         ))}
       </ul>
-      {running.length > MOST ? <p className={styles.more}>{t`and ${formatNumber(running.length - MOST)} more; see the trials.`}</p> : null}
+      {running.length > MOST ? <p className={styles.more}>{t`and ${formatNumber(running.length - MOST)} more; see the Trials tab.`}</p> : null}
     </Card>
   );
 }

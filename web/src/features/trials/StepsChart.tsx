@@ -12,7 +12,7 @@ import { formatNumber } from "@/lib/format";
 export function StepsChart({ study, trial }: { study: string; trial: TrialDetail }) {
   const option = useCallback((palette: Palette) => stepsOption(palette, trial), [trial]);
   return (
-    <Card title={t`Over its steps`}>
+    <Card title={t`Metrics by step`}>
       <Chart name={`${study}-trial-${trial.number}`} label={t`Metrics of trial ${trial.number} over ${plural(trial.measurements.length, { one: "# step", other: "# steps" })}.`} height={240} option={option} />
     </Card>
   );

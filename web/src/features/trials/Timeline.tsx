@@ -16,7 +16,7 @@ import styles from "./TrajectoryChart.module.css";
 
 const STATES: readonly TrialState[] = ["ACTIVE", "COMPLETED", "PRUNED", "INFEASIBLE", "FAILED"];
 
-/** Who measured what when: a line for each agent or client, a bar for each trial. */
+/** Plot when trials ran: a line for each agent or client, a bar for each trial. */
 export function Timeline({ study, trials, onPick }: { study: string; trials: Trial[]; onPick: (trial: number) => void }) {
   const now = useNow(5000);
   const { shown, lines, left } = useMemo(() => laidOut(trials), [trials]);
@@ -25,8 +25,8 @@ export function Timeline({ study, trials, onPick }: { study: string; trials: Tri
   return (
     <Card title={t`Timeline`}>
       {shown.length === 0 ? (
-        <Empty title={t`No trial was started yet`}>
-          <p>{t`Each trial that an agent or a client begins is a bar here.`}</p>
+        <Empty title={t`No trial has started yet`}>
+          <p>{t`Each trial that an agent or a client starts appears here as a bar.`}</p>
         </Empty>
       ) : (
         <>
@@ -46,7 +46,7 @@ export function Timeline({ study, trials, onPick }: { study: string; trials: Tri
             onPick={pick}
           />
           {left === 0 ? null : (
-            <p className={styles.note}>{t`The latest: ${plural(left, { one: "# earlier trial is", other: "# earlier trials are" })} not shown.`}</p>
+            <p className={styles.note}>{plural(left, { one: "# earlier trial is not shown.", other: "# earlier trials are not shown." })}</p>
           )}
         </>
       )}

@@ -21,12 +21,12 @@ interface Props {
   trials: Trial[];
   objectives: ObjectiveProgress[] | undefined;
   onPick: (trial: number) => void;
-  /** Another stretch of trials is looked at. Keep it the same function. */
+  /** Called when the user zooms to another interval of trials. Must be the same function while nothing changes. */
   onRange?: ((first: number, last: number) => void) | undefined;
   title?: string;
 }
 
-/** Each trial's value, the best so far, and where trials gave none; or each configuration's, over its replicates. */
+/** Plot each trial's value, the best so far and the trials without a value; or the values of configurations over their replicates. */
 export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRange, title = t`Trajectory` }: Props) {
   const [metric, setMetric] = useState(spec.objectives[0]?.metric ?? "");
   const [scale, setScale] = useState<Scale>("value");
@@ -113,11 +113,11 @@ function Plot({ name, show, trials, objective, space, scale, standard, onPick, o
     [onPick],
   );
   if (data.completed.length + data.pruned.length + data.infeasible.length + data.failed.length === 0) {
-    return <p className={styles.none}>{t`The plot starts with the first trial that ends.`}</p>;
+    return <p className={styles.none}>{t`The plot appears when the first trial has ended.`}</p>;
   }
   return (
     <>
-      {scale === "log" && !positive ? <p className={styles.note}>{t`Values of zero and below have no place on a log scale: shown on a linear one.`}</p> : null}
+      {scale === "log" && !positive ? <p className={styles.note}>{t`A log scale cannot show values of zero or below. The scale is linear.`}</p> : null}
       <Marks data={data} aggregated={groups !== null} />
       <Chart
         name={name}
@@ -131,25 +131,25 @@ function Plot({ name, show, trials, objective, space, scale, standard, onPick, o
   );
 }
 
-/** Configurations as if each were a trial, at the number of its first one. */
+/** Return each configuration as a trial with the number of its first trial. */
 function asTrials(groups: Aggregate[], trials: Trial[]): Trial[] {
   const byNumber = new Map(trials.map((trial) => [trial.number, trial]));
-  return groups.flatMap(({ number, middle }) => {
+  return groups.flatMap(({ number, median }) => {
     const trial = byNumber.get(number);
-    return trial === undefined ? [] : [{ ...trial, metrics: middle }];
+    return trial === undefined ? [] : [{ ...trial, metrics: median }];
   });
 }
 
-/** Number, lowest and highest value of what was measured more than once. */
+/** Return number, lowest and highest value of the configurations that were measured more than once. */
 function whiskers(groups: Aggregate[], metric: string): [number, number, number][] {
   return groups.flatMap(({ number, count, low, high }) => (count > 1 ? [[number, low[metric] ?? NaN, high[metric] ?? NaN]] : []));
 }
 
 function Marks({ data, aggregated }: { data: Trajectory; aggregated: boolean }) {
   const marks: [shown: boolean, look: string | undefined, text: string][] = [
-    [data.completed.length > 0, styles.completed, aggregated ? t`median, and from the lowest to the highest value` : t`completed`],
+    [data.completed.length > 0, styles.completed, aggregated ? t`median, with the range from lowest to highest value` : t`completed`],
     [data.best.length > 0, styles.best, t`best so far`],
-    [data.pruned.length > 0, styles.pruned, t`stopped early, last value`],
+    [data.pruned.length > 0, styles.pruned, t`pruned, last value`],
     [data.infeasible.length > 0, styles.infeasible, t`infeasible (${formatNumber(data.infeasible.length)})`],
     [data.failed.length > 0, styles.failed, t`failed (${formatNumber(data.failed.length)})`],
   ];

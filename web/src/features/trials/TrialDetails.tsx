@@ -16,7 +16,7 @@ interface Props {
   mayStop: boolean;
 }
 
-/** What is known of a trial, in short. */
+/** Show a summary of a trial. */
 export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   const detail = useQuery(trialQuery(study, trial.number, trial.revision));
   const stop = useStopTrial(study, trial.number);
@@ -54,7 +54,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
                 <dd>{trial.node}</dd>
               </div>
             )}
-            <Moment name={t`asked for`} at={trial.created_at} />
+            <Moment name={t`requested`} at={trial.created_at} />
             <Moment name={t`started`} at={trial.started_at} />
             <Moment name={t`ended`} at={trial.finished_at} />
             {trial.attempt > 1 ? (
@@ -95,7 +95,7 @@ function Record({ detail }: { detail: TrialDetail }) {
                       {metric}
                     </th>
                   ))}
-                  <th scope="col">{t`after`}</th>
+                  <th scope="col">{t`elapsed`}</th>
                 </tr>
               </thead>
               <tbody>

@@ -28,7 +28,7 @@ interface Props {
   best: ReadonlySet<number>;
   opened: number | null;
   onOpen: (trial: number | null) => void;
-  /** Whether `trials` is a sample: then the service makes the table. How many there are, and the study's revision. */
+  /** Whether `trials` is a sample. If so, the service sorts and filters the table. */
   sampled: boolean;
   total: number;
   revision: number;
@@ -38,7 +38,7 @@ interface Props {
   link: (number: number, text: string) => ReactNode;
 }
 
-/** All trials; a row opens to show all of one. */
+/** A table of all trials. A row opens to show the details of its trial. */
 export function TrialTable({ study, spec, trials, standard, best, opened, onOpen, sampled, total, revision, filter, onFilter, mayStop, link }: Props) {
   const { state, reason } = filter;
   const [order, setOrder] = useState<Order>({ column: "number", descending: true });
@@ -58,7 +58,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   );
   const asOf = useThrottled(revision, 2000);
   const asked = useQuery({ ...rowsQuery(study, { order, filter, offset: page * PAGE, size: PAGE }, asOf), enabled: sampled });
-  // All that there are is one number, the study's: what the service counts now may be one more.
+  // Without a filter the total is the study's own count, since the service may already count more trials.
   const filtered = state !== "" || reason !== null;
   const rows = !filtered ? total : sampled ? (asked.data?.total_count ?? total) : sorted.length;
   const pages = Math.max(1, Math.ceil(rows / PAGE));
@@ -66,14 +66,14 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
   const shown = sampled ? (asked.data?.trials ?? []) : sorted.slice(current * PAGE, (current + 1) * PAGE);
   const columns = chosen.length + 3;
 
-  // What is shown now has a first page of its own, wherever the filter was changed.
+  // A new filter starts at the first page.
   const [lastFilter, setLastFilter] = useState(filter);
   if (filter !== lastFilter) {
     setLastFilter(filter);
     setPage(0);
   }
 
-  // A trial that was picked elsewhere must be on the page that is shown.
+  // Show the page of a trial that was opened elsewhere.
   const [lastOpened, setLastOpened] = useState<number | null>(null);
   if (opened !== lastOpened) {
     setLastOpened(opened);
@@ -101,8 +101,8 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
       actions={
         <>
           {reason === null ? null : (
-            <Button small title={reason || t`no reason was given`} onClick={() => onFilter(ALL)}>
-              {t`One reason ✕`}
+            <Button small title={reason || t`no reason given`} onClick={() => onFilter(ALL)}>
+              {t`Filtered by reason ✕`}
             </Button>
           )}
           <ColumnChooser
@@ -115,7 +115,7 @@ export function TrialTable({ study, spec, trials, standard, best, opened, onOpen
             }}
           />
           <label htmlFor={filterId} className="visually-hidden">
-            {t`Show trials that are`}
+            {t`Filter by state`}
           </label>
           <select
             id={filterId}

@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Button } from "@/components/Button";
 import { Card } from "@/components/Card";
+import compact from "@/components/CompactTable.module.css";
 import { ConfigurationTable } from "@/components/ConfigurationTable";
 import { CopyButton } from "@/components/CopyButton";
 import { Code, Empty, Problem } from "@/components/Message";
@@ -24,14 +25,14 @@ interface Props {
   spec: StudySpec;
   trial: TrialDetail;
   standard: Configuration | undefined;
-  /** Of the best configuration; undefined while there is none. */
+  /** The best configuration; undefined if there is none. */
   best: { number: number; params: Configuration } | undefined;
   mayTune: boolean;
-  /** Whether the study still measures what it is asked to. */
+  /** Whether the study still measures enqueued trials. */
   measures: boolean;
 }
 
-/** All that is known of one trial. */
+/** Show everything that is known about a trial. */
 export function TrialView({ study, spec, trial, standard, best, mayTune, measures }: Props) {
   const open = trial.state === "ACTIVE" || trial.state === "REQUESTED";
   return (
@@ -60,20 +61,20 @@ export function TrialView({ study, spec, trial, standard, best, mayTune, measure
         {open && trial.agent !== "" ? (
           <LogTail study={study} number={trial.number} />
         ) : trial.log === "" ? (
-          <p className={styles.soft}>{trial.agent === "" ? t`No agent ran it: whoever measured it kept its output.` : t`It printed nothing.`}</p>
+          <p className={styles.soft}>{trial.agent === "" ? t`No agent ran this trial, so its output is not available.` : t`No output.`}</p>
         ) : (
           <Code>{trial.log}</Code>
         )}
       </Card>
       <HowItRan trial={trial} execution={Boolean(spec.execution)} />
       {trial.artifacts.length === 0 ? null : (
-        <Card title={t`Files that it left`} flush>
+        <Card title={t`Output files`} flush>
           <Artifacts study={study} number={trial.number} artifacts={trial.artifacts} />
         </Card>
       )}
       <Card title={t`Runs on agents`} flush>
         {trial.leases.length === 0 ? (
-          <Empty title={spec.execution ? t`No agent was given it yet` : t`This study is measured by its own script`} />
+          <Empty title={spec.execution ? t`Not yet assigned to an agent` : t`Your own script measures this study`} />
         ) : (
           <Leases leases={trial.leases} />
         )}
@@ -93,7 +94,7 @@ function Facts({ study, spec, trial, mayTune, open }: { study: string; spec: Stu
         <Fact name={t`Duration`}>
           <Elapsed trial={trial} />
         </Fact>
-        {trial.seconds === null ? null : <Fact name={t`Its own running time`}>{formatDuration(trial.seconds)}</Fact>}
+        {trial.seconds === null ? null : <Fact name={t`Run time`}>{formatDuration(trial.seconds)}</Fact>}
         {trial.attempt > 1 ? <Fact name={t`Attempt`}>{trial.attempt}</Fact> : null}
         {execution ? (
           <Fact name={t`Component`}>
@@ -101,7 +102,7 @@ function Facts({ study, spec, trial, mayTune, open }: { study: string; spec: Stu
             {execution.application ? ` / ${execution.application}` : ""}
           </Fact>
         ) : null}
-        <Fact name={t`Asked for`}>{formatTime(new Date(trial.created_at))}</Fact>
+        <Fact name={t`Requested`}>{formatTime(new Date(trial.created_at))}</Fact>
         {open && mayTune ? (
           <Button kind="danger" disabled={stop.isPending} onClick={() => stop.mutate()}>
             {t`Stop this trial`}
@@ -137,9 +138,9 @@ function Metrics({ spec, trial }: { spec: StudySpec; trial: Trial }) {
   return (
     <Card title={t`Metrics`} flush>
       {entries.length === 0 ? (
-        <p className={styles.none}>{trial.state === "ACTIVE" || trial.state === "REQUESTED" ? t`They come with its end.` : t`It gave none.`}</p>
+        <p className={styles.none}>{trial.state === "ACTIVE" || trial.state === "REQUESTED" ? t`The metrics appear when the trial ends.` : t`The trial has no metrics.`}</p>
       ) : (
-        <table className={styles.table}>
+        <table className={compact.table}>
           <tbody>
             {entries.map(([metric, value]) => {
               const objective = spec.objectives.find((objective) => objective.metric === metric);
@@ -149,7 +150,7 @@ function Metrics({ spec, trial }: { spec: StudySpec; trial: Trial }) {
                     {metric}
                     {objective === undefined ? null : <span className={styles.soft}> {objective.goal === "minimize" ? t`minimized` : t`maximized`}</span>}
                   </th>
-                  <td className={styles.number}>{formatMetric(value, unitOf(objective ?? { metric }), 6)}</td>
+                  <td className={compact.number}>{formatMetric(value, unitOf(objective ?? { metric }), 6)}</td>
                 </tr>
               );
             })}

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { makeTrial } from "@/testing/factories";
 import { aggregate } from "./aggregate";
 
-it("puts the trials of a configuration together, by its middle, lowest and highest value", () => {
+it("summarises the trials of a configuration by their median, lowest and highest value", () => {
   const trials = [
     makeTrial({ number: 1, params: { x: 1, n: 2 }, metrics: { t: 5 } }),
     makeTrial({ number: 2, params: { x: 2, n: 2 }, metrics: { t: 9 } }),
@@ -12,12 +12,12 @@ it("puts the trials of a configuration together, by its middle, lowest and highe
     makeTrial({ number: 6, params: { x: 3, n: 2 }, metrics: { other: 1 } }),
   ];
   expect(aggregate(trials, [{ metric: "t" }])).toEqual([
-    { number: 1, params: { x: 1, n: 2 }, count: 3, middle: { t: 5 }, low: { t: 1 }, high: { t: 100 } },
-    { number: 2, params: { x: 2, n: 2 }, count: 1, middle: { t: 9 }, low: { t: 9 }, high: { t: 9 } },
+    { number: 1, params: { x: 1, n: 2 }, count: 3, median: { t: 5 }, low: { t: 1 }, high: { t: 100 } },
+    { number: 2, params: { x: 2, n: 2 }, count: 1, median: { t: 9 }, low: { t: 9 }, high: { t: 9 } },
   ]);
 });
 
-it("takes the mean of the two in the middle", () => {
+it("takes the mean of the two middle values", () => {
   const trials = [3, 1, 2, 10].map((t, index) => makeTrial({ number: index + 1, metrics: { t } }));
-  expect(aggregate(trials, [{ metric: "t" }])[0]?.middle).toEqual({ t: 2.5 });
+  expect(aggregate(trials, [{ metric: "t" }])[0]?.median).toEqual({ t: 2.5 });
 });

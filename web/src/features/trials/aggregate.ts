@@ -1,16 +1,16 @@
 import type { Configuration, Objective, Trial } from "@/lib/api/client";
 
-/** A configuration: the number of its first trial, and of what was measured of it the middle, the lowest and the highest. */
+/** A configuration: the number of its first trial, and the median, lowest and highest value of each metric. */
 export interface Aggregate {
   number: number;
   params: Configuration;
   count: number;
-  middle: Record<string, number>;
+  median: Record<string, number>;
   low: Record<string, number>;
   high: Record<string, number>;
 }
 
-/** The configurations that have a value for each of the objectives, in the order of their first trials. */
+/** Return the configurations that have a value for each objective, in the order of their first trials. */
 export function aggregate(trials: Trial[], objectives: Pick<Objective, "metric">[]): Aggregate[] {
   const groups = new Map<string, Trial[]>();
   for (const trial of trials) {
@@ -22,11 +22,11 @@ export function aggregate(trials: Trial[], objectives: Pick<Objective, "metric">
   }
   return [...groups.values()].map((group) => {
     const [first] = group;
-    const result: Aggregate = { number: first?.number ?? 0, params: first?.params ?? {}, count: group.length, middle: {}, low: {}, high: {} };
+    const result: Aggregate = { number: first?.number ?? 0, params: first?.params ?? {}, count: group.length, median: {}, low: {}, high: {} };
     for (const { metric } of objectives) {
       const values = group.map(({ metrics }) => metrics?.[metric] ?? NaN).sort((a, b) => a - b);
       const half = (values.length - 1) / 2;
-      result.middle[metric] = ((values[Math.floor(half)] ?? NaN) + (values[Math.ceil(half)] ?? NaN)) / 2;
+      result.median[metric] = ((values[Math.floor(half)] ?? NaN) + (values[Math.ceil(half)] ?? NaN)) / 2;
       result.low[metric] = values[0] ?? NaN;
       result.high[metric] = values.at(-1) ?? NaN;
     }
@@ -34,7 +34,7 @@ export function aggregate(trials: Trial[], objectives: Pick<Objective, "metric">
   });
 }
 
-/** Equal for equal configurations, whatever the order of their parameters. */
+/** Return a key that is equal for equal configurations, whatever the order of their parameters. */
 export function keyOf(params: Configuration): string {
   return JSON.stringify(Object.entries(params).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -3,13 +3,13 @@ import { api, unwrap, type Configuration, type TrialDetail } from "@/lib/api/cli
 import type { Filter } from "./filter";
 import type { Order } from "./sorting";
 
-/** A trial with its measurements and log, asked for again when its revision changes. */
+/** A trial with its measurements and log. It is fetched again when its revision changes. */
 export function trialQuery(study: string, number: number, revision: number) {
   return queryOptions({
     queryKey: ["trial", study, number, revision],
     queryFn: () => unwrap(api.GET("/api/v1/studies/{name}/trials/{number}", { params: { path: { name: study, number } } })),
     placeholderData: keepPreviousData,
-    // Its agent sends the rest of the output, and the files that it left, when it has told the result.
+    // The agent reports the result first, and then sends the rest of the output and the files.
     refetchInterval: ({ state: { data, dataUpdateCount } }) => (data !== undefined && hasJustEnded(data) && dataUpdateCount < 10 ? 2000 : false),
   });
 }
@@ -25,7 +25,7 @@ export interface RowsWanted {
   size: number;
 }
 
-/** A page of a study's table, made by the service; `revision`: of the study, as of which it is wanted. */
+/** A page of a study's table of trials, sorted and filtered by the service. It is fetched again when `revision` (of the study) changes. */
 export function rowsQuery(study: string, { order, filter: { state, reason }, offset, size }: RowsWanted, revision: number) {
   return queryOptions({
     queryKey: ["rows", study, order, state, reason, offset, size, revision],
@@ -43,7 +43,7 @@ export function rowsQuery(study: string, { order, filter: { state, reason }, off
   });
 }
 
-/** Why trials of a study gave no result, asked for again when `finished` (trials) changes. */
+/** Why trials of a study gave no result. It is fetched again when `finished` (trials) changes. */
 export function failuresQuery(study: string, finished: number) {
   return queryOptions({
     queryKey: ["failures", study, finished],
@@ -53,8 +53,8 @@ export function failuresQuery(study: string, finished: number) {
   });
 }
 
-/** The trials of a stretch of numbers, all or so many that a picture of them is the same. */
-export async function fetchStretch(study: string, first: number, last: number) {
+/** Fetch the trials of an interval of numbers: all, or a sample that gives the same plot. */
+export async function fetchInterval(study: string, first: number, last: number) {
   const query = { first: Math.max(1, Math.floor(first)), last: Math.ceil(last), most: 2000 };
   const { trials } = await unwrap(api.GET("/api/v1/studies/{name}/sample", { params: { path: { name: study }, query } }));
   return trials;
@@ -72,7 +72,7 @@ export function useStopTrial(study: string, number: number) {
   });
 }
 
-/** Have a configuration measured before anything else is suggested. */
+/** Enqueue a configuration, which is measured before further suggestions. */
 export function useEnqueue(study: string) {
   return useMutation({
     mutationFn: ({ params, count }: { params: Configuration; count: number }) =>

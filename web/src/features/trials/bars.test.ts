@@ -5,7 +5,7 @@ import { laidOut } from "./bars";
 const at = "2026-01-01T00:00:00Z";
 
 describe("laidOut", () => {
-  it("has a line for each who measured, by name, and leaves out what nobody has begun", () => {
+  it("has a line for each client, sorted by name, and omits trials that have not started", () => {
     const trials = [
       makeTrial({ number: 1, started_at: at, client_id: "b" }),
       makeTrial({ number: 2, started_at: at, client_id: "a" }),
@@ -16,12 +16,12 @@ describe("laidOut", () => {
     expect(lines).toEqual(["a", "b"]);
     expect(left).toBe(0);
   });
-  it("tells how many earlier trials have no place", () => {
+  it("counts the earlier trials that do not fit", () => {
     const trials = Array.from({ length: 700 }, (_, index) => makeTrial({ number: index + 1, started_at: at, client_id: "a" }));
     const { shown, left } = laidOut(trials);
     expect([shown.length, shown[0]?.number, left]).toEqual([600, 101, 100]);
   });
-  it("draws only trials that have a line, those who measured last first", () => {
+  it("prefers the clients that measured last, and omits trials without a line", () => {
     const trials = Array.from({ length: 50 }, (_, index) => makeTrial({ number: index + 1, started_at: at, client_id: `agent-${index}` }));
     const { shown, lines, left } = laidOut(trials);
     expect([shown.length, lines.length, left]).toEqual([40, 40, 10]);

@@ -2,11 +2,11 @@ import { t } from "@lingui/core/macro";
 import type { Trial } from "@/lib/api/client";
 import { measuredBy } from "./sorting";
 
-// The latest; more would be less than a pixel wide.
+// The number of trials shown. With more, bars would be less than a pixel wide.
 const MOST = 600;
 const MOST_LINES = 40;
 
-/** What a timeline shows: the latest trials, a line for each who measured them, and how many trials are left out. */
+/** The content of a timeline: the latest trials, a line for each agent or client, and the number of omitted trials. */
 export interface Layout {
   shown: Trial[];
   lines: string[];
@@ -17,11 +17,11 @@ export function measurer(trial: Trial): string {
   return measuredBy(trial) || t`a client`;
 }
 
-/** Of trials in the order of their numbers, those that fit on a timeline. */
+/** Return the latest trials that fit on a timeline. `trials` is sorted by number. */
 export function laidOut(trials: readonly Trial[]): Layout {
   const begun = trials.filter(({ started_at, origin }) => started_at !== null && origin !== "added");
   const latest = begun.slice(-MOST);
-  // Those who measured last, where there are too many for a line each.
+  // The agents and clients that measured last, if there are too many for a line each.
   const who = new Set<string>();
   for (const trial of latest.toReversed()) if (who.size < MOST_LINES) who.add(measurer(trial));
   const shown = latest.filter((trial) => who.has(measurer(trial)));

@@ -5,7 +5,7 @@ import { DIFFERENCES, type Shown } from "./columns";
 const TITLES: Partial<Record<Shown, MessageDescriptor>> = {
   agent: msg`Measured by`,
   duration: msg`Duration`,
-  [DIFFERENCES]: msg`Differs from the default in`,
+  [DIFFERENCES]: msg`Differences from the default`,
   origin: msg`Origin`,
   attempt: msg`Attempt`,
   started: msg`Started`,

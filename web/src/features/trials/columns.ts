@@ -1,13 +1,13 @@
 import type { StudySpec, Trial } from "@/lib/api/client";
 
-/** What a table of trials can show beside number and state; `metric:` and `param:` are followed by a name. */
+/** An optional column of the table of trials; `metric:` and `param:` are followed by a name. */
 export type Shown = "agent" | "duration" | "differences" | "origin" | "attempt" | "started" | "reason" | `metric:${string}` | `param:${string}`;
 
 export const DIFFERENCES = "differences";
-// With more parameters than this a table of columns is too wide: then what differs from the default is listed.
+// With more parameters than this, one column lists the differences from the default, since the table would be too wide.
 const FEW = 6;
 
-/** All columns that there are, in their order: metrics that are no objectives are those that a trial has. */
+/** Return all available columns in their order. Metrics that are not objectives are included if a trial has them. */
 export function columnsOf(spec: StudySpec, trials: Trial[]): Shown[] {
   const metrics = new Set(spec.objectives.map(({ metric }) => metric));
   for (const { metrics: values } of trials) for (const metric of Object.keys(values ?? {})) metrics.add(metric);
@@ -24,7 +24,7 @@ export function columnsOf(spec: StudySpec, trials: Trial[]): Shown[] {
   ];
 }
 
-/** The columns that are shown at first. */
+/** Return the columns that are shown at first. */
 export function usualColumns(spec: StudySpec): Shown[] {
   const { parameters } = spec.space;
   return [
@@ -35,14 +35,14 @@ export function usualColumns(spec: StudySpec): Shown[] {
   ];
 }
 
-/** The columns that were chosen for a study in this browser, or those that are usual. */
+/** Return the columns that were chosen for a study in this browser, or the usual ones. */
 export function shownColumns(study: string, spec: StudySpec): Shown[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(key(study)) ?? "null");
     const known = new Set<unknown>([...columnsOf(spec, []), ...usualColumns(spec)]);
     if (Array.isArray(stored)) return stored.filter((one): one is Shown => known.has(one) || String(one).startsWith("metric:"));
   } catch {
-    // Without storage, or with something else in it, the usual ones are shown.
+    // Without storage, or with unreadable content, the usual columns are shown.
   }
   return usualColumns(spec);
 }

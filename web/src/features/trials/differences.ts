@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import type { Configuration } from "@/lib/api/client";
 import { formatNumber, formatValue } from "@/lib/format";
 
-/** In what a configuration differs from the default, the first three in words. */
+/** Describe how a configuration differs from the default, with at most three parameters by name. */
 export function differences(params: Configuration, standard: Configuration | undefined): string {
   if (standard === undefined) return "";
   const names = new Set([...Object.keys(params), ...Object.keys(standard)]);

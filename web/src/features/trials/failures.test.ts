@@ -14,7 +14,7 @@ it("counts trials without a result by state and reason, the most frequent first"
   expect(failuresOf([])).toEqual([]);
 });
 
-it("shows for each failure as many trials as it counts, of those without a reason too", () => {
+it("shows as many trials for each failure as it counts, also for failures without a reason", () => {
   const trials = ["disk", "", "net", "disk", ""].map((reason, index) => makeTrial({ number: index + 1, reason, state: "FAILED" }));
   trials.push(makeTrial({ number: 6, state: "INFEASIBLE" }), makeTrial({ number: 7 }));
   for (const { state, reason, count } of failuresOf(trials)) expect(trials.filter((trial) => isShown({ state, reason }, trial))).toHaveLength(count);

@@ -7,8 +7,8 @@ const WITHOUT_RESULT: readonly string[] = ["FAILED", "INFEASIBLE", "PRUNED"];
 const MOST = 50;
 
 /**
- * Why trials gave no result, the most frequent reasons first. Counted from the trials that are shown, so that it agrees with all else that
- * is counted from them; where these are a sample, by the service, anew when `finished` (trials) changes.
+ * Return why trials gave no result, the most frequent reasons first. They are counted from the shown trials, so that they agree with
+ * the other counts. For a sample the service counts them, again when `finished` (trials) changes.
  */
 export function useFailures(study: string, trials: readonly Trial[], sampled: boolean, finished: number): { failures: readonly Failure[]; error: Error | null } {
   const counted = useMemo(() => (sampled ? [] : failuresOf(trials)), [trials, sampled]);
@@ -16,7 +16,7 @@ export function useFailures(study: string, trials: readonly Trial[], sampled: bo
   return sampled ? { failures: data?.failures ?? [], error } : { failures: counted, error: null };
 }
 
-/** As the service counts them. */
+/** Count failures in the same way as the service. */
 export function failuresOf(trials: readonly Trial[]): Failure[] {
   const found = new Map<string, Failure>();
   for (const { state, reason, number } of trials) {

@@ -1,10 +1,10 @@
 import type { Trial, TrialState } from "@/lib/api/client";
 
-/** Which trials are shown. */
+/** A filter of trials. */
 export interface Filter {
   /** Empty: any. */
   state: TrialState | "";
-  /** What they ended for, empty where it was not told; null: whatever it was. */
+  /** The reason why they ended, empty if none was given; null: any. */
   reason: string | null;
 }
 

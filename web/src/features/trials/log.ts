@@ -1,10 +1,10 @@
 import { useEffect, useState } from "react";
 import type { LogEvent } from "@/lib/api/client";
 
-// What a page can show at once without becoming slow.
+// Characters: as many as a page can show without becoming slow.
 const KEPT = 64_000;
 
-/** The end of what a trial prints, live while it runs; null until something has come. */
+/** Return the end of a trial's output, live while it runs; null until something has arrived. */
 export function useLog(study: string, number: number): string | null {
   const [text, setText] = useState<string | null>(null);
   useEffect(() => {

@@ -5,14 +5,14 @@ import type { Trial } from "@/lib/api/client";
 const NAMES: Record<Trial["origin"], MessageDescriptor> = {
   suggested: msg`suggested`,
   replicate: msg`replicate`,
-  check: msg`check`,
+  check: msg`final check`,
   default: msg`default`,
   added: msg`added`,
   enqueued: msg`enqueued`,
   earlier: msg`earlier study`,
 };
 
-/** What a trial came from, as a word. */
+/** Return the text of a trial's origin. */
 export function originText(origin: Trial["origin"]): string {
   return i18n._(NAMES[origin]);
 }

@@ -11,32 +11,32 @@ const trials = [
 ];
 const numbers = (order: Order) => sortTrials(trials, order, NOW).map(({ number }) => number);
 
-it("sorts by metric, those without one last in both directions, ties by number", () => {
+it("sorts by metric, trials without it last in both directions, ties by number", () => {
   expect(numbers({ column: "metric:t", descending: false })).toEqual([3, 1, 4, 2]);
   expect(numbers({ column: "metric:t", descending: true })).toEqual([1, 4, 3, 2]);
 });
 
-it("sorts parameters as a person would", () => {
+it("sorts parameters in natural order", () => {
   expect(numbers({ column: "param:x", descending: false })).toEqual([3, 1, 4, 2]);
 });
 
-it("sorts by who measured and by number", () => {
+it("sorts by agent or client and by number", () => {
   expect(numbers({ column: "agent", descending: false })).toEqual([3, 1, 2, 4]);
   expect(numbers({ column: "number", descending: true })).toEqual([4, 3, 2, 1]);
 });
 
-it("tells the node of a trial where its agent is not named after it", () => {
+it("names the node of a trial if its agent has another name", () => {
   expect(measuredBy(makeTrial({ agent: "cluster", node: "n[1-2]" }))).toBe("cluster on n[1-2]");
   expect(measuredBy(makeTrial({ agent: "host", node: "host" }))).toBe("host");
   expect(measuredBy(makeTrial({ client_id: "laptop" }))).toBe("laptop");
 });
 
-it("leaves the given list as it is", () => {
+it("does not change the given list", () => {
   numbers({ column: "number", descending: true });
   expect(trials[0]?.number).toBe(1);
 });
 
-it("times what runs up to now, and nothing that was only added or has not begun", () => {
+it("measures a running trial up to now, and has no duration for trials that were added or have not started", () => {
   expect(duration(makeTrial(), NOW)).toBe(2);
   expect(duration(makeTrial({ finished_at: null }), NOW)).toBe(10);
   expect(duration(makeTrial({ seconds: 1.5 }), NOW)).toBe(2);

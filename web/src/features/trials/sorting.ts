@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import type { Scalar, Trial } from "@/lib/api/client";
 
-/** What a table of trials can be sorted by; `metric:` and `param:` are followed by a name. */
+/** A column by which the table of trials can be sorted; `metric:` and `param:` are followed by a name. */
 export type Column = "number" | "state" | "agent" | "duration" | `metric:${string}` | `param:${string}`;
 
 export interface Order {
@@ -10,8 +10,8 @@ export interface Order {
 }
 
 /**
- * Seconds from a trial's start to its end, or to `now` while it runs; null before it runs, and where nobody timed it.
- * Its agent tells the start a moment after it; the trial's own running time is then the better answer.
+ * Return the seconds from a trial's start to its end, or to `now` while it runs; null before it starts and if it was not timed.
+ * The agent reports the start with a short delay, so the trial's measured run time is used if it is longer.
  */
 export function duration(trial: Trial, now: Date): number | null {
   if (trial.started_at === null || trial.origin === "added") return null;
@@ -20,13 +20,13 @@ export function duration(trial: Trial, now: Date): number | null {
   return Math.max(own, (end - Date.parse(trial.started_at)) / 1000);
 }
 
-/** Who measures a trial: an agent, and its node where that has another name; or a client by its own name. */
+/** Return the agent that measures a trial, with its node if that has another name, or the name of the client. */
 export function measuredBy(trial: Trial): string {
   const { agent, node, client_id } = trial;
   return agent !== "" && node !== "" && node !== agent ? t`${agent} on ${node}` : agent || client_id;
 }
 
-/** The trials in that order; those without a value come last, whichever way. */
+/** Return the trials in that order. Trials without a value come last in both directions. */
 export function sortTrials(trials: Trial[], { column, descending }: Order, now: Date): Trial[] {
   const keyed = trials.map((trial) => ({ trial, key: keyOf(trial, column, now) }));
   keyed.sort((a, b) => {

@@ -13,7 +13,7 @@ const trials = [
   makeTrial({ number: 8, state: "ACTIVE", metrics: null }),
 ];
 
-it("follows the best of what completed, never a bound, up to the last trial", () => {
+it("follows the best completed trial, never a bound, up to the last trial", () => {
   expect(trajectory(trials, { metric: "t", goal: "minimize" })).toEqual({
     completed: [
       [1, 5],
@@ -31,7 +31,7 @@ it("follows the best of what completed, never a bound, up to the last trial", ()
   });
 });
 
-it("looks upwards where more is better", () => {
+it("follows the largest value if more is better", () => {
   expect(trajectory(trials, { metric: "t", goal: "maximize" }).best).toEqual([
     [1, 5],
     [3, 7],
@@ -44,7 +44,7 @@ it("is empty without results", () => {
   expect(trajectory([], { metric: "t", goal: "minimize" }).completed).toEqual([]);
 });
 
-it("takes nothing for the best that lies outside of a space that was changed", () => {
+it("ignores trials outside of the changed space", () => {
   const space = [{ name: "x", type: "float" as const, min: 0.4, max: 1 }];
   const measured = [makeTrial({ number: 1, params: { x: 0.1 }, metrics: { t: 1 } }), makeTrial({ number: 2, params: { x: 0.5 }, metrics: { t: 3 } })];
   const { best, completed } = trajectory(measured, { metric: "t", goal: "minimize" }, space);

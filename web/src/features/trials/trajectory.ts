@@ -6,15 +6,15 @@ export type Point = [number: number, value: number];
 
 export interface Trajectory {
   completed: Point[];
-  /** The best value among the completed trials of the space up to each number at which it changed, and at the last trial. */
+  /** The best value among the completed trials inside the space, at each number at which it changed and at the last trial. */
   best: Point[];
-  /** Stopped early: the value is the last one known. */
+  /** Pruned trials with their last known values. */
   pruned: Point[];
   infeasible: number[];
   failed: number[];
 }
 
-/** What a study's trials, in the order of their numbers, tell of one objective. The space may have been another for some of them. */
+/** Return the trajectory of one objective. `trials` is sorted by number; some may lie outside of the present space. */
 export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, space: readonly Parameter[] = []): Trajectory {
   const result: Trajectory = { completed: [], best: [], pruned: [], infeasible: [], failed: [] };
   let best: number | null = null;

@@ -5,16 +5,16 @@ import { frame, scaleAxis, whisker, zoom } from "@/components/plot";
 import { formatMetric, formatNumber } from "@/lib/format";
 import type { Point, Trajectory } from "./trajectory";
 
-// Room for the labels of values; the same for both parts of the plot, so that trials stand above each other.
+// Pixels for the labels of values; the same in both parts of the plot, so that trials are aligned.
 const LEFT = 66;
-// From so many trials on a stretch of them can be looked at more closely.
+// With more trials than this, the plot can be zoomed.
 const MANY = 60;
-// From so many on they are small dots.
+// With more trials than this, they are small dots.
 const LARGE = 500;
-// Within this many times the smallest value powers of ten would leave most of the plot empty.
+// If the largest value is less than this many times the smallest, powers of ten would leave most of the plot empty.
 const NARROW = 50;
 
-/** What a log scale counts in: it begins and ends with a power of it. */
+/** Return the base of a log scale. The scale begins and ends with a power of it. */
 function logBase({ completed, pruned }: Trajectory): number {
   let [low, high] = [Infinity, -Infinity];
   for (const [, value] of [...completed, ...pruned]) [low, high] = [Math.min(low, value), Math.max(high, value)];
@@ -85,7 +85,7 @@ export function trajectoryOption({ data, palette, standard, length, logarithmic,
         type: "scatter",
         data: data.completed,
         symbolSize: data.completed.length > LARGE ? 4 : 8,
-        // drawn as one shape, not one each: they are all drawn anew with each trial that ends
+        // Drawn as one shape: all points are redrawn with each trial that ends.
         large: true,
         largeThreshold: LARGE,
         itemStyle: { color: soft, opacity: 0.75 },
@@ -106,7 +106,7 @@ export function trajectoryOption({ data, palette, standard, length, logarithmic,
             : {
                 silent: true,
                 symbol: "none",
-                // ECharts rounds a line's value to two decimals unless told otherwise: 73 ms would stand at 70 ms.
+                // ECharts rounds the value of a line to two decimals by default: 73 ms would be drawn at 70 ms.
                 precision: 15,
                 lineStyle: { color: soft, type: "dashed" },
                 label: { formatter: t`default`, position: "insideEndTop", color: soft, fontSize: 13 },
@@ -118,7 +118,7 @@ export function trajectoryOption({ data, palette, standard, length, logarithmic,
         ? []
         : [
             {
-              name: t`stopped early`,
+              name: t`pruned`,
               type: "scatter" as const,
               data: data.pruned,
               symbol: "diamond",

@@ -46,10 +46,10 @@ export type Fault = Schemas["Fault"];
 export type Scalar = number | string | boolean;
 export type Configuration = Record<string, Scalar>;
 
-/** The service's paths. The header tells the service that a write comes from the console and not from another site. */
+/** The REST client. The header shows the service that a write comes from the console and not from another site. */
 export const api = createClient<paths>({ baseUrl: "/", headers: { "X-Trimtab-Console": "1" } });
 
-/** An answer that is an error: the service's problem document, or none when it could not be reached. */
+/** An error of the service, from its problem document. Status 0: the service could not be reached. */
 export class ApiError extends Error {
   readonly code: string;
   readonly status: number;
@@ -70,7 +70,7 @@ interface Answer<T> {
   response: Response;
 }
 
-/** The data of an answer. Throws ApiError. */
+/** Return the data of an answer. Throws ApiError. */
 export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   let answer: Answer<T>;
   try {
@@ -91,7 +91,7 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   return data as T;
 }
 
-/** Whether an error says that nobody is signed in. */
+/** Return whether an error says that nobody is signed in. */
 export function isSignedOut(error: unknown): boolean {
   return error instanceof ApiError && error.status === 401;
 }

@@ -28,10 +28,10 @@ export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
   const [metric, setMetric] = useState(study.spec.objectives[0]?.metric ?? "");
   const { data: insight, error, refetch } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const objective = study.spec.objectives.find((one) => one.metric === metric) ?? study.spec.objectives[0];
-  const told = insight?.data?.objectives.find((one) => one.metric === objective?.metric);
+  const modelled = insight?.data?.objectives.find((one) => one.metric === objective?.metric);
   const order = useMemo(
-    () => told?.effects.map(({ parameter }) => parameter) ?? study.spec.space.parameters.map(({ name }) => name),
-    [told, study],
+    () => modelled?.effects.map(({ parameter }) => parameter) ?? study.spec.space.parameters.map(({ name }) => name),
+    [modelled, study],
   );
   const best = useMemo(() => new Set(analysis?.best.flatMap(({ numbers }) => numbers)), [analysis]);
   if (objective === undefined) return null;
@@ -41,26 +41,26 @@ export function AnalysisTab({ study, trials: all, analysis, finished }: Props) {
         {study.spec.objectives.length > 1 ? (
           <Segments label={t`Objective`} value={objective.metric} onChange={setMetric} options={study.spec.objectives.map((one) => ({ value: one.metric, text: one.metric }))} />
         ) : null}
-        {insight === undefined ? null : <AsOf insight={insight} explained={told?.explained} configurations={told?.configurations} />}
+        {insight === undefined ? null : <AsOf insight={insight} explained={modelled?.explained} configurations={modelled?.configurations} />}
       </div>
       {error === null ? null : <Problem error={error} again={() => void refetch()} />}
-      {told === undefined ? (
+      {modelled === undefined ? (
         <NothingYet insight={insight} study={study} metric={objective.metric} />
       ) : (
         <>
           <div className={styles.halves}>
-            <Card title={t`What matters for ${objective.metric}`}>
-              <Importance study={study.name} insight={told} />
+            <Card title={t`Parameter importance for ${objective.metric}`}>
+              <Importance study={study.name} insight={modelled} />
             </Card>
-            <Card title={t`Two parameters together`}>
-              <Contour study={study.name} spec={study.spec} objective={objective} insight={told} trials={trials} />
+            <Card title={t`Interaction of two parameters`}>
+              <Contour study={study.name} spec={study.spec} objective={objective} insight={modelled} trials={trials} />
             </Card>
           </div>
-          <Card title={t`${objective.metric} by each parameter`}>
-            <Slices key={objective.metric} study={study.name} spec={study.spec} objective={objective} insight={told} trials={trials} />
+          <Card title={t`Effect of each parameter on ${objective.metric}`}>
+            <Slices key={objective.metric} study={study.name} spec={study.spec} objective={objective} insight={modelled} trials={trials} />
           </Card>
           {insight?.data && analysis ? (
-            <Card title={t`What each option changes`}>
+            <Card title={t`Effect of each option`}>
               <EffectTable spec={study.spec} data={insight.data} standard={analysis.default_params} />
             </Card>
           ) : null}
@@ -78,10 +78,10 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
     explained === undefined || configurations === undefined
       ? ""
       : explained < 0.2
-        ? t`From ${plural(configurations, { one: "# configuration", other: "# configurations" })} the model has learned next to nothing: do not trust what follows.`
-        : t`From ${plural(configurations, { one: "# configuration", other: "# configurations" })}; of those it had not seen, the model explains ${formatGain(Math.min(explained, 1))} of the variance.`,
+        ? t`Fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}, the model explains almost none of the variance. Do not rely on the charts below.`
+        : t`The model was fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}. On configurations held out from the fit, it explains ${formatGain(Math.min(explained, 1))} of the variance.`,
     insight.data === null ? "" : plural(insight.finished, { one: "As of # finished trial.", other: "As of # finished trials." }),
-    insight.computing && insight.data !== null ? t`A newer one is being computed.` : "",
+    insight.computing && insight.data !== null ? t`A newer analysis is being computed.` : "",
     insight.error === "" ? "" : t`The last computation failed: ${insight.error}`,
   ];
   return (
@@ -92,19 +92,19 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
 }
 
 function NothingYet({ insight, study, metric }: { insight: Insight | undefined; study: Study; metric: string }) {
-  if (insight === undefined || (insight.computing && insight.data === null)) return <Loading what={t`what a worker is finding out`} />;
+  if (insight === undefined || (insight.computing && insight.data === null)) return <Loading what={t`analysis`} />;
   if (study.finished_count < insight.needed) {
     return (
       <Empty title={t`Not enough results yet`}>
         <p>
-          {t`What matters can be told from ${plural(insight.needed, { one: "# finished trial", other: "# finished trials" })} on; ${plural(study.finished_count, { one: "there is #", other: "there are #" })}.`}
+          {t`The analysis needs ${plural(insight.needed, { one: "# finished trial", other: "# finished trials" })}. There ${plural(study.finished_count, { one: "is #", other: "are #" })} so far.`}
         </p>
       </Empty>
     );
   }
   return (
-    <Empty title={t`Nothing can be told of ${metric} yet`}>
-      <p>{plural(insight.needed, { one: "It takes # configuration.", other: "It takes # different configurations whose results differ." })}</p>
+    <Empty title={t`No analysis of ${metric} yet`}>
+      <p>{plural(insight.needed, { one: "The analysis needs # configuration.", other: "The analysis needs # configurations with different results." })}</p>
     </Empty>
   );
 }

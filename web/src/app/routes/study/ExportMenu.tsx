@@ -23,10 +23,10 @@ export function ExportMenu({ study }: { study: Study }) {
         </li>
         <li>
           <Link to="/studies/$name/report" params={{ name: study.name }}>
-            {t`Report to print`}
+            {t`Printable report`}
           </Link>
         </li>
-        <li className={styles.soft}>{t`Each plot is saved as SVG at its corner.`}</li>
+        <li className={styles.soft}>{t`To save a plot as SVG, use the button in its corner.`}</li>
       </ul>
     </Popover>
   );

@@ -15,13 +15,13 @@ export function FirstTrial({ study }: { study: Study }) {
           <p>
             {study.requested_count > 0 ? t`The first trials are ready.` : t`The first suggestion is being computed.`}{" "}
             <Trans>
-              Trials run as soon as an <Link to="/agents">agent</Link> with the component <b>{execution.component}</b> is online and free.
+              Trials start when an <Link to="/agents">agent</Link> with the component <b>{execution.component}</b> is online and has a free slot.
             </Trans>
           </p>
         </Empty>
       ) : (
         <Empty title={t`No trials yet`}>
-          <p>{t`This study waits to be asked. From Python:`}</p>
+          <p>{t`Your own script measures this study. In Python:`}</p>
           <Code>{`study = client.get_study("${study.name}")
 trial = study.ask(1)[0]
 study.tell(trial, {${study.spec.objectives.map(({ metric }) => `"${metric}": …`).join(", ")}})`}</Code>

@@ -3,7 +3,7 @@ import { useCallback, type ReactNode } from "react";
 import { Card } from "@/components/Card";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
 import { Gain } from "@/features/studies/Gain";
-import { fetchStretch } from "@/features/trials/api";
+import { fetchInterval } from "@/features/trials/api";
 import { MeasureAgain } from "@/features/trials/MeasureAgain";
 import { RunningTrials } from "@/features/trials/RunningTrials";
 import { TrajectoryChart } from "@/features/trials/TrajectoryChart";
@@ -25,7 +25,7 @@ interface Props {
 /** Show the running trials, the trajectory, the gain and the best configuration of a study. */
 export function Overview({ study, trials, analysis, sampled, add, mayTune, openTrial, link }: Props) {
   const { name } = study;
-  const look = useCallback((first: number, last: number) => void fetchStretch(name, first, last).then(add, () => undefined), [name, add]);
+  const look = useCallback((first: number, last: number) => void fetchInterval(name, first, last).then(add, () => undefined), [name, add]);
   const open = study.state === "ACTIVE" && study.search_end_reason === "";
   return (
     <>
@@ -49,7 +49,7 @@ export function Overview({ study, trials, analysis, sampled, add, mayTune, openT
               onPick={openTrial}
               onRange={sampled ? look : undefined}
             />
-            <Card title={t`Gain against the default`}>{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
+            <Card title={t`Gain over the default`}>{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
           </div>
           {analysis === undefined ? null : (
             <BestConfiguration

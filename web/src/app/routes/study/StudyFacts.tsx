@@ -13,7 +13,7 @@ export function StudyFacts({ study }: { study: Study }) {
   const open = [
     study.active_count > 0 ? t`${formatNumber(study.active_count)} running` : "",
     waiting > 0 ? t`${formatNumber(waiting)} waiting` : "",
-    study.exhausted ? t`space exhausted` : "",
+    study.exhausted ? t`search space exhausted` : "",
   ].filter((text) => text !== "");
   return (
     <dl className={styles.facts}>
@@ -40,11 +40,11 @@ export function StudyFacts({ study }: { study: Study }) {
         <dt>{t`Algorithm`}</dt>
         <dd title={study.algorithm_choice?.reason}>
           {algorithm?.name}
-          {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`chose ${study.algorithm_choice.name}`}</span>}
+          {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`selected ${study.algorithm_choice.name}`}</span>}
         </dd>
       </div>
       <div>
-        <dt>{t`Space`}</dt>
+        <dt>{t`Search space`}</dt>
         <dd>
           {plural(space.parameters.length, { one: "# parameter", other: "# parameters" })}
           {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
@@ -67,15 +67,15 @@ export function StudyFacts({ study }: { study: Study }) {
       )}
       {execution ? (
         <div>
-          <dt>{t`Runs on agents`}</dt>
+          <dt>{t`Component`}</dt>
           <dd>
             {execution.component}
             {execution.application ? ` / ${execution.application}` : ""}
-            {execution.parallelism ? t`, ${execution.parallelism} at a time` : ""}
+            {execution.parallelism ? t`, up to ${execution.parallelism} at once` : ""}
             {execution.placement ? (
               <span className={styles.soft}>
                 {" "}
-                {execution.placement.exclusive ? t`each alone on its node` : t`sharing nodes`}
+                {execution.placement.exclusive ? t`one trial per node` : t`trials share nodes`}
                 {execution.placement.spread ? t`, replicates on different nodes` : ""}
               </span>
             ) : null}

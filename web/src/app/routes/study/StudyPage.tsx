@@ -30,7 +30,7 @@ import { StudyFacts } from "./StudyFacts";
 import { TradeOffsTab } from "./TradeOffsTab";
 import { TrialsTab } from "./TrialsTab";
 
-// What writes files comes with the tab that shows one.
+// The writer of study files is loaded with the tab that shows one.
 const AsFile = lazy(() => import("@/features/planning/AsFile"));
 
 const route = getRouteApi("/signed-in/studies/$name");
@@ -38,20 +38,20 @@ const route = getRouteApi("/signed-in/studies/$name");
 export function StudyPage() {
   const { name } = route.useParams();
   useTitle(name);
-  // A study of another name is another page: nothing of the one before may stay.
+  // The key discards the state of the page when another study is opened.
   return <StudyByName key={name} name={name} />;
 }
 
 function StudyByName({ name }: { name: string }) {
   const { study, trials, complete, sampled, connection, add } = useStudyFeed(name);
-  // The stream cannot say why it fails: this asks, at first and after each break.
+  // The stream cannot say why it fails. This request does, at first and after each break.
   const asked = useQuery({ ...studyQuery(name), enabled: study === null || connection === "waiting", refetchInterval: connection === "waiting" ? 5000 : false });
   const missing = asked.error instanceof ApiError && asked.error.status === 404;
 
   if (missing || connection === "gone") {
     return (
       <Empty title={missing && study === null ? t`There is no study ${name}` : t`The study ${name} was deleted`}>
-        <Link to="/studies">{t`To the studies`}</Link>
+        <Link to="/studies">{t`Go to studies`}</Link>
       </Empty>
     );
   }
@@ -61,9 +61,9 @@ function StudyByName({ name }: { name: string }) {
   return <StudyView study={study} trials={trials} sampled={sampled} connection={connection} add={add} />;
 }
 
-// From so many trials on pictures follow once a second, whatever comes in meanwhile.
+// With more trials than this, plots are redrawn once a second at most.
 const MANY = 300;
-// From so many on results are summed up anew every ten seconds.
+// With more finished trials than this, the analysis is fetched every ten seconds at most.
 const LONG = 5000;
 
 interface ViewProps {
@@ -83,7 +83,7 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
   const trials = latest.length > MANY ? slow : latest;
   const finished = useThrottled(study.finished_count, study.finished_count > LONG ? 10_000 : 1000);
   const asked = useQuery({ ...analysisQuery(study.name, study.created_at, finished, study.state, study.space_version), enabled: study.trial_count > 0 });
-  // What was known before the connection broke is still known.
+  // Keep the last analysis while the connection is broken.
   const analysis = useLast(asked.data);
   const { isError, refetch } = asked;
   useEffect(() => {
@@ -107,7 +107,7 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
         </div>
         <div className={styles.buttons}>
           {may("study.create") ? (
-            <Link to="/new" search={{ clone: study.name }} className={styles.secondary} title={t`A new study that begins as this one did`}>
+            <Link to="/new" search={{ clone: study.name }} className={styles.secondary} title={t`Create a new study with the same settings`}>
               {t`Clone`}
             </Link>
           ) : null}
@@ -142,7 +142,7 @@ function StudyView({ study, trials: latest, sampled, connection, add }: ViewProp
         <>
           {sampled && tab !== "trials" ? (
             <p className={styles.note}>
-              {t`Of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}, plots show ${formatNumber(trials.length)}: the extremes of each stretch, all that were the best so far, and the latest. A stretch that you zoom into (by the slider, or with Ctrl and the wheel; dragging moves it) is shown in full.`}
+              {t`The plots show ${formatNumber(trials.length)} of ${plural(study.trial_count, { one: "# trial", other: "# trials" })}: the extremes of each interval, every trial that was the best so far, and the latest. Zoom in to see all trials of an interval: use the slider, or Ctrl and the mouse wheel. Drag to move the interval.`}
             </p>
           ) : null}
           {isError && analysis === undefined && connection === "live" ? <Problem error={asked.error} again={() => void refetch()} /> : null}

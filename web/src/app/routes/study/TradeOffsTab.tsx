@@ -21,11 +21,11 @@ export function TradeOffsTab({ study, trials: all, analysis, finished, onPick }:
   const trials = useInside(study, all);
   const { data: insight, error } = useQuery(insightQuery(study.name, study.created_at, finished, study.space_version));
   const { objectives } = study.spec;
-  const points = useMemo(() => aggregate(trials, objectives).map(({ number, middle }) => ({ number, values: middle })), [trials, objectives]);
+  const points = useMemo(() => aggregate(trials, objectives).map(({ number, median }) => ({ number, values: median })), [trials, objectives]);
   if (points.length === 0) {
     return (
       <Empty title={t`No trade-offs yet`}>
-        <p>{t`They are drawn as soon as a trial has completed with a value for each objective.`}</p>
+        <p>{t`The charts appear after a trial has completed with a value for each objective.`}</p>
       </Empty>
     );
   }
