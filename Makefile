@@ -54,11 +54,11 @@ lint: setup checks ## Check style, types, import rules, words, known vulnerabili
 screens: setup ## Pictures of every page of the console, from a real service, into screens/ (needs Chromium)
 	@exec $(BIN)/python -m tests.screens $(ARGS)
 
-bench: setup ## Measure what is promised beside Optuna, Ax and Vizier; writes bench-results/ (ARGS=--quick)
+bench: setup ## Measure speed and quality next to Optuna, Ax and Vizier; writes bench-results/ (ARGS=--quick)
 	@deploy/checkout/setup.sh --group bench
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
-proto: setup ## Generate the gRPC code anew
+proto: setup ## Generate the gRPC code again
 	@rm -rf service/_gen sdk/trimtab/_gen agents/trimtab_agent/_gen
 	@$(BIN)/python proto/generate.py
 

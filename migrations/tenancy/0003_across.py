@@ -1,4 +1,4 @@
-"""What the service may ask about all tenants at once: the schema `across`.
+"""The schema `across`: the questions about all tenants that the service may ask.
 
 The service's role sees the rows of one tenant at a time. What has to look at all of them (sweeps, workers, signing in,
 metrics) calls one of these functions, which run with the rights of the tables' owner and tell which rows there are, or

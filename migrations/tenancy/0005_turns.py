@@ -1,4 +1,4 @@
-"""Whose turn it is with a worker: every tenant's first operation that is due, the tenant first that waited longest."""
+"""Turns with a worker: each tenant's first operation that is due, the tenant that has waited longest first."""
 
 from django.db import migrations
 

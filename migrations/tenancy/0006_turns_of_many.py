@@ -1,4 +1,4 @@
-"""Whose turn it is with a worker, told in a time that does not grow with how many operations wait in a study."""
+"""Turns with a worker, found in a time that does not grow with the number of waiting operations of a study."""
 
 from django.db import migrations
 

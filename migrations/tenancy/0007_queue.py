@@ -1,4 +1,4 @@
-"""What an operator sees of the queue: how much waits, by tenant, and which workers there are.
+"""The operator's view of the queue: waiting operations by tenant, and the workers.
 
 Workers belong to no tenant. Their table is the owner's alone: the service's role notes and reads them by functions.
 """

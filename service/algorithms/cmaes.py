@@ -283,7 +283,7 @@ class Cmaes(Algorithm):
     def _solution_of(self, configuration: Configuration, key: str) -> CatCMAwM.Solution:
         """Return the draw that gave the configuration, or its row if it is not one of the generation's first draws.
 
-        The distribution moves by the draw as it was before it was moved to the grid.
+        The distribution moves by the draw before it was moved to the grid.
         """
         optimizer = self._evolution.optimizer
         for index in range(_MATCHED * optimizer.population_size if optimizer is not None else 0):

@@ -52,7 +52,7 @@ class Record:
         self.median: FloatArray | None = None
         """The objectives, [m], times their signs; None while no trial has completed or was pruned."""
         self.pruned = False
-        """Whether `median` is only a bound, which may be minus infinity."""
+        """Return whether `median` is only a bound, which may be minus infinity."""
         self.infeasible = False
         self.failures = 0
         self.trials = 0
@@ -64,17 +64,17 @@ class Record:
 
     @property
     def measured(self) -> bool:
-        """Whether a trial has completed with all metrics or was pruned, and none was infeasible."""
+        """Return whether a trial has completed with all metrics or was pruned, and none was infeasible."""
         return self.median is not None and not self.infeasible
 
     @property
     def acceptable(self) -> bool:
-        """Whether more than half of its completed trials met the outcome constraints."""
+        """Return whether more than half of its completed trials met the outcome constraints."""
         return 2 * self._broken < max(len(self._values), 1)
 
     @property
     def hopeless(self) -> bool:
-        """Whether it must not be suggested again, even in a noisy study."""
+        """Return whether it must not be suggested again, even in a noisy study."""
         return self.infeasible or self.failures >= _MOST_FAILURES
 
     def learn(self, trial: TrialRecord) -> None:

@@ -99,7 +99,7 @@ class Parameter(ABC):
         return tuple(self.value_at(rank) for rank in range(size))
 
     def contains(self, value: object) -> bool:
-        """Whether `value` means a value of the parameter."""
+        """Return whether `value` means a value of the parameter."""
         try:
             self.cast(value)
         except InvalidInput:

@@ -24,8 +24,8 @@ def with_ranges(space: Space, ranges: object) -> Space:
     A numeric parameter takes `min` and `max`; one that is left out keeps its value. A list of choices takes all of its
     new `values`.
 
-    Raises InvalidInput with the path of the field at fault, `ranges.threads.min`. Besides the errors of `Space.build`
-    these are the codes `parameter_unchangeable` for a change that is not a range (another type, a removal, a boolean)
+    Raises InvalidInput with the path of the field at fault, `ranges.threads.min`. The codes are those of `Space.build`
+    and also `parameter_unchangeable` for a change that is not a range (another type, a removal, a boolean)
     and for the parent of a condition, `grid_shifted` for a start off the present grid, and `default_outside` for a
     range without the default.
     """

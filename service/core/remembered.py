@@ -1,4 +1,4 @@
-"""What a process remembers so that it need not compute or read it again."""
+"""A bounded memory of values that a process need not compute or read again."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Space:
 
     @property
     def has_explicit_default(self) -> bool:
-        """Whether any parameter has a given default, so that the default configuration is meaningful to the user."""
+        """Return whether a parameter has a given default, so the default configuration means something to users."""
         return any(parameter.default is not None for parameter in self.parameters)
 
     def default(self) -> Configuration:

@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def proven(self) -> bool:
-        """Whether the whole interval of the gain is above zero."""
+        """Return whether the whole interval of the gain is above zero."""
         return self.low > 0
 
 

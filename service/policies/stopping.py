@@ -27,7 +27,7 @@ class History:
     """The results of a search so far, in the order in which trials finished.
 
     An instance is not thread-safe; each caller has its own. FAILED trials, where the machine was at fault, and trials
-    of the final check are left out. `configurations`: those of all trials, with `keys` that identify them. `values`:
+    of the final check are left out. `configurations` of all trials, with `keys` that identify them. `values`:
     the first objective of completed trials, times its sign. `bests`: the same, but infinite for a broken outcome
     constraint. `medians`: the medians of acceptable trials, by the configuration's key.
     """
@@ -84,7 +84,7 @@ class StoppingRule(ABC):
     @property
     @abstractmethod
     def needs_prediction(self) -> bool:
-        """Whether the rule uses `Progress.remaining` and `Progress.noise`."""
+        """Return whether the rule uses `Progress.remaining` and `Progress.noise`."""
 
     @abstractmethod
     def reason(self, progress: Progress) -> str | None:

@@ -1,4 +1,4 @@
-"""What protects people's browsers, on the service as it runs: headers, cookies, and other sites' requests."""
+"""Protection of browsers in a running service: headers, cookies, and requests of other sites."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.factories.service import EmbeddedService
 COOKIE = "trimtab_session"
 CONSOLE = {"X-Trimtab-Console": "1"}
 OTHER_SITE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
-# Of every kind: page, file, API, error of each door, stream, metrics, redirection.
+# Of every kind: page, file, API, error of each interface, stream, metrics, redirection.
 PATHS = (
     "/", "/studies/x", "/favicon.svg", "/nowhere.js", "/healthz", "/readyz", "/metrics", "/login?code=wrong",
     "/api/v1/schema", "/api/v1/sign-in", "/api/v1/session", "/api/v1/studies", "/api/v1/studies/x/events",

@@ -73,7 +73,7 @@ def test_a_study_stays_within_what_its_component_takes(api: Api) -> None:
         assert refused["data"]["allowed"] == "integers from 1 to 16, the range of the component's parameter 'n'"
     api.refused(404, "study_not_found", "GET", "/studies/s")
     api.ok("POST", "/studies", {"name": "s", "spec": spec(0.5, 16)})
-    # a study that is asked and told has no component
+    # a study without agents has no component
     api.ok("POST", "/studies", {"name": "own", "spec": {**spec(0.5, 17), "execution": None}})
     wide, narrow = {"n": {"max": 17}}, {"n": {"max": 8}}
     for preview in (True, False):

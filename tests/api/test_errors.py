@@ -1,4 +1,4 @@
-"""What is refused before any noun's own rules: malformed, unknown, unauthenticated, from another site."""
+"""Requests that are refused before any rule of the domain: malformed, unknown, unauthenticated, cross-site."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def test_a_page_of_studies_costs_the_same_however_many_there_are(api: Api, study
     summarise_all()
 
     def cost(path: str, studies: int) -> int:
-        """Of several requests the least: one of them may write down what a minute's requests were."""
+        """Return the least of several requests, since one of them may write the usage of the minute."""
         counts = []
         for _ in range(3):
             with CaptureQueriesContext(connection) as queries:

@@ -1,4 +1,4 @@
-"""What `service.algorithms.base.Algorithm` promises, asked of every algorithm in the registry."""
+"""The contract of `service.algorithms.base.Algorithm`, tested for every algorithm in the registry."""
 
 from __future__ import annotations
 
@@ -431,7 +431,7 @@ OTHER = replace(
 
 
 def carried_over(problem: Problem, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """What a tuner of another space is fed: the trials inside of it."""
+    """After a change of the space, a tuner gets only the trials inside it."""
     inside = [(trial, problem.space.inside(trial.configuration)) for trial in trials]
     return [replace(trial, configuration=one) for trial, one in inside if one is not None]
 

@@ -1,4 +1,4 @@
-"""What every pruning policy keeps to."""
+"""The contract of every pruning policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every resampling policy keeps to."""
+"""The contract of every resampling policy."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_same_history_gives_the_same_answer_however_it_was_fed(name: str) ->
 
 
 def test_it_ends(name: str) -> None:
-    """What is asked for and pending is not asked for again and again."""
+    """A policy does not request pending trials again."""
     policy = make(name, problem())
     policy.update(history(20))
     pending: list[TrialRecord] = []

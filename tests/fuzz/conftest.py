@@ -78,7 +78,7 @@ class Prey:
         self.leases = [lease.id for lease in granted.leases]
 
     def mishaps(self) -> str:
-        """What the processes' logs have of what nobody had thought of."""
+        """Return the unexpected errors in the logs of the processes."""
         found = []
         for path in sorted((self.service.data_dir / "logs").glob("*.log")):
             lines = path.read_text(errors="replace").splitlines()

@@ -104,7 +104,7 @@ def known(descriptor: Descriptor, name: str, pools: Pools) -> Sequence[Any]:
 
 
 def fields(field: FieldDescriptor, pools: Pools, depth: int) -> Strategy:
-    """What may stand in a field: for its name known values, often, and otherwise whatever its type allows."""
+    """Draw the value of a field: often a known value for its name, and otherwise any value of its type."""
     kind = field.message_type
     if kind is not None and kind.GetOptions().map_entry:
         key, item = kind.fields_by_name["key"], kind.fields_by_name["value"]
@@ -303,7 +303,7 @@ def test_no_message_finds_the_service_without_an_answer(prey: Prey, method: Meth
 
 
 def test_no_study_that_was_taken_finds_its_algorithm_without_an_answer(prey: Prey) -> None:
-    """What a specification means is seen when it is asked for a trial."""
+    """A random specification that was accepted gives a trial."""
     prey.renew()
     tuning = tuning_pb2_grpc.TuningServiceStub(prey.channel)
     pools = pools_of(prey)
@@ -322,7 +322,7 @@ def test_no_study_that_was_taken_finds_its_algorithm_without_an_answer(prey: Pre
 
 
 def answered(call: Callable[..., Any], held: bool = False) -> bool:
-    """Whether the call succeeds. It has to end in time, and a refusal has to be one that a caller can use."""
+    """Return whether the call succeeds. It must end in time, and a refusal must be useful to a caller."""
     try:
         answer = call(timeout=HELD_SECONDS if held else LONGEST_SECONDS)
         if not isinstance(answer, Message):

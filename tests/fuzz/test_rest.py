@@ -46,7 +46,7 @@ JSON = st.recursive(
 
 
 def known(prey: Prey) -> dict[str, Any]:
-    """What stands in paths, of things that are there."""
+    """Return values for parameters of paths, of existing things."""
     return {
         "name": prey.study,
         "number": 2,

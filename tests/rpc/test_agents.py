@@ -157,7 +157,7 @@ def test_a_trial_from_lease_to_result(agent: Agent, tuning: TuningServiceStub) -
     renewal = agent.stub.RenewLeases(pb.RenewLeasesRequest(agent_id=agent.id, leases=[lease.id, "unheard-of"]))
     assert (list(renewal.cancel), list(renewal.lost)) == ([], ["unheard-of"])
     assert trial_of(tuning, lease).node == "node-1"
-    # the scheduler started it anew, elsewhere
+    # the scheduler started it again, elsewhere
     settled = {"metrics": {"loss": 0.5}, "elapsed": Duration(seconds=3), "node": "node-2"}
     agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, **settled)
     agent.settle(lease.id, Outcome.OUTCOME_COMPLETED, **settled)
@@ -180,7 +180,7 @@ def measure(agent: Agent, lease: pb.Lease, step: int, loss: float, run: int) -> 
 
 
 def test_what_an_aborted_run_has_measured_is_dropped(agent: Agent, tuning: TuningServiceStub) -> None:
-    """A job that was started anew within its lease tells its steps anew; an agent of before does not count runs."""
+    """A job that was started again within its lease reports its steps again; an older agent does not count runs."""
     agent.study(tuning)
     (lease,) = agent.acquire()
 
@@ -193,7 +193,7 @@ def test_what_an_aborted_run_has_measured_is_dropped(agent: Agent, tuning: Tunin
     assert told() == [(1, 9.0), (2, 9.0)]
     measure(agent, lease, 1, 5.0, run=2)
     assert told() == [(1, 5.0)]
-    # late, and of before
+    # late, and of the earlier run
     measure(agent, lease, 3, 9.0, run=1)
     assert told() == [(1, 5.0)]
     agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="n", run=3))

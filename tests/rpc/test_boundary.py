@@ -1,4 +1,4 @@
-"""What no method should have to think of: tokens, sizes, rubbish, health and reflection."""
+"""The boundary of all methods: tokens, sizes, invalid messages, health and reflection."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ def files(tmp_path: Path) -> Files:
 
 
 def answers(address: str, credentials: grpc.ChannelCredentials | None) -> bool:
-    """Whether the port answers a new connection."""
+    """Return whether the port answers a new connection."""
     channel = grpc.insecure_channel(address) if credentials is None else grpc.secure_channel(address, credentials)
     with channel:
         try:

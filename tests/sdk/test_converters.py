@@ -49,7 +49,7 @@ parameters: st.SearchStrategy[Parameter] = st.one_of(
 
 
 def typed(value: object) -> object:
-    """What tells 1, 1.0 and True apart, in lists as well."""
+    """Return a form that distinguishes 1, 1.0 and True, also in lists."""
     return [typed(item) for item in value] if isinstance(value, (list, tuple)) else (type(value), value)
 
 

@@ -1,4 +1,4 @@
-"""What `import trimtab` loads, and what the package promises."""
+"""The modules that `import trimtab` loads, and the interface of the package."""
 
 import inspect
 import pickle

@@ -58,7 +58,7 @@ class Driver:
 
 
 def finish(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
-    """What the driver prints: the last result of each trial."""
+    """Return the driver's output: the last result of each trial."""
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     results: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
@@ -169,7 +169,7 @@ def test_a_head_that_is_lost_and_started_anew(
 
 @pytest.mark.timeout(300)
 def test_what_ends_the_tuner_ends_its_trials(client: trimtab.Client, name: str, driver: Driver) -> None:
-    """By an error of Ray's, here for a trainable that does not report what the study needs; not those of others."""
+    """By an error of Ray's, here for a trainable that does not report what the study needs; not by errors of others."""
     study = create(client, name)
     other = study.ask()[0]
     running = driver.start("new", name, 4, METRIC="los")
@@ -200,7 +200,7 @@ def each_counts_once(study: Study, results: list[dict[str, Any]]) -> None:
 
 
 def has_noted(state: Path) -> bool:
-    """Whether Ray has written down a trial that runs. It copies its files there, and removes those before."""
+    """Return whether Ray has stored a running trial. It copies its files there and removes the earlier ones."""
     for path in state.glob("searcher-state-*"):
         with suppress(FileNotFoundError, json.JSONDecodeError):
             if json.loads(path.read_text())["open"]:
@@ -299,7 +299,7 @@ def test_a_constant_that_is_a_parameter_holds_for_all(search: Any) -> None:
 
 
 def test_a_search_goes_on_from_any_of_its_states(search: Any, tmp_path: Path) -> None:
-    """What was told since the state was saved is not told twice, and what was begun since comes back."""
+    """A result reported since the state was saved is not reported twice, and a trial begun since comes back."""
     from trimtab.ray import TrimtabSearch
 
     study = search.study

@@ -1,4 +1,4 @@
-"""What the client makes of a service that fails, against a server of the tests' own."""
+"""Retries of the client, with a failing server inside the test."""
 
 import threading
 import time
@@ -90,7 +90,7 @@ def test_a_client_waits_as_long_as_it_is_asked_to(far_side: FarSide, study: Stud
     began = time.monotonic()
     assert [found.number for found in study.ask()] == [1]
     assert time.monotonic() - began >= 0.8
-    # Longer than it would try at all: it does not wait in vain.
+    # This is longer than the whole time for attempts, so it does not wait.
     far_side.calls.clear()
     far_side.answers(limited(60.0))
     with pytest.raises(trimtab.errors.ResourceExhausted, match=r"^ask again later$"):

@@ -65,7 +65,7 @@ def encrypting(far: FarSide, authority: trustme.CA, name: str, port: int = 0) ->
 
 
 def reaches(*arguments: str, **keywords: object) -> bool:
-    """Whether a call comes through; raises what it fails with."""
+    """Return whether a call succeeds; raise its error."""
     with trimtab.Client(*arguments, retry_seconds=0.0, **keywords) as client:  # type: ignore[arg-type]
         return client.list_studies() == []
 
