@@ -1,4 +1,4 @@
-"""Agents: their registration, and the components that they offer."""
+"""The registration of agents, and the components that they offer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from service.tenancy.statements import Select
 
 MOST_SLOTS = 10_000
 NO_POLICY: Mapping[str, str] = {}
-# How stale "last seen" may be before a heartbeat writes it: an agent calls far more often than anyone looks.
+# A heartbeat writes "last seen" only when it is older than this: agents call far more often than people look.
 _SEEN_EVERY = timedelta(seconds=2)
 _CLOCK = {"database_time": "statement_timestamp()"}
 _select = Select(Agent, "agent_id = %s", extra=_CLOCK)
@@ -30,7 +30,7 @@ _select_all = Select(Agent, "TRUE", ending="ORDER BY name, agent_id", extra=_CLO
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """How long a lease holds without a heartbeat, and how often to send one."""
+    """The time for which a lease holds without a heartbeat, and the time between heartbeats."""
 
     lease_seconds: float
     heartbeat_seconds: float
@@ -48,7 +48,7 @@ def register(
     session_id: str,
     policy: Mapping[str, str] = NO_POLICY,
 ) -> Registration:
-    """Make an agent known, or bring what is known of it up to date. Its leases outlive its restart.
+    """Register an agent, or update its registration. Its leases stay valid when it restarts.
 
     Raises InvalidInput, Conflict (`agent_online_elsewhere`).
     """
@@ -74,7 +74,7 @@ def register(
                 added = access.add(principal, Agent(agent_id=agent_id, **values))
                 _record(principal, added, None)
         except IntegrityError:
-            # The same agent sent it twice and the other call was faster.
+            # Another call of the same agent has registered it in the meantime.
             _update(principal, agent_id, values)
     return Registration(settings.TRIMTAB_LEASE_SECONDS, settings.TRIMTAB_HEARTBEAT_SECONDS)
 
@@ -98,7 +98,7 @@ def known(principal: Principal, agent_id: str) -> Agent:
 
 
 def seen(principal: Principal, agent: Agent) -> None:
-    """Note that an agent was heard."""
+    """Update the time at which an agent was last seen."""
     if agent.last_seen_at < agent.database_time - _SEEN_EVERY:
         if not is_online(agent):
             notifications.notify_lists(principal, "agents")
@@ -108,7 +108,7 @@ def seen(principal: Principal, agent: Agent) -> None:
 
 def _update(principal: Principal, agent_id: str, values: Mapping[str, object]) -> bool:
     with access.work(principal):
-        # Its row is locked before it is looked at: of two that come at one moment one is the first.
+        # The row is locked before it is read, so two calls at the same time run one after the other.
         access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
         agent = find(principal, agent_id)
         if agent is None:
@@ -141,7 +141,7 @@ def _outline(agent: Agent) -> dict[str, object]:
 
 
 def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
-    """Have an agent take no more trials, or take some again. What it runs goes on. Raises NotFound."""
+    """Stop or resume the assignment of trials to an agent. Its running trials go on. Raises NotFound."""
     with access.work(principal):
         access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
         agent = find(principal, agent_id)
@@ -156,9 +156,9 @@ def drain(principal: Principal, agent_id: str, draining: bool) -> Agent:
 
 
 def forget(principal: Principal, agent_id: str) -> None:
-    """Remove an agent that is gone for good from the list. If it comes back, it registers again.
+    """Remove an agent that no longer exists from the list. If it comes back, it registers again.
 
-    Raises NotFound; Conflict (`agent_in_use`) while it was heard of lately, or is to settle a trial.
+    Raises NotFound; Conflict (`agent_in_use`) while the agent is online or holds a lease.
     """
     with access.work(principal):
         access.rows(Agent, principal).select_for_update().filter(agent_id=agent_id).values_list("pk").first()
@@ -167,22 +167,22 @@ def forget(principal: Principal, agent_id: str) -> None:
             raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.")
         held = access.rows(Lease, principal).filter(agent_id=agent.pk, state=LeaseState.HELD)
         if is_online(agent) or held.exists():
-            raise Conflict("agent_in_use", f"Agent {agent.name!r} is online or has a trial: stop it first.")
+            raise Conflict("agent_in_use", f"Agent {agent.name!r} is online or has a trial. Stop it first.")
         access.rows(Agent, principal).filter(pk=agent.pk).delete()
         audit.record(principal, "agent.forget", f"agent/{agent_id}", {"name": agent.name})
         notifications.notify_lists(principal, "agents", "components")
 
 
 def is_online(agent: Agent) -> bool:
-    """Return whether an agent was heard within the time of a lease. `agent` comes with the database's time."""
+    """Return whether an agent was seen within the time of a lease. `agent` carries the database's time."""
     return agent.last_seen_at > agent.database_time - timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
 
 
 def _expect_here(agent: Agent, session_id: str) -> None:
-    """Refuse a second process with an agent's identity while the first one is at work on another machine.
+    """Refuse a second process with an agent's identity while the first one is online on another machine.
 
-    On one machine a new process is the old one's successor: there the agents themselves see to it that there are not
-    two. A session is PLACE:PROCESS; one without a place may come from anywhere.
+    On the same machine a new process succeeds the old one, because the agent itself prevents a second process there. A
+    session is PLACE:PROCESS, and a session without a place may come from any machine.
     """
     before, now = agent.session_id.partition(":"), session_id.partition(":")
     if not before[1] or not now[1] or before[0] == now[0] or not is_online(agent):
@@ -190,7 +190,7 @@ def _expect_here(agent: Agent, session_id: str) -> None:
     seconds = (agent.database_time - agent.last_seen_at).total_seconds()
     raise Conflict(
         "agent_online_elsewhere",
-        f"Agent {agent.name!r} with the identity {agent.agent_id} works on another machine, and was heard of"
+        f"Agent {agent.name!r} with the identity {agent.agent_id} works on another machine, and was seen"
         f" {max(seconds, 0):.0f} s ago. Give each agent a state directory of its own; from a copied one, remove the"
         " file agent-id.",
     )

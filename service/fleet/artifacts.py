@@ -1,4 +1,4 @@
-"""The files that trials on agents have left: kept with the trial, bounded, each once."""
+"""The files that trials on agents leave behind. The service stores each once with its trial, within limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials.quotas import meter
 
-# Limits for one run of a trial: files that are kept, files that are named, and the bytes of one file.
+# Limits for one run of a trial: files with content, files with or without content, and the bytes of one file.
 MOST_KEPT = 20
 MOST_TOLD = 100
 LARGEST_BYTES = 2 * 1024 * 1024
@@ -38,27 +38,27 @@ def put(
     data: bytes,
     left_out: str,
 ) -> str:
-    """Keep a file of a settled lease's trial; why its content is not kept, empty where it is.
+    """Store a file of a settled lease's trial, and return why its content is left out, empty if it is stored.
 
-    The same again changes nothing; of two with one name the first counts. `left_out`: why the agent sends no content.
+    A second file of the same name changes nothing. `left_out` says why the agent sends no content.
     Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`, `lease_not_settled`).
     """
     _check(name, size, sha256, data, left_out)
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
     if found.state == LeaseState.HELD:
-        raise Conflict("lease_not_settled", f"Lease {lease} is held: a trial's files are sent when it has ended.")
+        raise Conflict("lease_not_settled", f"Lease {lease} is held. Send the files of a trial after its end.")
     try:
         with access.work(principal):
             return _put(principal, found, name, size, sha256, data, left_out[:_LEFT_OUT_LENGTH])
     except IntegrityError:
-        # The study was deleted in between, as this then says.
+        # The study was deleted in the meantime, and find_lease raises the error for that.
         find_lease(principal, agent, lease)
         raise
 
 
 def _put(principal: Principal, lease: Lease, name: str, size: int, sha256: str, data: bytes, left_out: str) -> str:
-    # The lock makes files of one trial come one after the other, and a deletion of the trial wait.
+    # The lock serialises the files of one trial, and a deletion of the trial waits for it.
     if not access.rows(Trial, principal).filter(pk=lease.trial_id).select_for_update().values_list("pk"):
         raise Conflict("lease_lost", f"The trial of lease {lease.pk} was deleted.")
     stored = _of_run(principal, lease)
@@ -70,7 +70,7 @@ def _put(principal: Principal, lease: Lease, name: str, size: int, sha256: str, 
     if not left_out and stored.filter(content__isnull=False).count() >= MOST_KEPT:
         left_out = f"more than {MOST_KEPT} files of one run"
     if not left_out and not meter.room_for_log(principal, len(data)):
-        left_out = "the tenant keeps as much output of trials as it may"
+        left_out = "the tenant has reached its quota for the output of trials"
     access.add(
         principal,
         Artifact(
@@ -102,8 +102,8 @@ def _check(name: str, size: int, sha256: str, data: bytes, left_out: str) -> Non
     if _CONTROL.search(left_out):
         raise InvalidInput("left_out", left_out[:_LEFT_OUT_LENGTH], "a line of text")
     if left_out and data:
-        raise InvalidInput("data", f"{len(data)} bytes", "no data together with left_out")
+        raise InvalidInput("data", f"{len(data)} bytes", "empty data if `left_out` is given")
     if not 0 <= size < 2**63 or (not left_out and size != len(data)):
-        raise InvalidInput("size", size, "0 or more" if left_out else f"that of the data, {len(data)}")
+        raise InvalidInput("size", size, "0 or more" if left_out else f"the size of the data, {len(data)}")
     if sha256 != ("" if left_out else hashlib.sha256(data).hexdigest()):
-        raise InvalidInput("sha256", sha256[:64], "that of the data, hexadecimal; empty together with left_out")
+        raise InvalidInput("sha256", sha256[:64], "the hexadecimal SHA-256 of the data, empty if `left_out` is given")

@@ -1,8 +1,8 @@
-"""Components' files that members write here, for the administrators of clusters to install.
+"""Component files that members of a tenant write in the service, and that administrators install on clusters.
 
-The service never sends one to a cluster: an agent runs a component when its administrator has fetched the file, looked
-at it and said yes (`trimtab-agent pull`). What a file may say is read by the agent's own code (`_gen.components`), and
-its parameters have to make a space (core/space.py).
+The service never sends a file to a cluster. An agent runs a component only after its administrator has fetched the
+file, read it and confirmed it (`trimtab-agent pull`). The agent's own code (`_gen.components`) checks the file here,
+and its parameters must form a valid space (core/space.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from service.tenancy import access, audit
 from service.tenancy.principal import Principal
 
 LONGEST_TEXT = 64 * 1024
-# Of a tenant, all versions of all components.
+# The most files of a tenant: all versions of all components.
 MOST_FILES = 1000
 _MOST_PROBLEMS = 100
 _FILE = Path("component.yaml")
@@ -38,8 +38,8 @@ _IN_SPACE = re.compile(r"space\[(\d+)\]\.?(.*)")
 class Checked:
     """The content of a component file, as far as it can be known without a cluster.
 
-    `name` is empty where the text has none. `unseen`: files and programs that it refers to, which have to be on the
-    cluster. `words`: what may stand where, by place, with a star for any name.
+    `name` is empty if the text has none. `unseen` holds the files and programs that the text refers to and that must
+    exist on the cluster. `words` holds the words that are allowed at each place, with a star for any name.
     """
 
     name: str
@@ -54,7 +54,9 @@ class Checked:
 def check(text: str) -> Checked:
     """Return all errors of a text, and its content. Raises InvalidInput for a text that is too long."""
     if len(text.encode(errors="replace")) > LONGEST_TEXT or "\0" in text:
-        raise InvalidInput("text", shorten(text, 100), f"at most {LONGEST_TEXT} bytes, none of them 0")
+        raise InvalidInput(
+            "text", shorten(text, 100), f"a text of at most {LONGEST_TEXT} bytes, without NUL characters"
+        )
     reader = Reader(_FILE.name)
     top = reader.parse(text)
     if top is None:
@@ -75,10 +77,11 @@ def check(text: str) -> Checked:
 
 
 def write(principal: Principal, text: str, *, after: int) -> ComponentFile:
-    """A new version of the component that the text names; the newest one where that has this very text.
+    """Store a new version of the component that the text names, and return it.
 
-    `after` is the number of the version that the writer has seen, 0 for none. Raises InvalidInput (`invalid_component`,
-    with all problems), Conflict (`component_changed`) where somebody else was faster, ResourceExhausted.
+    If the newest version has the same text, it is returned and nothing is stored. `after` is the number of the version
+    that the writer has seen, 0 for none. Raises InvalidInput (`invalid_component`, with all problems), Conflict
+    (`component_changed`) if somebody else has written a version since, ResourceExhausted.
     """
     checked = check(text)
     if checked.problems:
@@ -87,7 +90,7 @@ def write(principal: Principal, text: str, *, after: int) -> ComponentFile:
         fault = InvalidInput(
             first.field, f"line {first.line}", first.message, message=message, code="invalid_component"
         )
-        fault.data["problems"] = [_told(problem) for problem in checked.problems]
+        fault.data["problems"] = [_problem_json(problem) for problem in checked.problems]
         raise fault
     digest = hashlib.sha256(text.encode()).hexdigest()
     try:
@@ -99,7 +102,7 @@ def write(principal: Principal, text: str, *, after: int) -> ComponentFile:
             if after != number:
                 raise _changed(checked.name, number)
             if access.rows(ComponentFile, principal).count() >= MOST_FILES:
-                message = f"The tenant has {MOST_FILES} versions of components: delete some that are in no use."
+                message = f"The tenant has {MOST_FILES} versions of components. Delete components that nobody uses."
                 raise ResourceExhausted("too_many_components", message, limit=MOST_FILES)
             file = ComponentFile(name=checked.name, number=number + 1, text=text, sha256=digest, author=principal.actor)
             access.add(principal, file)
@@ -112,7 +115,10 @@ def write(principal: Principal, text: str, *, after: int) -> ComponentFile:
 
 
 def get(principal: Principal, name: str, *, number: int | None = None, digest: str = "") -> ComponentFile:
-    """A version by its number, or by the beginning of its digest; else the newest. Raises NotFound, InvalidInput."""
+    """Return a version by its number or by the beginning of its digest, otherwise the newest one.
+
+    Raises NotFound, InvalidInput.
+    """
     if digest and not re.fullmatch(r"[0-9a-f]{8,64}", digest):
         raise InvalidInput("digest", digest, "8 to 64 hexadecimal digits")
     found = access.rows(ComponentFile, principal).filter(name=name, sha256__startswith=digest).order_by("-number")
@@ -124,7 +130,7 @@ def get(principal: Principal, name: str, *, number: int | None = None, digest: s
 
 
 def delete(principal: Principal, name: str) -> None:
-    """Remove all versions that were written. What is installed on clusters stays there. Raises NotFound."""
+    """Delete all versions of a component file. Files that are installed on clusters stay there. Raises NotFound."""
     with access.work(principal):
         newest = get(principal, name)
         access.rows(ComponentFile, principal).filter(name=name).delete()
@@ -140,17 +146,20 @@ def _newest(principal: Principal, name: str) -> ComponentFile | None:
 def _changed(name: str, number: int) -> Conflict:
     return Conflict(
         "component_changed",
-        f"Component {name!r} has version {number} by now: look at it, and write yours after it.",
+        f"Component {name!r} has version {number} now. Read that version, and write yours after it.",
         number=number,
     )
 
 
-def _told(problem: Problem) -> dict[str, JsonValue]:
+def _problem_json(problem: Problem) -> dict[str, JsonValue]:
     return {"line": problem.line, "column": problem.column, "field": problem.field, "message": problem.message}
 
 
 def _check_space(definition: Definition, component: Component) -> None:
-    """Notes what a study would be refused for. Nothing is known of a space whose parameters a program is to print."""
+    """Report problems for which the service would refuse a study.
+
+    A space whose parameters a program prints cannot be checked here.
+    """
     parameters = list(component.parameters.values())
     if not parameters or definition.unseen_parameters:
         return

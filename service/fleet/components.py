@@ -1,5 +1,4 @@
-"""Components as the agents of a tenant offer them and its members have written them, and what is known of them from
-past studies."""
+"""The components that agents offer, members have written or studies have tuned, with their best configurations."""
 
 from __future__ import annotations
 
@@ -21,7 +20,10 @@ from service.tenancy.principal import Principal
 
 @dataclass(slots=True)
 class Version:
-    """One digest of a component, and who offers it. All is as the agent tells it that was heard of last."""
+    """One version (digest) of a component and the agents that offer it.
+
+    The fields come from the agent that was seen last.
+    """
 
     digest: str
     description: str
@@ -34,7 +36,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best that a study has found for an application. `objective`: of the study's summary."""
+    """The best configuration that a study has found for an application. `objective` is from the study's summary."""
 
     application: str
     study: str
@@ -48,8 +50,11 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The newest first. No version: no agent offers it. `studies`: how many have tuned it. `files`: that were written
-    here, without their texts, with their `agents`."""
+    """A component with its versions and files, the newest first.
+
+    `versions` is empty if no agent offers the component. `studies` is the number of studies that have tuned it. `files`
+    holds the files that members have written, without their texts and with the `agents` that have installed them.
+    """
 
     name: str
     versions: Sequence[Version]
@@ -58,7 +63,7 @@ class Component:
 
 
 def list_components(principal: Principal) -> list[Component]:
-    """All that agents offer, members have written or studies have tuned, by name."""
+    """Return all components that agents offer, members have written or studies have tuned, by name."""
     by_name: dict[str, dict[str, Version]] = {}
     offering: dict[str, list[Agent]] = {}
     for agent in sorted(selectors.list_agents(principal), key=lambda one: one.last_seen_at, reverse=True):
@@ -100,11 +105,11 @@ def list_components(principal: Principal) -> list[Component]:
 
 
 def get_component(principal: Principal, name: str) -> Component:
-    """One of them. Raises NotFound."""
+    """Return the component of this name. Raises NotFound."""
     for component in list_components(principal):
         if component.name == name:
             return component
-    raise NotFound("component_not_found", f"Nobody offers, has written or has tuned a component {name!r}.")
+    raise NotFound("component_not_found", f"No agent offers a component {name!r}, and no file or study has it.")
 
 
 def best_settings(principal: Principal, name: str) -> list[Best]:
@@ -132,7 +137,10 @@ def best_settings(principal: Principal, name: str) -> list[Best]:
 
 
 def obstacle(agent: Agent, component: str, digest: str = "", application: str = "") -> str:
-    """Why an agent cannot run the trials of a study; empty where it can. An empty digest or application: any."""
+    """Return why an agent cannot run the trials of a study, empty if it can.
+
+    An empty digest or application stands for any.
+    """
     if why := misfit(agent, component, digest, application):
         return why
     if agent.draining:
@@ -143,7 +151,7 @@ def obstacle(agent: Agent, component: str, digest: str = "", application: str = 
 
 
 def misfit(agent: Agent, component: str, digest: str = "", application: str = "") -> str:
-    """Why what an agent offers is not what a study needs; empty where it is."""
+    """Return why an agent does not offer what a study needs, empty if it does."""
     offered = {str(one["name"]): one for one in agent.components}
     if component not in offered:
         return f"offers {', '.join(sorted(offered)) or 'nothing'}, not {component}"

@@ -1,7 +1,8 @@
-"""Dry runs: agents tell what they would run for a configuration. The service knows values alone, and nothing is run.
+"""Dry runs: agents answer what they would run for a configuration, and run nothing.
 
-The question lies in a row until an agent has answered it. Agents receive it in their heartbeats, which a notification
-ends; each that offers the component may answer, and the first answer counts. So a lost message costs time at most.
+Only an agent can answer, because the service knows just the values of parameters. The question stays in a row until an
+agent has answered it. Agents receive it in the reply to a heartbeat, and a notification makes the service reply at
+once. Each agent that offers the component may answer, and the first answer counts. So a lost message costs only time.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
 from service.trials.method import completed
 
-# How long an answer is waited for, how long it counts, and how long rows are kept.
+# How long the service waits for an answer, how long an answer is valid, and how long rows are kept.
 PATIENCE = timedelta(seconds=15)
 FRESH = timedelta(seconds=60)
 KEPT = timedelta(minutes=10)
-# Questions that are put to an agent in one answer to its heartbeat.
+# The most questions in one reply to a heartbeat.
 _MOST = 10
 _REFUSAL_LENGTH = 2000
 
@@ -53,18 +54,21 @@ _select_open = Select(
 
 
 class State(StrEnum):
-    """How far a dry run has come."""
+    """The state of a dry run."""
 
     WAITING = "waiting"
     ANSWERED = "answered"
-    # Nobody has answered in time, or nobody could.
+    # No agent has answered in time, or no agent can answer.
     UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """`trials`: the configurations, with `invocation` or `refusal` of each where it is answered. `message`: why it is
-    not, for people."""
+    """The answer to a dry run.
+
+    `trials` holds the configurations, each with its `invocation` or `refusal` once there is an answer. `message` says,
+    for people, why there is no answer.
+    """
 
     state: State
     message: str
@@ -75,17 +79,17 @@ class Shown:
 def ask(principal: Principal, spec: object, study: str = "") -> Shown:
     """Return what agents would run for the first trials of a study. Call it again while it is WAITING.
 
-    The same question meets the answer that is there, or the wait for it. Raises InvalidInput as creating the study
-    would, and where the study does not run on agents.
+    The same question shares one row, so it returns the present answer or joins the wait for it. Raises InvalidInput as
+    the creation of the study would, and for a study that does not run on agents.
     """
     found = completed(parse(spec))
     execution = found.execution
     if execution is None:
-        raise InvalidInput("spec.execution", None, "a component: nothing else runs on agents")
+        raise InvalidInput("spec.execution", None, "a component, because agents run only components")
     check_space(principal, found, places_of(found))
     first = first_configurations(found, warm_start(principal, found, may_lag=True))
     if not first:
-        # A worker works out what comes first.
+        # Only a worker can compute the first configurations.
         return _bare(State.ANSWERED, "", first)
     named = execution.component, execution.digest, execution.application
     able = [agent for agent in selectors.list_agents(principal) if not obstacle(agent, *named)]
@@ -104,7 +108,7 @@ def ask(principal: Principal, spec: object, study: str = "") -> Shown:
     }
     row, waited = _open(principal, question, able)
     if row.answer is not None:
-        trials = [{"params": params, **told} for params, told in zip(first, row.answer, strict=True)]
+        trials = [{"params": params, **reply} for params, reply in zip(first, row.answer, strict=True)]
         return Shown(State.ANSWERED, "", row.agent, trials)
     if waited < PATIENCE:
         return _bare(State.WAITING, "", first)
@@ -117,7 +121,7 @@ def ask(principal: Principal, spec: object, study: str = "") -> Shown:
 
 
 def waiting(principal: Principal, agent_id: str) -> list[tuple[UUID, list[Grant]]]:
-    """The questions that this agent can answer, each with its trials as they would be leased."""
+    """Return the questions that this agent can answer, each with its trials in the form of a lease."""
     found = _select_open(principal)
     if not found:
         return []
@@ -133,12 +137,12 @@ def waiting(principal: Principal, agent_id: str) -> list[tuple[UUID, list[Grant]
 def answer(
     principal: Principal, *, agent_id: str, dry_run: str, trials: Sequence[tuple[dict[str, JsonValue] | None, str]]
 ) -> None:
-    """Keep what an agent would run, an invocation or a refusal for each of the trials. The first answer counts.
+    """Store the answer of an agent: an invocation or a refusal for each trial. The first answer counts.
 
     Raises InvalidInput, NotFound (`unknown_agent`).
     """
     agent = agents.known(principal, agent_id)
-    told: list[JsonValue] = [
+    answers: list[JsonValue] = [
         {"invocation": invocation, "refusal": plain(refusal, _REFUSAL_LENGTH)} for invocation, refusal in trials
     ]
     for index, (invocation, refusal) in enumerate(trials):
@@ -148,21 +152,22 @@ def answer(
     try:
         key = UUID(dry_run)
     except ValueError:
-        raise InvalidInput("id", dry_run, "that of a dry run") from None
+        raise InvalidInput("id", dry_run, "the id of a dry run") from None
     row = access.rows(DryRun, principal).filter(pk=key).first()
     if row is None or row.answer is not None:
-        # Nobody waits for it any more.
+        # The row has expired or has an answer.
         return
-    if len(told) != len(row.question["trials"]):
-        raise InvalidInput("trials", f"{len(told)} of them", f"one for each of {len(row.question['trials'])}")
+    if len(answers) != len(row.question["trials"]):
+        raise InvalidInput(
+            "trials", f"{len(answers)} of them", f"one answer for each of the {len(row.question['trials'])} trials"
+        )
     still_open = access.rows(DryRun, principal).filter(pk=key, answered_at__isnull=True)
-    still_open.update(answer=told, agent=agent.name, answered_at=Now())
+    still_open.update(answer=answers, agent=agent.name, answered_at=Now())
 
 
 def _open(principal: Principal, question: Mapping[str, JsonValue], able: Sequence[Agent]) -> tuple[DryRun, timedelta]:
-    """Return the question's row, and for how long it has waited. A question whose answer or wait is too old is asked
-    again."""
-    # Another version of the component answers otherwise.
+    """Return the question's row and how long it has waited. Ask again if its answer or its wait is too old."""
+    # Another version of the component may answer differently, so the versions are part of the key.
     versions = sorted(
         {one["digest"] for agent in able for one in agent.components if one["name"] == question["component"]}
     )

@@ -1,1 +1,1 @@
-"""Studies before and between trials: create, plan, warm start, changes of the space."""
+"""Creation, plans, warm starts and changes of the space of studies."""

@@ -1,4 +1,4 @@
-"""The catalogue: algorithms, policies and rules that a study can name, with their options, and keys of study files."""
+"""The catalogue of algorithms, policies and rules that a study can name, and of the keys of study files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.policies import noise, pruning, resampling, stopping
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One algorithm, policy or rule. `several`: whether it may be used with several objectives."""
+    """One algorithm, policy or rule. `several` says whether it works with several objectives."""
 
     name: str
     doc: str
@@ -23,7 +23,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All algorithms, policies and rules by what they are for, and the keys and units of study files."""
+    """All algorithms, policies and rules by their purpose, and the keys and units of study files."""
 
     algorithms: Sequence[Entry]
     resampling: Sequence[Entry]

@@ -1,5 +1,8 @@
-"""What is tuned may take fewer values than a study's space has. Agents tell that, of which this room knows nothing: who
-asks for a space says how it is checked."""
+"""The check of a study's space against its component, which may accept fewer values than the space has.
+
+Only agents know which values a component accepts, and this package does not import `service.fleet`. So the caller
+passes the check as a function.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ from service.studies.specs import StudySpec
 from service.tenancy.principal import Principal
 
 SpaceCheck: TypeAlias = Callable[[Principal, StudySpec, Mapping[str, str]], None]
-"""Raises InvalidInput where what a study tunes does not take all values of some parameters of its space: those that are
-named, each with its field in what was asked for."""
+"""Raises InvalidInput if the component of a study does not accept all values of one of the named parameters.
+
+The last argument maps each name to the field of the request that gives the parameter.
+"""
 
 
 def takes_all(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
-    """Lets every space through."""
+    """Accept every space."""
 
 
 def places_of(spec: StudySpec) -> dict[str, str]:
-    """The fields of a spec's parameters, by name."""
+    """Return the field of each parameter of a spec, by name."""
     return {name: f"space[{index}]" for index, name in enumerate(spec.space.names())}

@@ -1,4 +1,4 @@
-"""Studies as a whole: created, stepped to another state, deleted."""
+"""Creation, changes of state, tags and budget, and deletion of studies."""
 
 from __future__ import annotations
 
@@ -48,12 +48,14 @@ def create_study(
     load_if_exists: bool = False,
     request_id: str = "",
 ) -> Study:
-    """Create a study from its spec (`studies/specs.py`). One on agents gets its first trials at once, and so does one
-    that starts from earlier studies.
+    """Create a study from its spec (`studies/specs.py`) and return it.
 
-    Raises InvalidInput, also as `check_space` and `warm_start` do, Forbidden (a study to start from), AlreadyExists
-    (`study_exists`), Conflict (`study_differs` with `load_if_exists`; `algorithm_failed` where agents are to run what
-    the algorithm cannot suggest), ResourceExhausted (`quota_exceeded`).
+    The first trials are requested at once if agents run the study or if it starts from earlier studies.
+
+    Raises InvalidInput, also from `check_space` and `warm_start`; Forbidden for a study to start from that the
+    principal may not read; AlreadyExists (`study_exists`); Conflict (`study_differs` with `load_if_exists`;
+    `algorithm_failed` if agents run the study and the algorithm cannot suggest its first trials); ResourceExhausted
+    (`quota_exceeded`).
     """
     check_name("name", name)
     check_identifier("request_id", request_id, 100)
@@ -65,11 +67,11 @@ def create_study(
         try:
             return _create(principal, name, parsed, warm_start(principal, parsed), request_id, checked_tags)
         except IntegrityError:
-            # Another call was faster: with the same name, or with the same request_id.
+            # Another call has created a study with the same name or the same request_id in the meantime.
             existing = selectors.find_study(principal, name)
             if existing is None:
                 raise Conflict(
-                    "request_id_reused", f"The request_id {request_id!r} belongs to another study."
+                    "request_id_reused", f"The request_id {request_id!r} belongs to another study. Use a new one."
                 ) from None
     if request_id and existing.request_id == request_id:
         return existing
@@ -77,26 +79,26 @@ def create_study(
         raise _taken(name)
     if not parsed.same_question(existing):
         raise Conflict(
-            "study_differs", f"Study {name!r} exists with another space or other objectives: choose another name."
+            "study_differs", f"Study {name!r} exists with another space or other objectives. Choose another name."
         )
     return existing
 
 
 def check_new_name(principal: Principal, name: str) -> None:
-    """Refuse what a new study cannot be called, as `create_study` would now. Raises InvalidInput, AlreadyExists."""
+    """Check that `create_study` would accept this name now. Raises InvalidInput, AlreadyExists."""
     check_name("name", name)
     if selectors.find_study(principal, name) is not None:
         raise _taken(name)
 
 
 def _taken(name: str) -> AlreadyExists:
-    return AlreadyExists("study_exists", f"There is a study {name!r} already. Load it, or choose another name.")
+    return AlreadyExists("study_exists", f"A study {name!r} exists already. Load it, or choose another name.")
 
 
 def _create(
     principal: Principal, name: str, spec: StudySpec, start: WarmStart, request_id: str, tags: list[str]
 ) -> Study:
-    spec = replace(spec, started_from=start.told)
+    spec = replace(spec, started_from=start.started_from)
     with access.work(principal):
         meter.room_for_study(principal)
         execution = spec.execution
@@ -114,7 +116,7 @@ def _create(
                 tags=tags,
             ),
         )
-        detail = {"started_from": [one.to_json() for one in start.told]} if start.told else None
+        detail = {"started_from": [one.to_json() for one in start.started_from]} if start.started_from else None
         with changing(principal, created.pk, "study.create", detail=detail) as work:
             _begin(work, start)
             top_up(work)
@@ -126,10 +128,10 @@ def _create(
 
 
 def _begin(work: Work, start: WarmStart) -> None:
-    """Enqueue what a new study is to begin with: the default, then what earlier studies gave."""
+    """Request the first trials of a new study: the default, then the configurations of earlier studies."""
     first = [Suggestion(one, "earlier") for one in start.configurations]
     if start.default is not None:
-        # Gains are judged against it, so it comes first here as everywhere.
+        # The default comes first, as in every study, because gains are measured against it.
         first.insert(0, Suggestion(start.default, "default"))
         work.study.default_done = True
     if first:
@@ -138,10 +140,10 @@ def _begin(work: Work, start: WarmStart) -> None:
 
 
 def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:
-    """Step a study to ACTIVE, PAUSED, COMPLETED or ABORTED. The state that it is in changes nothing.
+    """Set the state of a study to ACTIVE, PAUSED, COMPLETED or ABORTED. Its present state changes nothing.
 
-    COMPLETED starts nothing new and lets running trials finish; ABORTED ends those as well. Raises InvalidInput,
-    NotFound, Conflict (`invalid_step`).
+    A COMPLETED study starts no trials and lets running trials finish. ABORTED ends running trials too. Raises
+    InvalidInput, NotFound, Conflict (`invalid_step`).
     """
     if state not in list(StudyState):
         raise InvalidInput("state", state, ", ".join(StudyState))
@@ -157,7 +159,7 @@ def update_state(principal: Principal, name: str, state: str, *, reason: str = "
 
 
 def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
-    """Give a study these tags in place of those that it has. Raises InvalidInput, NotFound."""
+    """Replace the tags of a study. Raises InvalidInput, NotFound."""
     checked = check_tags(tags)
     with changing(principal, name, "study.tag", detail={"tags": checked}) as work:
         if work.study.tags != checked:
@@ -168,10 +170,10 @@ def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
 
 
 def extend_budget(principal: Principal, name: str, budget: Mapping[str, object]) -> Study:
-    """Change what the search of an open study may spend: `max_trials`, `max_seconds` and `max_node_hours`.
+    """Change the budget of a study whose search goes on: `max_trials`, `max_seconds` and `max_node_hours`.
 
-    Null: no limit; what is left out stays. Raises InvalidInput for less than what was spent already, NotFound, Conflict
-    (`search_over`).
+    Null removes a limit, and a key that is missing keeps its limit. Raises InvalidInput for a limit that the study has
+    reached already, NotFound, Conflict (`search_over`).
     """
     with changing(principal, name, "study.extend_budget") as work:
         study = work.study
@@ -181,14 +183,18 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
             return study
         begun = study.trial_count - study.added_count
         if wanted.max_trials is not None and wanted.max_trials <= begun:
-            raise InvalidInput("budget.max_trials", wanted.max_trials, f"more than the {begun} begun already, or null")
+            raise InvalidInput(
+                "budget.max_trials",
+                wanted.max_trials,
+                f"more than the {begun} trials so far, or null",
+            )
         deadline = _deadline(principal, study, wanted.max_seconds)
         if deadline is not None and deadline <= work.time:
             spent = (work.time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
-            allowed = f"more than the {spent:.0f} s spent, or null"
+            allowed = f"more than the {spent:.0f} s that the study has used, or null"
             raise InvalidInput("budget.max_seconds", wanted.max_seconds, allowed, above=spent)
         if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := tuners.hours_used(work)):
-            allowed = f"more than the {used:.3g} hours used, or null"
+            allowed = f"more than the {used:.3g} hours that the study has used, or null"
             raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, allowed)
         study.budget, study.deadline = wanted.to_json(), deadline
         access.save(principal, study, "budget")
@@ -199,7 +205,7 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
 
 
 def _deadline(principal: Principal, study: Study, seconds: float | None) -> datetime | None:
-    """When the time budget of a locked study is over: it counts from the first trial that was asked for."""
+    """Return when the time budget of a locked study ends. The time counts from its first suggested trial."""
     if seconds is None:
         return None
     trials = access.rows(Trial, principal).filter(study_id=study.pk).exclude(origin="added")
@@ -208,9 +214,9 @@ def _deadline(principal: Principal, study: Study, seconds: float | None) -> date
 
 
 def delete_study(principal: Principal, name: str) -> None:
-    """Delete a study with all that belongs to it. Deleting it again changes nothing.
+    """Delete a study with everything that belongs to it. A second call changes nothing.
 
-    Raises NotFound for a name that never was a study's.
+    Raises NotFound for a name that no study has ever had.
     """
     with access.work(principal):
         try:
@@ -219,7 +225,8 @@ def delete_study(principal: Principal, name: str) -> None:
             if selectors.was_deleted(principal, name):
                 return
             raise
-        # An agent may be appending to a trial's log, without the study's lock: it is to find the trial gone.
+        # An agent appends to a trial's log without the study's lock. With the trials locked, it waits and then finds no
+        # trial.
         list(access.rows(Trial, principal).filter(study_id=study.pk).select_for_update().values_list("pk"))
         notifications.notify_deleted(principal, study.pk)
         before = {"state": study.state, "trials": study.trial_count, "spec": study.spec}

@@ -1,6 +1,6 @@
-"""What a study would do if it were created now: all of its spec, its first configurations, how long it takes.
+"""The plan of a study that does not exist yet: its completed spec, its first configurations and its duration.
 
-Nothing is written, and nothing costly is computed.
+A plan writes nothing and runs no costly algorithm.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from service.tenancy.principal import Principal
 from service.trials.method import bare_tuner, completed
 
 FIRST = 3
-# Past trials that an estimate is made of: of the latest studies, and so many at most.
+# The duration is estimated from at most _TRIALS trials of the latest _STUDIES studies.
 _STUDIES, _TRIALS = 20, 500
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long the search takes, by past trials of the same component and application.
+    """The expected duration of the search, from past trials of the same component and application.
 
-    Seconds. `trial`: the median from start to end, builds included; `low` and `high`: if all trials took as long as the
-    quickest or the slowest quarter. `total` None: the study has no limit.
+    All times are in seconds. `trial` is the median time of a trial from start to end, builds included. `total` is the
+    duration if all trials take that time; `low` and `high` are the durations with the first and the third quartile.
+    They are None for a study without a limit. `basis` is the number of past trials.
     """
 
     trial: float
@@ -45,9 +46,12 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`first`: what would be measured first, in this order; fewer than FIRST where only a worker can say more.
-    `size`: how many configurations the space holds, None where they cannot be counted. `started_from`: what the earlier
-    studies give that it starts from."""
+    """What a study with this spec would do.
+
+    `first` holds the configurations that it measures first, in this order. They are fewer than FIRST if only a worker
+    can compute the next one. `size` is the number of configurations in the space, None if they cannot be counted.
+    `started_from` says how many configurations each earlier study contributes.
+    """
 
     spec: StudySpec
     size: int | None
@@ -60,7 +64,7 @@ def plan(principal: Principal, spec: object, *, check_space: SpaceCheck = takes_
     """Return the plan of a study. Raises InvalidInput and Forbidden as creating the study would."""
     found, start = checked(principal, parse(spec), check_space=check_space)
     first = first_configurations(found, start)
-    return Plan(found, found.space.cardinality(), first, _duration(principal, found), start.told)
+    return Plan(found, found.space.cardinality(), first, _duration(principal, found), start.started_from)
 
 
 def checked(
@@ -73,14 +77,17 @@ def checked(
 
 
 def first_configurations(spec: StudySpec, start: WarmStart) -> list[Configuration]:
-    """Return what a study of a completed spec measures first, in this order, as far as no worker is needed."""
+    """Return at most FIRST configurations that a study of a completed spec measures first, in this order.
+
+    Leaves out the configurations that only a worker can compute.
+    """
     default = default_first(spec.space)
     found = [*([] if default is None else [default]), *start.configurations][:FIRST]
     name, options = (spec.algorithm, spec.options) if spec.choice is None else (spec.choice.name, spec.choice.options)
     entry = registry.describe(name)
     most = FIRST
     if entry.opening:
-        # The start design ends where the costly model takes over.
+        # After the start design a costly model suggests, and a plan does not run it.
         name, options, most = entry.opening, {}, min(FIRST, bare_tuner(spec).method.start(spec.problem))
     elif entry.cost == Cost.COSTLY:
         return found

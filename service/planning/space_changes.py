@@ -1,9 +1,9 @@
-"""Other ranges for the space of a study whose search goes on.
+"""Changes of the ranges in the space of a study whose search goes on.
 
-The space gets a new version. Trials keep the values that they had. Those outside stay in the history and count against
-the budget, but nothing is learned from them and none is recommended: a configuration outside has no place in the new
-encoding, and one moved to its border would be a measurement that nobody made. Those inside are learned from anew. Of
-the trials outside that are open, those that wait are withdrawn, uncounted, and those that run may finish.
+A change gives the space a new version. Trials keep their values. The algorithm learns again from the trials inside the
+new ranges. Trials outside stay in the history and count against the budget, but the algorithm does not learn from them
+and the study does not recommend them: the new encoding cannot express such a configuration, and to move it to the
+border would invent a measurement. A REQUESTED trial outside is withdrawn and does not count; an ACTIVE one may finish.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from service.trials.models import DesignerState
 from service.trials.topup import top_up
 from service.tuner.tuner import Tuner
 
-WITHDRAWN = "The study's ranges were changed before it ran, and it lies outside of them."
+WITHDRAWN = "A change of the study's ranges came before the trial ran, and the trial lies outside the new ranges."
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """How many trials of a study lie outside of a space: finished, running, and waiting to be run."""
+    """The numbers of trials outside a space that are finished, running (ACTIVE) and waiting (REQUESTED)."""
 
     finished: int
     running: int
@@ -47,7 +47,7 @@ class Outside:
 def preview(
     principal: Principal, name: str, ranges: object, *, check_space: SpaceCheck = takes_all
 ) -> tuple[Study, Outside]:
-    """What `change_space` would do, with the study as it is. Raises what that does."""
+    """Return the unchanged study and the result that `change_space` would have. Raises the same errors."""
     study = selectors.get_study(principal, name)
     changed = _changed(study, ranges)
     if changed is not None and isinstance(ranges, Mapping):
@@ -58,13 +58,14 @@ def preview(
 def change_space(
     principal: Principal, name: str, ranges: object, *, check_space: SpaceCheck = takes_all
 ) -> tuple[Study, Outside]:
-    """Give parameters of an ACTIVE or PAUSED study these ranges (`core/ranges.py`). Those that it has change nothing.
+    """Change the ranges of parameters of an ACTIVE or PAUSED study (`core/ranges.py`).
 
-    Also what lay outside when it was asked for. Raises InvalidInput as `core.ranges.with_ranges` and `check_space` do,
-    and for what the study's method cannot do; NotFound; Conflict (`search_over`, during a final check too;
-    `algorithm_failed` where agents are to run what it cannot suggest).
+    Returns the study, and how many trials lay outside the new ranges just before the change. Ranges that the study
+    already has change nothing. Raises InvalidInput from `core.ranges.with_ranges` and `check_space`, and for a space
+    that the algorithm or a policy of the study cannot search; NotFound; Conflict (`search_over`, also during a final
+    check; `algorithm_failed` if agents run the study and the algorithm cannot suggest their trials).
     """
-    # Without the lock: the whole history is counted.
+    # This counts the whole history, so it runs before the study is locked.
     study, outside = preview(principal, name, ranges, check_space=check_space)
     try:
         with changing(principal, name, "study.change_space") as work:
@@ -86,21 +87,21 @@ def change_space(
 
 
 def _changed(study: Study, ranges: object) -> StudySpec | None:
-    """The study's spec over the space with these ranges; None where they are those that it has."""
+    """Return the study's spec with these ranges, None if they change nothing."""
     ending.check_searching(study, "space")
     spec = spec_of(study)
     space = with_ranges(spec.space, ranges)
-    # By their texts: True and 1 are equal in Python, but two values here.
+    # True and 1 are equal in Python but are two values of a parameter, so this compares texts.
     if repr(space.parameters) == repr(spec.space.parameters):
         return None
     changed = spec.with_space(space)
-    # Raises InvalidInput where the algorithm or a policy cannot work in it.
+    # Raises InvalidInput if the algorithm or a policy cannot work in this space.
     Tuner(changed.problem, method_of(changed))
     return changed
 
 
 def _write(work: Work, changed: StudySpec) -> None:
-    """Take the study to the next version of its space."""
+    """Store the next version of the study's space."""
     study = work.study
     before = work.spec.space.to_json()
     work.note("study", {"space": before}, {"space": changed.space.to_json()})
@@ -108,23 +109,23 @@ def _write(work: Work, changed: StudySpec) -> None:
         study.first_space = before
     study.spec, study.space_version = changed.stored(), changed.space_version
     access.save(work.principal, study, "spec", "space_version", "first_space")
-    # The state is of the old encoding; the position and the mark of exhaustion are of the old space.
+    # The algorithm's state belongs to the old encoding, and cursor and exhaustion belong to the old space.
     access.rows(DesignerState, work.principal).filter(study_id=study.pk).delete()
     study.cursor, study.exhausted = 0, False
     work.revise()
 
 
 def _withdraw(work: Work, space: Space) -> None:
-    """End the trials that wait outside of the study's new space."""
+    """Withdraw the REQUESTED trials outside the study's new space."""
     waiting = access.rows(Trial, work.principal).filter(study_id=work.study.pk, state=TrialState.REQUESTED)
     numbers = [number for number, params in waiting.values_list("number", "params") if space.inside(params) is None]
     actions.withdraw_outside(work, numbers, WITHDRAWN)
 
 
 def _outside(principal: Principal, study: Study, space: Space) -> Outside:
-    """How many trials lie outside of a space that the study has had with other ranges. PostgreSQL counts them."""
+    """Return how many trials lie outside a space that has the study's parameters. PostgreSQL counts them."""
     before = spec_of(study).space
-    # Trials of a space that was changed before may be outside of any of its ranges.
+    # After an earlier change, trials may lie outside any range of the space.
     moved = [one for one in space.parameters if study.space_version > 1 or one != before[one.name]]
     trials = access.rows(Trial, principal).filter(beyond(moved), study_id=study.pk)
     found = dict(trials.order_by().values_list("state").annotate(count=Count("pk")))

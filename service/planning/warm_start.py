@@ -1,9 +1,9 @@
-"""A warm start: what was best in earlier studies is measured first in a new one.
+"""The warm start: a new study first measures the best configurations of earlier studies.
 
-Configurations are taken over, results are not. A result holds under the conditions that it was measured in (machine,
-versions, load, input, even another metric), of which a study knows too little to tell whether they are the same. Taken
-for the new study's own, it would mislead the model, and a gain over a default measured today would be no gain. A
-configuration costs one trial to judge anew.
+A study takes over configurations and no results. A result depends on the conditions of its measurement (machine,
+versions, load, input, even another metric), and a study does not know enough to decide whether they are the same. An
+old result would mislead the model, and its difference from a default that is measured today would not be a gain. To
+measure a configuration again costs one trial.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from service.trials.supply import MOST_EARLIER
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """`configurations`: of the earlier studies, in the order in which they are to be measured, after the default.
-    `default`: what is to be measured before them; None where there are none, or no such default."""
+    """The first configurations of a study that starts from earlier ones.
+
+    `default` is measured first. It is None if there are no `configurations`, or if the space has no default that can
+    be measured. `configurations` follow in this order. `started_from` has one entry for each earlier study.
+    """
 
     default: Configuration | None
     configurations: Sequence[Configuration]
-    told: tuple[StartedFrom, ...]
+    started_from: tuple[StartedFrom, ...]
 
 
 def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) -> WarmStart:
@@ -40,7 +43,7 @@ def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) 
     Each earlier study contributes its recommended configuration and the next best ones, or a part of its Pareto set
     where it has several objectives. The studies take turns. At most MOST_EARLIER configurations are taken in all, each
     of them once, and no more than the budget allows. `Space.adopt` fits them to the new space; a configuration that
-    lies outside is passed over. `may_lag`: as in `analyse`. Raises InvalidInput (`study_not_found`,
+    lies outside is skipped. `may_lag` is passed to `analyse`. Raises InvalidInput (`study_not_found`,
     `other_component`) and Forbidden.
     """
     studies = _studies(principal, spec)
@@ -57,26 +60,26 @@ def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) 
                 taken.add(space.key(one))
                 configurations.append(one)
                 counts[place] += 1
-    told = tuple(
+    started_from = tuple(
         StartedFrom(study.name, count, found.count(None))
         for study, count, found in zip(studies, counts, adopted, strict=True)
     )
-    return WarmStart(default if configurations else None, configurations, told)
+    return WarmStart(default if configurations else None, configurations, started_from)
 
 
 def _studies(principal: Principal, spec: StudySpec) -> list[Study]:
-    """The studies to start from, in the order of the spec."""
+    """Return the studies to start from, in the order of the spec."""
     if not spec.start_from:
         return []
     for name in spec.start_from:
-        # A token that is good for one study alone does not carry another's results out.
+        # A token that is limited to one study must not read the results of another.
         require(principal, Action.STUDY_READ, name)
     found = {study.name: study for study in access.rows(Study, principal).filter(name__in=spec.start_from)}
     component = "" if spec.execution is None else spec.execution.component
     for index, name in enumerate(spec.start_from):
         field = f"start_from[{index}]"
         if name not in found:
-            raise InvalidInput(field, name, "the name of a study that there is", code="study_not_found")
+            raise InvalidInput(field, name, "the name of an existing study", code="study_not_found")
         if found[name].component != component:
             allowed = f"a study of the component {component!r}" if component else "a study without a component"
             raise InvalidInput(field, name, allowed, code="other_component", component=found[name].component)

@@ -1,1 +1,1 @@
-"""What is known of a study: analysis, summaries, insight, comparison."""
+"""The results of studies: analysis, summaries, insight, comparison."""

@@ -1,9 +1,9 @@
-"""What a study has found out: the default configuration, the one to take, and the gain of one over the other.
+"""The results of a study: the default configuration, the recommended one, and its gain over the default.
 
-Which one to take is what the algorithm's posterior says, as the worker that asked it last has stored it. Where there is
-none, or a result that has come since is better than what it expects, it is an estimate over replicates. Only trials
-that completed since the last look are read. Those before are remembered: a completed trial never changes. Those outside
-of the study's space, which may have been another, have no part in it.
+The recommendation comes from the posterior of the algorithm, which a worker has computed and stored. If there is no
+posterior, or if a later result is better than its expectation, the recommendation comes from estimates over replicates.
+An analysis reads only the trials that have completed since the last one and keeps the others in memory, because a
+completed trial never changes. Trials outside the study's space, which an earlier version may have held, do not count.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from service.trials.models import DesignerState
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
 
-# What takes the processor more seconds than this may wait so many times as long before it is done again.
+# An analysis that took more than _SLOW seconds of CPU time may wait _REST times as long before it is made again.
 _SLOW, _REST = 0.5, 10.0
-# Which of a Pareto set stand for it, as shares of its length.
+# The members of a Pareto set that represent it, as fractions of its length.
 _ALONG = (0.0, 1.0, 0.5, 0.25, 0.75)
 
 
@@ -50,11 +50,12 @@ class ConfigurationSummary:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveProgress:
-    """How far an objective has come.
+    """The progress of one objective.
 
-    `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. `gain_low` to
-    `gain_high` holds it with 95 %, by the rank test of the default's measurements and the best's; None for too few of
-    either. `noise`: the standard deviation of one measurement, freak runs aside; None where nothing was measured twice.
+    `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. The interval
+    from `gain_low` to `gain_high` contains the gain with a confidence of 95 %, by the rank test of the measurements of
+    the default and of the best; None if either has too few. `noise` is a robust standard deviation of one measurement;
+    None if no configuration was measured twice.
     """
 
     metric: str
@@ -70,11 +71,11 @@ class ObjectiveProgress:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A study's results as of a revision. `best` is one configuration, or the Pareto set.
+    """The results of a study at a revision. `best` is one configuration, or the Pareto set.
 
-    `recommendation`: what is expected of the best, without the noise of single runs; None with several objectives.
-    `configurations`: how many different ones were measured; `space_size`: of how many, None for a continuum.
-    `behind`: the study has changed since, and was not summed up again for that yet.
+    `recommendation` is the expected value of the best without the noise of single runs; None with several objectives.
+    `configurations` is the number of different configurations that were measured, and `space_size` the number in the
+    space, None for a continuum. `behind` says that the study has changed since this analysis.
     """
 
     revision: int
@@ -90,32 +91,32 @@ class Analysis:
 
 @dataclass(slots=True)
 class _Memory:
-    """What was read of one study."""
+    """The trials of one study that were read so far, and what was computed from them."""
 
     lock: Lock = field(default_factory=Lock)
     revision: int = 0
-    # What is learned later of a completed trial, such as its node, gives it a new revision.
+    # A completed trial gets a new revision when more becomes known about it, such as its node. It counts once.
     numbers: set[int] = field(default_factory=set)
-    # By the digest of their configuration.
+    # The next three are by the digest of the configuration.
     completed: dict[str, list[TrialRecord]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
-    # The study's revision with which the latest result of each came.
+    # The revision of the study at the latest result of each configuration.
     revisions: dict[str, int] = field(default_factory=dict)
     analysis: Analysis | None = None
-    # How many seconds of the processor it took, and when that was, by this process's clock.
+    # The CPU seconds of the last analysis, and its end by the monotonic clock.
     took: float = 0.0
     ended: float = 0.0
 
 
-# Creation time is part of the key because a database that was emptied gives its keys again.
+# The creation time is part of the key because a database that was emptied assigns the same keys again.
 _memories: Remembered[tuple[int, datetime, int], _Memory] = Remembered(200)
 
 
 def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Analysis:
-    """The results of a study as of its revision, or of a later one that somebody else has asked for.
+    """Return the results of a study at its revision, or at a later one that another thread has analysed.
 
-    With `may_lag`, they may be those of a little earlier where somebody else is summing up, or where that takes a while
-    and the study goes on: they are `behind` then, and to be asked for again.
+    With `may_lag`, the result may be an earlier one that is marked as `behind`: if another thread makes the analysis at
+    this moment, or if the study is ACTIVE and the last analysis was slow and recent. The caller then asks again later.
     """
     memory = _memory_of(study)
     earlier = memory.analysis if may_lag else None
@@ -136,13 +137,13 @@ def analyse(principal: Principal, study: Study, *, may_lag: bool = False) -> Ana
 
 
 def _may_wait(study: Study, memory: _Memory) -> bool:
-    """Whether summing up again now would keep the process from other work."""
+    """Return whether a new analysis at this moment would keep the process from other work."""
     goes_on = study.state == StudyState.ACTIVE
     return goes_on and memory.took > _SLOW and monotonic() - memory.ended < _REST * memory.took
 
 
 def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[Trial]:
-    """Of the configuration to take, or of each of the Pareto set, its first trial. Empty while nothing was measured."""
+    """Return the first trial of the best configuration, or of each in the Pareto set. Empty before the first result."""
     numbers = [found.numbers[0] for found in analysis.best]
     trials = access.rows(Trial, principal).filter(study_id=study.pk, number__in=numbers)
     by_number = {trial.number: trial for trial in trials}
@@ -150,12 +151,15 @@ def best_trials(principal: Principal, study: Study, analysis: Analysis) -> list[
 
 
 def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> list[Configuration]:
-    """A handful of configurations: the one to take, then those with the best values; of a Pareto set its ends, then
-    what lies between them. Empty while nothing was measured that kept the outcome constraints."""
+    """Return at most five configurations: the recommended one, then the ones with the best values.
+
+    With several objectives they are the two ends of the Pareto set and then members between them. The list is empty
+    while no measured configuration satisfies the outcome constraints.
+    """
     analysis = analyse(principal, study, may_lag=may_lag)
     best = [found.params for found in analysis.best]
     problem = spec_of(study).problem
-    # A copy, without the lock: who may lag waits for nobody who sums up.
+    # A copy without the lock: a caller with `may_lag` must not wait for an analysis in another thread.
     acceptable = [estimate for estimate in list(_memory_of(study).estimates.values()) if estimate.acceptable]
     if not acceptable:
         return []
@@ -167,7 +171,7 @@ def leaders(principal: Principal, study: Study, *, may_lag: bool = False) -> lis
 
 
 def _stored(principal: Principal, study: Study) -> tuple[Recommendation, int] | None:
-    """What the posterior recommended when a worker last looked, and up to which revision of the study it did."""
+    """Return the recommendation that a worker stored last, and the revision of the study at that time."""
     if runs_in_request(study) or not spec_of(study).problem.noisy:
         return None
     state = access.rows(DesignerState, principal).filter(study_id=study.pk).defer("state").first()
@@ -233,9 +237,9 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
 
 
 def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int) -> bool:
-    """Whether nothing that has come since is better than what the posterior has recommended."""
+    """Return whether no result after this revision is better than the expectation of the stored recommendation."""
     own = actions.configuration_key(study, stored.configuration)
-    # A worker may have looked at more than was read here.
+    # The worker may have read more trials than this process has.
     if own not in memory.estimates:
         return False
     problem = spec_of(study).problem
@@ -245,7 +249,7 @@ def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int)
 
 
 def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
-    """The same without a posterior."""
+    """Return the recommendation by estimates over replicates, without a posterior."""
     tuner = Tuner(spec_of(study).problem, method_of(spec_of(study)))
     tuner.update([trial for trials in memory.completed.values() for trial in trials])
     return tuner.recommend(costly=False)
@@ -291,13 +295,13 @@ def _values(study: Study, memory: _Memory, measured: ConfigurationSummary, metri
 
 
 def _replicates(memory: _Memory, metric: str) -> list[list[float]]:
-    """The values of each configuration that was measured more than once."""
+    """Return the values of each configuration that was measured more than once."""
     groups = ([trial.metrics.get(metric, math.nan) for trial in group] for group in memory.completed.values())
     return [group for group in groups if len(group) > 1 and all(map(math.isfinite, group))]
 
 
 def _space_size(problem: Problem) -> int | None:
-    """How many configurations the parameters have, conditions and constraints aside; None for a continuum."""
+    """Return the number of configurations without regard to conditions and constraints, None for a continuum."""
     product = 1
     for parameter in problem.space.parameters:
         size = parameter.size()

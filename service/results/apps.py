@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ResultsConfig(AppConfig):
-    """Owns the table `pipeline_studyinsight`, whose model keeps the label `pipeline`."""
+    """The owner of the table `pipeline_studyinsight`, whose model keeps the label `pipeline`."""
 
     name = "service.results"
     label = "results"

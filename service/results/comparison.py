@@ -1,4 +1,4 @@
-"""The best value so far over the trials of several studies that measure the same metric."""
+"""The comparison of studies with a common metric: the best value so far after each trial."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ MOST_STUDIES = 10
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The trials of a study that were better than all before: (number, value) each. `trials`: how many have a value."""
+    """The trials of a study that were better than all earlier ones, as (number, value).
+
+    `trials` is the number of trials with a value, and `last_number` the number of the last of them.
+    """
 
     study: str
     unit: str
@@ -31,7 +34,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Curves of one metric. `metrics`: those that all of the studies have as objectives. `missing`: names of none."""
+    """The curves of one metric.
+
+    `metrics` holds the metrics that all studies have as objectives, `missing` the names for which no study exists.
+    """
 
     metric: str
     goal: Goal
@@ -41,9 +47,10 @@ class Comparison:
 
 
 def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Comparison:
-    """The curves of those studies that there are, in their order; without a metric, of the first that all have.
+    """Return the curves of the named studies that exist, in the order of the names.
 
-    Raises InvalidInput where they have none in common, or not this one; NotFound where no name is a study's.
+    Without a metric, the comparison uses the first objective that all studies share. Raises InvalidInput if they share
+    no objective or not this one; NotFound if none of the studies exists.
     """
     if not 1 <= len(names) <= MOST_STUDIES or len(set(names)) < len(names):
         raise InvalidInput("study", list(names), f"1 to {MOST_STUDIES} different studies")

@@ -1,7 +1,8 @@
-"""What a study's trials say of its parameters: read here, computed by a worker, kept until there are more trials.
+"""The insight of a study: what its trials say about its parameters.
 
-A look at it asks for it where it is missing or old. It is a picture of results that are stored, so a computation that
-is lost or made twice costs time and nothing else; whoever still waits asks again.
+A worker computes the insight, and the service keeps it until there are more trials. A read requests the computation if
+the insight is missing or old. The insight is derived from stored results, so a computation that is lost or made twice
+costs only time: a reader that still waits requests it again.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from service.trials.method import method_of, runs_in_request
 from service.tuner.insight import FEWEST, Insight, Predict, by_process, insight
 from service.tuner.tuner import Tuner
 
-# While a study runs it is computed anew when there are so many times as many trials, so that it costs little in all.
+# While a study runs, the insight is computed again when the number of trials has grown by this factor. So the total
+# cost stays small.
 _GROWTH = 1.1
-# Seconds after which a message, or a worker, is given up for lost.
+# After this time a message or a worker counts as lost.
 _LOST = timedelta(seconds=120)
-# Trials that a forest learns from, at most.
+# The most trials that a forest learns from.
 _MOST_READ = 10_000
 
 log = logging.getLogger(__name__)
 
 
 def read(principal: Principal, study: Study) -> StudyInsight:
-    """What is known, and its computation under way (`asked_at`) where more could be known by now."""
+    """Return the stored insight, and request a computation if more trials have finished. `asked_at` then says when."""
     known = access.rows(StudyInsight, principal).filter(study_id=study.pk).first()
     if not _is_due(study, known):
         return known or StudyInsight(study=study, asked_at=None)
@@ -57,14 +59,14 @@ def read(principal: Principal, study: Study) -> StudyInsight:
 
 
 def compute(tenant_id: int, study_id: int) -> None:
-    """Compute a study's insight if it is wanted and nobody else is at it."""
+    """Compute the insight of a study if it is requested and no other worker computes it."""
     principal = Principal.system(tenant_id)
     wanted = access.rows(StudyInsight, principal).filter(study_id=study_id, asked_at__isnull=False)
     if not wanted.filter(Q(claimed_at=None) | Q(claimed_at__lt=Now() - _LOST)).update(claimed_at=Now()):
         return
     found = change.read(principal, study_id)
     study = found.study
-    # What is kept where the computation fails: the result of before.
+    # After a failure the previous `data` stays.
     changes: dict[str, object] = {
         "finished": study.finished_count,
         "space_version": study.space_version,
@@ -75,35 +77,35 @@ def compute(tenant_id: int, study_id: int) -> None:
         if runs_in_request(study):
             tuner = Tuner(problem, method_of(spec_of(study)))
             tuner.update(_trials(principal, study))
-            told = _insight(tuner, None, by_process(problem, tuner.finished))
+            computed = _insight(tuner, None, by_process(problem, tuner.finished))
         else:
             with tuners.borrowed(found) as (learner, _):
                 tuner = learner.tuner
-                told = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
-        changes["data"] = asdict(told)
-    except Exception as reason:  # whatever ails the forest or the algorithm is told to whoever asked
-        log.exception("the insight of study %s failed", study.name)
+                computed = _insight(tuner, tuner.predict, tuner.sensitivities() or by_process(problem, tuner.finished))
+        changes["data"] = asdict(computed)
+    except Exception as reason:  # every error of the forest or the algorithm is reported to the reader
+        log.exception("The insight of study %s failed", study.name)
         changes["error"] = topup.describe(reason)
     access.rows(StudyInsight, principal).filter(study_id=study_id).update(**changes, asked_at=None, claimed_at=None)
 
 
 def _insight(tuner: Tuner, predict: Predict | None, shares: Sensitivities) -> Insight:
-    """Around the configuration that the study recommends."""
+    """Return the insight around the configuration that the study recommends."""
     recommended = tuner.recommend()
     best = None if recommended is None else recommended.configuration
     return insight(tuner.problem, tuner.finished, predict, shares, best)
 
 
 def _trials(principal: Principal, study: Study) -> list[TrialRecord]:
-    """The completed trials of the present space; of very many every second, third ... one."""
+    """Return the completed trials inside the present space: every n-th one if there are more than _MOST_READ."""
     step = 1 + study.trial_count // _MOST_READ
     found = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
     chosen = found.annotate(place=F("number") % step).filter(place=0).order_by("number")
-    told = [
+    trials = [
         TrialRecord(number, params, TrialState.COMPLETED, metrics or {})
         for number, params, metrics in chosen.values_list("number", "params", "metrics")
     ]
-    return tuners.within(spec_of(study), told)
+    return tuners.within(spec_of(study), trials)
 
 
 def _is_due(study: Study, known: StudyInsight | None) -> bool:

@@ -1,4 +1,4 @@
-"""The result of the computation which parameters matter: costly to compute, so it is stored."""
+"""The stored insight of studies, which is costly to compute."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from service.tenancy.models import TenantOwned
 
 
 class StudyInsight(TenantOwned):
-    """What a worker has found out about a study's parameters (`tuner/insight.py`), as of `finished` trials.
+    """The insight into the parameters of a study (`tuner/insight.py`) after `finished` trials.
 
-    `asked_at`: when somebody wanted it anew and the workers were told; null: it is as new as was wanted. `claimed_at`:
-    when a worker began. Both lose their meaning with time, so that a lost message or worker costs time alone.
+    `asked_at` is when a reader requested a new computation and the workers were notified; null if no request is open.
+    `claimed_at` is when a worker began. Both expire, so a lost message or worker costs only time.
     """
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
     finished = models.PositiveIntegerField(default=0)
-    # Of the study, when it was computed.
+    # The version of the study's space at the computation.
     space_version = models.PositiveIntegerField(default=1, db_default=1)
     data = ExactJSONField(null=True)
-    # Why the last computation gave nothing; empty where it did.
+    # Why the last computation failed; empty if it succeeded.
     error = models.TextField(blank=True)
     asked_at = models.DateTimeField(null=True, db_default=Now())
     claimed_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""Keeps the copy of each study's results by which lists of studies are sorted (`StudySummary`) up to date."""
+"""The summaries of studies (`StudySummary`): copies of their results by which lists of studies are sorted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.studies.models import Study, StudySummary
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
-# What one sweep may cost at most: others wait behind it.
+# The most studies and seconds of one sweep: other work waits for its end.
 _MOST = 500
 _SECONDS = 0.5
 
@@ -33,7 +33,7 @@ def refresh() -> None:
 
 
 def summarise(principal: Principal, study_id: int) -> None:
-    """Write the summary of one study, unless summing it up has to wait. One that was deleted meanwhile has none."""
+    """Write the summary of one study, unless its analysis has to wait or the study was deleted."""
     try:
         study = read(principal, study_id).study
     except Deleted:
@@ -44,17 +44,17 @@ def summarise(principal: Principal, study_id: int) -> None:
         # The database is at fault, not the study: the next sweep tries again.
         raise
     except Exception:
-        # A study that cannot be analysed must not keep the others from it.
-        log.exception("study %s of tenant %d cannot be summarised", study.name, study.tenant_id)
+        # One study that cannot be analysed must not stop the sweep.
+        log.exception("Study %s of tenant %d cannot be summarised", study.name, study.tenant_id)
         analysis = None
     if analysis is not None and analysis.behind:
-        # A later sweep writes it: what is said to be of this revision must be.
+        # A later sweep writes the summary: its numbers must belong to its revision.
         return
     objectives = [] if analysis is None else _objectives(study, analysis)
     first: dict[str, Any] = objectives[0] if objectives else {}
     alone = analysis is not None and len(analysis.objectives) == 1 and len(analysis.best) == 1
     with access.work(principal):
-        # Under the row's lock: the study may be about to be deleted.
+        # The lock on the study's row keeps a deletion out until the summary is written.
         if not access.rows(Study, principal).select_for_update(no_key=True).filter(pk=study.pk).values_list("pk"):
             return
         access.put(
@@ -73,12 +73,14 @@ def summarise(principal: Principal, study_id: int) -> None:
 
 
 def _objectives(study: Study, analysis: Analysis) -> list[dict[str, Any]]:
-    """How far each has come; the gain and the interval that holds it with 95 % are the final check's, where there was
-    one."""
+    """Return the progress of each objective as JSON, with the gain and its 95 % interval.
+
+    After a final check, the gain and the interval of the first objective are the ones of its verdict.
+    """
     found: list[dict[str, Any]] = []
     for progress in analysis.objectives:
-        told = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
-        found.append({**told, "low": progress.gain_low, "high": progress.gain_high})
+        shown = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
+        found.append({**shown, "low": progress.gain_low, "high": progress.gain_high})
     if found and study.verdict is not None:
         found[0] |= {name: study.verdict[name] for name in ("gain", "low", "high")}
     return found

@@ -131,7 +131,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     named = page.get_by_role("textbox", name="Name")
     start = page.get_by_role("button", name="Start the study")
     named.fill("bowl-1")
-    expect(page.get_by_text("There is a study 'bowl-1' already.")).to_be_visible()
+    expect(page.get_by_text("A study 'bowl-1' exists already.")).to_be_visible()
     expect(named).to_have_attribute("aria-invalid", "true")
     expect(start).to_be_disabled()
     named.fill("no spaces")
@@ -154,7 +154,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     assert judged.value.status == 204
     api.study(taken)
     start.click()
-    expect(page.get_by_text(f"There is a study '{taken}' already.")).to_be_visible()
+    expect(page.get_by_text(f"A study '{taken}' exists already.")).to_be_visible()
     named.fill(name)
     page.get_by_label("Tags").fill("made, by hand")
     start.click()

@@ -16,7 +16,7 @@ def test_a_study_from_a_file(shell: Shell, study_file: str, client: trimtab.Clie
     assert client.get_study(name).spec.space[0] == trimtab.Float("x", 1e-3, 10, log=True)
     error = shell.fail("study", "create", study_file)
     assert error.splitlines() == [
-        f"error: There is a study '{name}' already. Load it, or choose another name. [study_exists]",
+        f"error: A study '{name}' exists already. Load it, or choose another name. [study_exists]",
         "Choose another name, or continue that study with --load-if-exists",
     ]
     loaded = json.loads(shell.succeed("study", "create", study_file, "--load-if-exists", "--json"))

@@ -259,7 +259,8 @@ def test_log_bytes(principal: Principal, limit: Limit, meter: Meter) -> None:
     assert meter.usage(principal)[1]["log_bytes"] == 90
     # Files count as output does.
     runs.settle(principal, agent_id="a", lease=grant.lease, outcome="completed", metrics={"seconds": 1.0})
-    for name, count, left_out in (("fits", 10, ""), ("not", 1, "the tenant keeps as much output of trials as it may")):
+    full = "the tenant has reached its quota for the output of trials"
+    for name, count, left_out in (("fits", 10, ""), ("not", 1, full)):
         data = b"z" * count
         file: dict[str, Any] = {"name": name, "size": count, "sha256": sha256(data).hexdigest(), "data": data}
         assert artifacts.put(principal, agent_id="a", lease=grant.lease, left_out="", **file) == left_out

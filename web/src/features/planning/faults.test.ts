@@ -48,7 +48,7 @@ describe("where a fault is", () => {
   it("is told in the words of the file", () => {
     const refused = new ApiError("space[1].min: 3 is not allowed. Use at most 1.", "invalid_argument", 400, { field: "space[1].min" });
     expect(faultOf(refused, SPACE, {}).message).toBe("parameters.block.min: 3 is not allowed. Use at most 1.");
-    expect(faultOf(new ApiError("There is a study 'a' already.", "study_exists", 409), SPACE, {}).field).toBe("name");
+    expect(faultOf(new ApiError("A study 'a' exists already.", "study_exists", 409), SPACE, {}).field).toBe("name");
   });
 
   it.each([
