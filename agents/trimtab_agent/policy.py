@@ -184,7 +184,7 @@ class Policy:
         try:
             asked = ray_options.asked(spec.scheduler_options)
         except ray_options.UnreadableOptionError as error:
-            raise PolicyError(f"The policy cannot read the job's options for Ray: {error}.") from None
+            raise PolicyError(f"The policy cannot read the job's options for Ray: {error}") from None
         for rule, most in rules.most.items():
             value = asked.get(RAY_NUMBERS[rule], 0)
             if value > most * (MIB if rule == "memory_mib" else 1):

@@ -62,7 +62,7 @@ class Verifier:
         for algorithm in self.algorithms:
             if algorithm not in ALGORITHMS:
                 raise ImproperlyConfigured(
-                    f"TRIMTAB_OIDC_ALGORITHMS has {algorithm!r}; allowed: {', '.join(ALGORITHMS)}"
+                    f"TRIMTAB_OIDC_ALGORITHMS: {algorithm!r} is not allowed. Use {', '.join(ALGORITHMS)}."
                 )
 
     def verify(self, token: str) -> Identity:

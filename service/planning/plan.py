@@ -46,7 +46,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a study with this spec would do.
+    """The plan of a study.
 
     `first` holds the configurations that it measures first, in this order. They are fewer than FIRST if only a worker
     can compute the next one. `size` is the number of configurations in the space, None if they cannot be counted.

@@ -34,7 +34,7 @@ def asked(options: Sequence[str]) -> dict[str, Any]:
     for option in options:
         match = OPTION.fullmatch(option)
         if match is None or match[1] not in FIELDS:
-            raise UnreadableOptionError(f"scheduler option {option!r} is not an option of Ray; allowed: {ALLOWED}")
+            raise UnreadableOptionError(f"scheduler option {option!r} is not an option of Ray. Use {ALLOWED}.")
         name, text = match.groups()
         found[name] = _number(name, text) if name in NUMBERS else _table(name, text)
     return found
@@ -58,7 +58,7 @@ def _number(name: str, text: str) -> float | int:
         number = -1.0
     if not 0 <= number < 1e18 or (name == "memory" and not number.is_integer()):
         allowed = "a whole number of bytes" if name == "memory" else "a number of at least 0"
-        raise UnreadableOptionError(f"--{name}={text!r}; allowed: {allowed}")
+        raise UnreadableOptionError(f"--{name}: {text!r} is not allowed. Use {allowed}.")
     return int(number) if number.is_integer() else number
 
 
@@ -70,8 +70,8 @@ def _table(name: str, text: str) -> dict[str, Any]:
     is_selector = name == "label-selector"
     if isinstance(table, dict) and all(_is_text(item) if is_selector else _is_amount(item) for item in table.values()):
         return table
-    allowed = "text" if is_selector else "number of at least 0"
-    raise UnreadableOptionError(f"--{name}={text!r}; allowed: a JSON object whose values are each a {allowed}")
+    allowed = f"a JSON object whose values are each a {'text' if is_selector else 'number of at least 0'}"
+    raise UnreadableOptionError(f"--{name}: {text!r} is not allowed. Use {allowed}.")
 
 
 def _is_text(item: object) -> bool:

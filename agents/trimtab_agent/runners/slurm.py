@@ -63,7 +63,7 @@ def check_options(options: Sequence[str]) -> None:
         if not OPTION.fullmatch(option):
             raise ConfigError(f"--slurm-option {option!r} is not {OPTION_ALLOWED}")
         if is_own(option):
-            raise ConfigError(f"--slurm-option {option!r} is reserved for the runner; allowed: {OWN_ALLOWED}")
+            raise ConfigError(f"--slurm-option {option!r} is reserved for the runner. Use {OWN_ALLOWED}.")
 
 
 class SlurmRunner(BatchRunner):

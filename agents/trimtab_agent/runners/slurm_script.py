@@ -51,7 +51,7 @@ def check(spec: JobSpec) -> None:
     """
     for option in spec.scheduler_options:
         if is_own(option):
-            raise NotAcceptedError(f"scheduler option {option!r} is reserved for the runner; allowed: {OWN_ALLOWED}")
+            raise NotAcceptedError(f"scheduler option {option!r} is reserved for the runner. Use {OWN_ALLOWED}.")
         if "\0" in option:
             raise UnsuitableValueError(f"scheduler option {option!r} contains a NUL character")
     for line in spec.directives:

@@ -50,11 +50,11 @@ def test_addresses(given: str | None, expected: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ray-option=--cpus=1"], "scheduler option '--cpus=1' is not an option of Ray; allowed: --num-cpus=N"),
-        (["--ray-option=--num-cpus=all"], "--num-cpus='all'; allowed: a number of at least 0"),
-        (["--ray-option=--memory=1.5"], "--memory='1.5'; allowed: a whole number of bytes"),
-        (["--ray-option=--resources=[1]"], "allowed: a JSON object whose values are each a number of at least 0"),
-        (['--ray-option=--label-selector={"a": 1}'], "allowed: a JSON object whose values are each a text"),
+        (["--ray-option=--cpus=1"], "scheduler option '--cpus=1' is not an option of Ray. Use --num-cpus=N"),
+        (["--ray-option=--num-cpus=all"], "--num-cpus: 'all' is not allowed. Use a number of at least 0."),
+        (["--ray-option=--memory=1.5"], "--memory: '1.5' is not allowed. Use a whole number of bytes."),
+        (["--ray-option=--resources=[1]"], "Use a JSON object whose values are each a number of at least 0."),
+        (['--ray-option=--label-selector={"a": 1}'], "Use a JSON object whose values are each a text."),
         (["--ray-address=ray:head"], "--ray-address 'ray:head' is not http://HOST:8265"),
         (["--trial-cores=1"], "--trial-cores is only valid with --runner local; with ray, use --ray-option"),
         (["--slurm-option=--mem=1"], "--slurm-option '--mem=1' is only valid with --runner slurm"),

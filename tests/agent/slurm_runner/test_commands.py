@@ -15,7 +15,7 @@ from tests.factories.slurm import Slurm
         (["--slurm-option=partition=x"], "--slurm-option 'partition=x' is not an option of sbatch in its long form"),
         (
             ["--slurm-option=--array=1-2"],
-            "--slurm-option '--array=1-2' is reserved for the runner; allowed: any option",
+            "--slurm-option '--array=1-2' is reserved for the runner. Use any option",
         ),
         (["--runner", "local", "--slurm-option=--exclusive"], "is only valid with --runner slurm"),
         (["--runner", "pbs"], "invalid choice: 'pbs' (choose from 'local', 'slurm', 'ray')"),

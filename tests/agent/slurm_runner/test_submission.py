@@ -88,7 +88,7 @@ async def test_script_options_and_environment(place: Path, slurm: Slurm) -> None
         (
             {"scheduler_options": ["--arr", "1-3"]},
             "NotAccepted",
-            "'--arr' is reserved for the runner; allowed: any option",
+            "'--arr' is reserved for the runner. Use any option",
         ),
         ({"directives": ["#BB a\ntouch x"]}, "UnsuitableValue", "has more than one line"),
         ({"directives": ["touch x"]}, "NotAccepted", "does not start with '#'"),
