@@ -116,7 +116,7 @@ def passes_alone(name: str) -> bool:
 
 
 class Console:
-    """A run of the console's unit tests, which goes on beside the others in a process of its own."""
+    """A run of the console's unit tests, which runs at the same time in its own process."""
 
     PREFIX = "web/"
 

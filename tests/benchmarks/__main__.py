@@ -34,7 +34,7 @@ PACKAGES = ("grpcio", "protobuf", "django", "psycopg", "torch", "botorch", "optu
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on and with."""
+    """Return the machine and the versions with which the figures were measured."""
     model = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "unknown"
     )

@@ -1,5 +1,6 @@
-"""What a trial of the workload apache-gcc costs, and the share of it that is spent building: with an empty build cache,
-and again with the output kept. Local runner, application `static-2k`; the sources are prepared before, not timed.
+"""The cost of a trial of the workload apache-gcc and the share of its build, with an empty build cache and a full one.
+
+Local runner, application `static-2k`. The sources are prepared before and are not timed.
 
 Run as `python -m tests.benchmarks.apache_cost [--quick]`.
 """

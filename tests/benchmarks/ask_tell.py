@@ -1,8 +1,8 @@
-"""Ask+tell round trips a second over gRPC and PostgreSQL, beside Optuna's and OSS Vizier's servers.
+"""Ask+tell round trips a second over gRPC and PostgreSQL, compared with Optuna's and OSS Vizier's servers.
 
 Every server suggests at random in the same space of two parameters and is asked by the same number of clients: threads
-with a connection each, in one process for each core at most. Trimtab and Optuna use the same PostgreSQL server, that of
-the embedded service; Vizier uses its own SQLite file, since it knows no other database. All do the same number of
+with a connection each, in one process for each core at most. Trimtab and Optuna use the PostgreSQL server of the
+embedded service; Vizier uses its own SQLite file, since it knows no other database. All do the same number of
 trials, for the peers slow down as a study grows.
 
 Run as `python -m tests.benchmarks.ask_tell [--quick]`; needs the dependency group `bench`.

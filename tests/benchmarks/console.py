@@ -132,7 +132,7 @@ def zoomed(page: Page) -> list[float]:
 
 
 def live(service: EmbeddedService, page: Page) -> dict[str, Any]:
-    """What the page does in some seconds in which the study changes all the time."""
+    """Measure the page for some seconds in which the study changes all the time."""
     over = threading.Event()
     pairs = UPDATES_PER_SECOND / 2  # an ask and a tell are two updates
     page.evaluate("window.probe = { messages: 0, busy: 0, longest: 0 }")

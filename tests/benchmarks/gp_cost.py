@@ -1,4 +1,4 @@
-"""What one `gp` suggestion costs, beside Optuna's GPSampler and Ax's default, in one process.
+"""The cost of one `gp` suggestion, compared with Optuna's GPSampler and Ax's default, in one process.
 
 Each optimiser is fed the same 20, 50, 100 and 200 random trials of one function of eight parameters. After a first
 suggestion, which pays for imports and first fits, five more are asked for and told, the optimisers taking turns. The
@@ -128,7 +128,7 @@ def run(quick: bool) -> Result:
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    logging.disable(logging.INFO)  # Ax tells of every trial
+    logging.disable(logging.INFO)  # Ax logs every trial
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""How near the optimum the `gp` algorithm comes in 60 trials, beside Optuna's GPSampler and Ax's default.
+"""The distance of `gp` to the optimum after 60 trials, compared with Optuna's GPSampler and Ax's default.
 
 Every optimiser runs with its own default settings (each is left to find out that the functions are free of noise) on
 the same functions and seeds, one trial at a time. The figure is the median over the seeds of best value minus optimum.

@@ -96,7 +96,7 @@ def _plain(names: Sequence[str]) -> list[Contestant]:
 
 
 def parts(quick: bool) -> list[Part]:
-    """What is replayed."""
+    """Return the parts of the replay."""
     seeds = QUICK_SEEDS if quick else SEEDS
     tables = [*_measured("bcast"), *_measured("reduce")]
     plain = ("sbb-1", "sro-2") if quick else (*THESIS, *FUNCTIONS)
@@ -243,7 +243,7 @@ def _same_as(runs: Sequence[Run], name: str) -> set[str]:
 
 
 def _against(name: str, medians: dict[str, float], chosen: set[str], note: str) -> Row:
-    """`auto` beside all others. Where several find the optimum itself, none can be below the others."""
+    """Return the comparison of `auto` with all others. If several find the optimum, none can be below the others."""
     value = medians.pop("auto")
     others = [other for contestant, other in medians.items() if contestant not in chosen]
     reached = value <= 1 and all(value < other or value == other == 0 for other in others)

@@ -1,4 +1,4 @@
-"""What the Slurm runner costs: seconds per trial beyond the same command in a job by hand, calls of Slurm's programs
+"""The costs of the Slurm runner: seconds per trial beyond the same command in a job by hand, calls of Slurm's programs
 with 200 jobs in the queue, submitting 20 trials as one job array and one by one, and the time from a cancel to the
 job's end: from the runner's, and from the service's commit that a trial is to be stopped. A real Slurm of four virtual
 nodes.
@@ -191,7 +191,7 @@ def eventually(condition: Callable[[], object]) -> None:
 
 
 async def calls_per_minute(runner: SlurmRunner, place: Path) -> float:
-    """Of all of Slurm's programs together, while the jobs are followed."""
+    """Return the calls of all programs of Slurm per minute while the runner follows the jobs."""
     folders = [place / f"queued{number}" for number in range(QUEUED)]
     await asyncio.gather(*(runner.submit(folder, job(folder, "sleep", "600")) for folder in folders))
     waiting = [asyncio.create_task(runner.wait(folder)) for folder in folders]

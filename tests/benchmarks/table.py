@@ -1,4 +1,4 @@
-"""What a benchmark answers, and how it is shown."""
+"""The result of a benchmark, and the table that shows it."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One figure beside what was promised. `reached` is None where nothing was promised or nothing was measured."""
+    """One figure and its target. `reached` is None if there is no target or no measurement."""
 
     name: str
     value: float
@@ -27,7 +27,7 @@ class Row:
 
 
 def result(rows: Iterable[Row], **raw: object) -> Result:
-    """A benchmark's answer: its rows, and beside them whatever else was measured."""
+    """Return the result of a benchmark: its rows and all other measurements."""
     return {"rows": [asdict(row) for row in rows], **raw}
 
 

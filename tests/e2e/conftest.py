@@ -1,4 +1,4 @@
-"""What end-to-end tests of the console share."""
+"""Fixtures that end-to-end tests of the console share."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_nothing_runs_with_more_rights_than_it_needs(resolved: dict[str, Any]) -
         assert not service.get("privileged"), name
         user = service.get("user") or re.findall(r"^USER (\S+)", images[service["image"]], re.MULTILINE)[-1]
         assert user not in ("", "root", "0"), name
-        # One door.
+        # Only the proxy publishes ports.
         assert ("ports" in service) == (name == "proxy"), name
     assert resolved["services"].keys() == {
         "proxy", "migrate", "web", "grpc", "worker", "beat", "postgres", "redis", "keycloak",

@@ -43,7 +43,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServic
 
 
 class Api:
-    """What a script does meanwhile, over REST."""
+    """The calls that a script makes over REST while the console is open."""
 
     def __init__(self, service: EmbeddedService) -> None:
         self.address = service.http_url

@@ -1,4 +1,4 @@
-"""What the console says of a study's parameters, trade-offs and trials, in a real browser against a real service."""
+"""The console's analysis of parameters, trade-offs and trials, in a real browser against a real service."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_matters_is_told_by_a_worker(page: Page, study: str) -> None:
     expect(explained).to_be_visible(timeout=4 * PATIENCE)
     importance = page.get_by_role("img", name="the most important is block")
     expect(importance.locator("canvas")).to_be_visible()
-    # Beside the forest, a Gaussian process: both find the block, and neither the share.
+    # The forest and the Gaussian process both find that the block matters and the share does not.
     page.get_by_text("Show values").click()
     numbers = page.get_by_role("group", name="Importance in numbers")
     expect(numbers.get_by_role("columnheader", name="Gaussian process: total effect")).to_be_visible()

@@ -236,7 +236,7 @@ def test_lists_follow_changes_and_a_restart_of_the_service(page: Page, rest: Res
 
 
 def _made(rest: Rest, name: str) -> bool:
-    """Whether the service is there again, and has made this study."""
+    """Return whether the service answers again and has created this study."""
     try:
         rest.study(name)
     except httpx.TransportError:

@@ -24,7 +24,7 @@ STOP_SECONDS = 10.0
 
 
 def answers(service: EmbeddedService) -> bool:
-    """Whether REST, gRPC and the database answer."""
+    """Return whether REST, gRPC and the database answer."""
     try:
         with urllib.request.urlopen(f"{service.http_url}/readyz", timeout=30):
             pass

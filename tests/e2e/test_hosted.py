@@ -95,7 +95,7 @@ def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trim
 
 
 def lines(hosted: Hosted, process: str, **about: object) -> list[dict[str, Any]]:
-    """What a process has written down about this."""
+    """Return the log lines of a process that have these fields."""
     found = []
     # the last line may be half written yet
     whole, _, _ = hosted.log(process).rpartition("\n")
@@ -157,7 +157,7 @@ def test_a_worker_says_what_it_computes_for(hosted: Hosted, client: trimtab.Clie
 
 
 def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> None:
-    """Whatever way a secret comes in by, rightly or wrongly."""
+    """Send secrets in correct and in wrong ways, and find none of them in the logs."""
     url, admin = hosted.http_url, {"Authorization": f"Bearer {TOKEN}"}
     password = conninfo_to_dict(hosted.environment["DATABASE_URL"])["password"]
     console = {"X-Trimtab-Console": "1"}
@@ -167,7 +167,7 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
     enrolment = httpx.post(f"{url}/api/v1/enrolments", headers=admin, json={}, timeout=60).json()
     _, by_grpc = client.create_token("m", ["read"])
     secrets += [made["secret"], enrolment["secret"], by_grpc]
-    # Shown rightly, spoilt, in the wrong place, and where an error tells of what was sent.
+    # A correct secret, a corrupted one, one in the wrong place, and one in a request whose error quotes the value.
     spoilt = made["secret"][:-1] + "~"
     forged = jwt.encode({"sub": "x"}, "k" * 32, algorithm="HS256")
     secrets += [spoilt, forged, "swordfish-1", "swordfish-2", "swordfish-3"]

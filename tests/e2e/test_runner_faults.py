@@ -67,7 +67,7 @@ def runner(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """Of the component and the study: the service is shared."""
+    """Return a unique name for the component and the study, because tests share the service."""
     return f"{re.sub(r'[^a-z]+', '-', request.node.originalname)[:40]}-{uuid.uuid4().hex[:6]}"
 
 
@@ -348,7 +348,7 @@ def test_a_partition_that_does_not_exist(service: EmbeddedService, agents: Agent
 
 
 def test_the_same_failure_ten_times_in_a_row(service: EmbeddedService, agents: Agents, place: Path, name: str) -> None:
-    """The study pauses and says why; mended and resumed, it goes on to its end."""
+    """The study pauses with a reason. After a repair it can be resumed and completes."""
     agents.start(service, slots=4)
     program = place / "programs" / "missing"
     with client_of(service) as client:
@@ -370,7 +370,7 @@ def test_the_same_failure_ten_times_in_a_row(service: EmbeddedService, agents: A
 
 
 def told(study: Study) -> str:
-    """What the first trial says of itself."""
+    """Return the reason of the first trial."""
     return study.trials()[0].reason
 
 

@@ -39,7 +39,7 @@ metrics:
 
 
 def value(params: dict[str, float | int | str | bool]) -> float:
-    """What a trial of the component measures."""
+    """Return the value that a trial of the component measures."""
     return (float(params["x"]) - 3.0) ** 2 + int(params["n"])
 
 

@@ -58,7 +58,7 @@ def open_page(context: BrowserContext) -> Page:
 
 
 def accessibility_faults(page: Page) -> list[str]:
-    """What axe finds against WCAG 2.2 AA on the page as it is: rule, element, and what is wrong."""
+    """Return the violations of WCAG 2.2 AA that axe finds on the page: rule, element and fault."""
     axe = (WEB / "node_modules" / "axe-core" / "axe.min.js").read_text()
     # Not as a script of the page, which its content security policy would refuse.
     page.evaluate(axe)

@@ -30,11 +30,11 @@ class Compose:
         self.services: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
 
     def environment(self, name: str) -> dict[str, str]:
-        """What a service's processes are configured by."""
+        """Return the environment of a service."""
         return {key: self._here(str(value)) for key, value in self.services[name].get("environment", {}).items()}
 
     def command(self, name: str) -> list[str]:
-        """What the service's image is told to do: of Trimtab's own image the words after `trimtab-service`."""
+        """Return the command of a service. For Trimtab's own image these are the words after `trimtab-service`."""
         return [self._here(str(word)) for word in self.services[name]["command"]]
 
     def process(self, name: str) -> list[str]:

@@ -37,7 +37,7 @@ class Rest:
         self._client = httpx.Client(base_url=f"{service.http_url}/api/v1", headers=headers, timeout=120)
 
     def __call__(self, method: str, path: str, body: object = None) -> Any:
-        """What is answered to a request, which must succeed. `path` is below /api/v1."""
+        """Send a request that must succeed, and return the answer. `path` is below /api/v1."""
         answer = self._client.request(method, path, json=body)
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None

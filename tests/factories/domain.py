@@ -52,7 +52,7 @@ def make_spec(**changes: Any) -> dict[str, Any]:
 
 
 def make_execution(**changes: Any) -> dict[str, Any]:
-    """What runs on an agent that `make_component` describes."""
+    """Return the execution of a study that an agent with `make_component` can run."""
     return {"component": "compiler", "digest": "", "application": "small", "parallelism": 1, **changes}
 
 

@@ -44,7 +44,7 @@ class Furnished:
 
     @property
     def words(self) -> set[str]:
-        """What no answer to a stranger may have in it."""
+        """Return the words that no answer to another tenant may contain."""
         return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease, self.token}
 
 

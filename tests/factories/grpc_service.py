@@ -165,7 +165,7 @@ def refusal(call: Any, request: Any, **options: Any) -> Refusal:
 
 
 def refusal_of(error: Any) -> Refusal:
-    """What the error says, which it must say in the agreed form."""
+    """Return the content of an error, which must have the documented form."""
     found = dict(error.trailing_metadata() or ())
     assert "grpc-status-details-bin" in found, f"no details: {error}"
     status = status_pb2.Status.FromString(found["grpc-status-details-bin"])

@@ -42,13 +42,13 @@ class Hosted:
         self.processes[name] = child
 
     def log(self, name: str) -> str:
-        """What a process has written down."""
+        """Return the log of a process."""
         path = self.processes[name].log
         assert path is not None
         return path.read_text()
 
     def ready(self) -> bool:
-        """Whether the web process says that it can serve."""
+        """Return whether the web process reports that it is ready."""
         try:
             with urllib.request.urlopen(f"{self.http_url}/readyz", timeout=5) as answer:
                 return bool(answer.status == 200)
@@ -72,10 +72,10 @@ def hosted_service(
     variables: Mapping[str, str] | None = None,
     places: Mapping[str, str] | None = None,
 ) -> Iterator[Hosted]:
-    """Web, gRPC and beat, and so many workers, over a database of their own with these tenants besides `default`.
+    """Run web, gRPC, beat and a number of workers over their own database with `default` and these tenants.
 
-    Commands and environments are those of deploy/compose.yaml, with `variables` in it and `places` as in Compose.
-    Without `places` there is no Keycloak in them, but an administrator's token.
+    Commands and environments come from deploy/compose.yaml, with `variables` and `places` as in Compose. Without
+    `places` they use an administrator's token instead of Keycloak.
     """
     port = str(free_port())
     with postgres_server(folder, {"listen_addresses": "127.0.0.1", "port": port}) as server:
@@ -120,7 +120,7 @@ def hosted_service(
 
 
 def initialise(server: Postgres, compose: Compose) -> None:
-    """What PostgreSQL's image does in an empty data folder: runs the script that the compose file gives it."""
+    """Run the script of the compose file, as PostgreSQL's image does in an empty data folder."""
     program = DEPLOY / "postgres-init.sh"
     assert f"./{program.name}:/docker-entrypoint-initdb.d/trimtab.sh:ro" in compose.services["postgres"]["volumes"]
     environment = {

@@ -27,7 +27,7 @@ CLIENT = "tests"
 # The same, whose tokens are not meant for Trimtab.
 OTHER_CLIENT = "elsewhere"
 AGENTS_CLIENT = "trimtab-agents"
-# name: groups. `olga` has the realm's role `operator` besides; `dora` is disabled.
+# name: groups. `olga` also has the realm's role `operator`; `dora` is disabled.
 PEOPLE: Mapping[str, Sequence[str]] = {
     "alice": ["/tenants/acme/admin"],
     "mel": ["/tenants/acme/member"],
@@ -59,7 +59,7 @@ class Keycloak:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the service needs to know of it."""
+        """Return the service's settings for this Keycloak."""
         return {"TRIMTAB_OIDC_ISSUER": self.issuer}
 
     def tokens(self, user: str, client: str = CLIENT, **fields: str) -> dict[str, Any]:

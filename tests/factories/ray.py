@@ -23,7 +23,7 @@ CPUS = 8
 START_SECONDS = 400.0
 # in the environment of all that a Ray starts, jobs included: the folder that it is in
 MARK = "TRIMTAB_TEST_RAY"
-# ... and of what one of its nodes besides the head does: the node's name
+# ... and the same for a node other than the head: the name of the node
 NODE_MARK = "TRIMTAB_TEST_RAY_NODE"
 # A memory monitor would see the whole machine's memory, and kill jobs that other tests' processes leave no room.
 # Whoever has used Ray here has a token (~/.ray/auth_token), and a head would want it of everybody.
@@ -92,20 +92,22 @@ class RayHead:
         return [node["nodeManagerHostname"] for node in self._nodes()]
 
     def knows(self, name: str) -> bool:
-        """Whether a machine of this name has a node that is alive."""
+        """Return whether a machine of this name has a node that is alive."""
         with _unless_it_starts():
             return name in self.hosts()
         return False
 
     def _nodes(self) -> list[dict[str, str]]:
-        """What the dashboard says of the nodes that are alive."""
+        """Return the nodes that are alive, from the dashboard."""
         with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
             nodes = [node["raylet"] for node in json.load(answer)["data"]["summary"]]
         return [node for node in nodes if node["state"] == "ALIVE"]
 
     def _is_whole(self) -> bool:
-        """Whether the dashboard answers and knows of a node, and the server of drivers elsewhere is there, with which
-        Ray ends where it begins too late."""
+        """Return whether the dashboard answers and lists a node, and the server for remote drivers accepts connections.
+
+        Ray exits if that server starts too late.
+        """
         with _unless_it_starts():
             for node in self._nodes():
                 server = (node["nodeManagerAddress"], self._ports["ray-client-server-port"])
@@ -118,7 +120,7 @@ class RayHead:
 
 
 class RayNode:
-    """A node of a head's cluster besides the head."""
+    """A node of a head's cluster other than the head."""
 
     def __init__(self, head: RayHead, name: str, options: Sequence[str]) -> None:
         self.head, self.name = head, name
@@ -147,7 +149,7 @@ class RayNode:
 
 
 def _unless_it_starts() -> suppress:
-    """What a dashboard that is not all there yet makes of a call: no answer, or half of one."""
+    """Ignore the errors of a call to a dashboard that still starts: no answer, or an incomplete one."""
     return suppress(OSError, HTTPException, ValueError, KeyError)
 
 
@@ -170,8 +172,11 @@ def _begin(child: Child, sessions: set[int], ready: Callable[[], bool], what: st
 
 
 def _is_of(process: psutil.Process, sessions: set[int], mark: str, value: str) -> bool:
-    """Whether a process is in one of these sessions, or has the mark among its variables, as jobs do, which have
-    sessions of their own. Ray's agents write their titles over their variables."""
+    """Return whether a process is in one of these sessions or has the mark in its environment.
+
+    Jobs have their own sessions, so the mark identifies them. Ray's agents overwrite their environment with their
+    titles, so the session identifies them.
+    """
     with suppress(OSError, psutil.Error):
         return os.getsid(process.pid) in sessions or process.environ().get(mark) == value
     return False

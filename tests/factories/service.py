@@ -180,7 +180,7 @@ def lack(message: str) -> NoReturn:
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether a process runs: one that has ended may be on the list until its parent, init at last, looks at it."""
+    """Return whether a process runs. A process that has ended stays listed until its parent or init waits for it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -201,7 +201,7 @@ def _accepts(port: int) -> bool:
 
 
 def _read_until(popen: subprocess.Popen[bytes], text: str, seconds: float) -> str:
-    """What a process prints up to the end of the line that has `text`, or all it prints before it ends."""
+    """Return the output of a process up to the end of the line that contains `text`, or up to its end."""
     assert popen.stdout is not None
     output = b""
     end = time.monotonic() + seconds

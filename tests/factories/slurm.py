@@ -102,7 +102,7 @@ class Slurm:
             self.run("scontrol", "update", f"nodename={','.join(self.nodes)}", "state=resume")
 
     def run(self, *argv: str) -> str:
-        """What a program of Slurm prints."""
+        """Run a program of Slurm and return its output."""
         return self._ran(*argv).stdout
 
     def jobs(self) -> Mapping[str, tuple[str, str, str]]:

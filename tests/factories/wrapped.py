@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Error, Page, Route
 WRAPPED = """const JSON = { parse: (text) => Object.fromEntries(
   Object.entries(globalThis.JSON.parse(text)).map(([id, parts]) => [id, ["⟦", ...[parts].flat(1), "⟧"]])) };
 """
-# What may stand outside, beside what the service has told: names, a role, units, the beginning of a digest, numbers.
+# Texts that need no wrapping although the service did not send them: names, a role, units, digests, numbers.
 NO_TEXT = re.compile(r"Trimtab|SVG|SHA-256|Ctrl|K|operator|ns|µs|ms|s|min|h|B|[KMG]iB|[0-9a-f]{12}|[\d.]+(e-?\d+)?")
 # What the browser writes by itself, in its own words for the language: dates and lists.
 BY_BROWSER = re.compile(r"Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec|UTC|GMT|and|or")
@@ -83,7 +83,7 @@ def unwrapped(page: Page) -> list[tuple[str, str]]:
 
 
 def foreign(text: str, known: set[str]) -> list[str]:
-    """What of a text the service has not told and is no unit or number."""
+    """Return the words of a text that the service has not sent and that are no units or numbers."""
     if text.strip(EDGES) in known:
         return []
     # The console writes a minus as such, no hyphen.

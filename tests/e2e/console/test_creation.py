@@ -87,7 +87,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     assert accessibility_faults(page) == []
     step(page, "Parameters")
     row = page.get_by_role("group", name="n", exact=True)
-    # What is half typed stays as it is typed; the service's refusal stands beside the field.
+    # A number that is typed in part stays as it is, and the service's error appears next to the field.
     row.get_by_label("Max").fill("0.")
     expect(row.get_by_label("Max")).to_have_value("0.")
     expect(row).to_contain_text("allowed:")
@@ -127,7 +127,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     step(page, "Review")
     expect(page.get_by_text("2 configurations are tried first")).to_be_visible()
     expect(page.get_by_text("It still needs a name")).to_be_visible()
-    # A name is judged while it is typed, beside its field.
+    # The console checks a name while it is typed, and shows the error next to its field.
     named = page.get_by_role("textbox", name="Name")
     start = page.get_by_role("button", name="Start the study")
     named.fill("bowl-1")
@@ -192,7 +192,7 @@ def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
     page.get_by_role("button", name="Add a stopping rule").click()
     rules = page.get_by_role("group", name="Stopping: when")
     expect(rules.get_by_label("Rule 2", exact=True)).to_be_visible()
-    # What is wrong stands beside the field of the rule that it is about.
+    # The error appears next to the field of the rule that is wrong.
     expect(rules.get_by_text(re.compile(r"stopping\.any\[0\]\.trials: 'many'"))).to_be_visible()
     rules.get_by_label("trials", exact=True).fill("30")
     rules.get_by_label("Rule 2", exact=True).select_option("seconds")

@@ -1,4 +1,4 @@
-"""Who gets in with a real Keycloak: over REST and over gRPC the same."""
+"""Sign-in with a real Keycloak, with the same results over REST and gRPC."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def hosted(tmp_path_factory: pytest.TempPathFactory, redis_url: str, keycloak: K
 
 
 @dataclass
-class Doors:
-    """Both doors of a service. What one answers the other must answer too."""
+class Interfaces:
+    """Both interfaces of a service, REST and gRPC. They must give the same answers."""
 
     hosted: Hosted
 
@@ -85,7 +85,7 @@ class Doors:
         return int(status), code
 
     def refused_in_the_end(self, token: str, code: str) -> None:
-        """Within the time for which a process believes what it saw; the two doors are two processes."""
+        """Wait until both interfaces, which are two processes with a cache each, refuse the token."""
 
         def refused() -> bool:
             answer = self.rest(token, "GET", "/session")
@@ -96,8 +96,8 @@ class Doors:
 
 
 @pytest.fixture
-def doors(hosted: Hosted) -> Doors:
-    return Doors(hosted)
+def interfaces(hosted: Hosted) -> Interfaces:
+    return Interfaces(hosted)
 
 
 @pytest.fixture
@@ -113,44 +113,44 @@ def person(keycloak: Keycloak) -> str:
     [(name, *groups[0].split("/")[2:]) for name, groups in PEOPLE.items() if len(groups) == 1 and name != "dora"],
 )
 def test_tenant_and_role_come_from_the_token(
-    doors: Doors, keycloak: Keycloak, name: str, tenant: str, role: str
+    interfaces: Interfaces, keycloak: Keycloak, name: str, tenant: str, role: str
 ) -> None:
-    assert doors.who(keycloak.token(name)) == (name, tenant, role)
+    assert interfaces.who(keycloak.token(name)) == (name, tenant, role)
 
 
-def test_operators_and_machines(doors: Doors, keycloak: Keycloak) -> None:
-    assert doors.who(keycloak.token("olga")) == ("olga", "", "operator")
-    assert doors.rest(keycloak.token("olga"), "GET", "/studies").status_code == 403
+def test_operators_and_machines(interfaces: Interfaces, keycloak: Keycloak) -> None:
+    assert interfaces.who(keycloak.token("olga")) == ("olga", "", "operator")
+    assert interfaces.rest(keycloak.token("olga"), "GET", "/studies").status_code == 403
     machine = keycloak.machine_token()
-    assert doors.who(machine) == ("service-account-trimtab-agents", "default", "agent")
-    assert doors.rest(machine, "GET", "/studies").status_code == 403
+    assert interfaces.who(machine) == ("service-account-trimtab-agents", "default", "agent")
+    assert interfaces.rest(machine, "GET", "/studies").status_code == 403
 
 
-def test_a_member_of_several_tenants_says_which(doors: Doors, keycloak: Keycloak) -> None:
+def test_a_member_of_several_tenants_says_which(interfaces: Interfaces, keycloak: Keycloak) -> None:
     token = keycloak.token("both")
-    assert doors.refused(token) == (403, "tenant_required")
-    assert doors.rest(token, "GET", "/session").json()["data"]["tenants"] == ["acme", "globex"]
-    assert doors.who(token, "acme") == ("both", "acme", "member")
-    assert doors.who(token, "globex") == ("both", "globex", "viewer")
-    assert doors.refused(token, "default") == (403, "not_a_member")
-    assert doors.refused(keycloak.token("mel"), "globex") == (403, "not_a_member")
+    assert interfaces.refused(token) == (403, "tenant_required")
+    assert interfaces.rest(token, "GET", "/session").json()["data"]["tenants"] == ["acme", "globex"]
+    assert interfaces.who(token, "acme") == ("both", "acme", "member")
+    assert interfaces.who(token, "globex") == ("both", "globex", "viewer")
+    assert interfaces.refused(token, "default") == (403, "not_a_member")
+    assert interfaces.refused(keycloak.token("mel"), "globex") == (403, "not_a_member")
 
 
-def test_a_member_of_no_tenant_is_refused(doors: Doors, keycloak: Keycloak) -> None:
-    assert doors.refused(keycloak.token("nobody")) == (403, "no_tenant")
+def test_a_member_of_no_tenant_is_refused(interfaces: Interfaces, keycloak: Keycloak) -> None:
+    assert interfaces.refused(keycloak.token("nobody")) == (403, "no_tenant")
 
 
-def test_a_tenant_that_the_service_does_not_have_is_refused(doors: Doors, keycloak: Keycloak) -> None:
+def test_a_tenant_that_the_service_does_not_have_is_refused(interfaces: Interfaces, keycloak: Keycloak) -> None:
     tenants = keycloak.admin("GET", "/group-by-path/tenants")["id"]
     keycloak.admin("POST", f"/groups/{tenants}/children", {"name": "ghost"})
     ghost = keycloak.admin("GET", "/group-by-path/tenants/ghost")["id"]
     keycloak.admin("POST", f"/groups/{ghost}/children", {"name": "admin"})
     name = f"p-{uuid.uuid4().hex[:8]}"
     keycloak.add_user(name, "/tenants/ghost/admin")
-    assert doors.refused(keycloak.token(name)) == (403, "unknown_tenant")
+    assert interfaces.refused(keycloak.token(name)) == (403, "unknown_tenant")
 
 
-def test_an_expired_token_is_refused(doors: Doors, keycloak: Keycloak) -> None:
+def test_an_expired_token_is_refused(interfaces: Interfaces, keycloak: Keycloak) -> None:
     [client] = keycloak.admin("GET", "/clients", params={"clientId": "tests"})
     brief = {**client, "clientId": f"brief-{uuid.uuid4().hex[:8]}"}
     del brief["id"]
@@ -160,11 +160,11 @@ def test_an_expired_token_is_refused(doors: Doors, keycloak: Keycloak) -> None:
     brief["attributes"] = {**client["attributes"], "access.token.lifespan": "3"}
     keycloak.admin("POST", "/clients", brief)
     token = keycloak.token("mel", brief["clientId"])
-    doors.refused_in_the_end(token, "token_expired")
+    interfaces.refused_in_the_end(token, "token_expired")
 
 
-def test_tokens_for_others_are_refused(doors: Doors, keycloak: Keycloak) -> None:
-    assert doors.refused(keycloak.token("alice", OTHER_CLIENT)) == (401, "wrong_audience")
+def test_tokens_for_others_are_refused(interfaces: Interfaces, keycloak: Keycloak) -> None:
+    assert interfaces.refused(keycloak.token("alice", OTHER_CLIENT)) == (401, "wrong_audience")
     # Another realm of the same Keycloak: another issuer, with keys of its own.
     master = httpx.post(
         f"{keycloak.url}/realms/master/protocol/openid-connect/token",
@@ -174,18 +174,18 @@ def test_tokens_for_others_are_refused(doors: Doors, keycloak: Keycloak) -> None
         },
         timeout=60,
     ).json()["access_token"]  # fmt: skip
-    assert doors.refused(master) == (401, "unknown_key")
+    assert interfaces.refused(master) == (401, "unknown_key")
     # What else Keycloak signs for the same person.
     answer = keycloak.tokens("alice", scope="openid")
-    assert doors.refused(answer["id_token"])[0] == 401
-    assert doors.refused(answer["refresh_token"])[0] == 401
+    assert interfaces.refused(answer["id_token"])[0] == 401
+    assert interfaces.refused(answer["refresh_token"])[0] == 401
 
 
-def test_forged_tokens_are_refused(doors: Doors, keycloak: Keycloak) -> None:
+def test_forged_tokens_are_refused(interfaces: Interfaces, keycloak: Keycloak) -> None:
     good = keycloak.token("alice")
     claims = jwt.decode(good, options={"verify_signature": False})
     header = jwt.get_unverified_header(good)
-    assert doors.refused(jwt.encode(claims, "", "none", headers={"kid": header["kid"]})) == (401, "invalid_token")
+    assert interfaces.refused(jwt.encode(claims, "", "none", headers={"kid": header["kid"]})) == (401, "invalid_token")
 
     published = httpx.get(f"{keycloak.issuer}/protocol/openid-connect/certs", timeout=60).json()["keys"]
     key = next(key for key in published if key["kid"] == header["kid"])
@@ -194,150 +194,150 @@ def test_forged_tokens_are_refused(doors: Doors, keycloak: Keycloak) -> None:
     pem = jwt.PyJWK(key).key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), base64.b64decode(key["x5c"][0])):
         forged = hs256({"alg": "HS256", "typ": "JWT", "kid": key["kid"]}, claims, secret)
-        assert doors.refused(forged) == (401, "invalid_token")
+        assert interfaces.refused(forged) == (401, "invalid_token")
         forged = hs256({"alg": "RS256", "typ": "JWT", "kid": key["kid"]}, claims, secret)
-        assert doors.refused(forged) == (401, "invalid_token")
+        assert interfaces.refused(forged) == (401, "invalid_token")
 
     start, middle, end = good.split(".")
     raised = json.loads(base64.urlsafe_b64decode(middle + "=="))
     raised["groups"] = ["/tenants/globex/admin"]
     middle = base64.urlsafe_b64encode(json.dumps(raised).encode()).decode().rstrip("=")
-    assert doors.refused(f"{start}.{middle}.{end}") == (401, "invalid_token")
-    assert doors.who(good) == ("alice", "acme", "admin")
+    assert interfaces.refused(f"{start}.{middle}.{end}") == (401, "invalid_token")
+    assert interfaces.who(good) == ("alice", "acme", "admin")
 
 
 def test_a_person_who_is_revoked_is_out_at_once_and_may_come_back(
-    doors: Doors, keycloak: Keycloak, person: str
+    interfaces: Interfaces, keycloak: Keycloak, person: str
 ) -> None:
     token = keycloak.token(person)
-    script = doors.ok(token, "POST", "/tokens", {"name": "script", "scopes": ["read"]})["secret"]
-    assert doors.who(token)[0] == doors.who(script)[0] == person
+    script = interfaces.ok(token, "POST", "/tokens", {"name": "script", "scopes": ["read"]})["secret"]
+    assert interfaces.who(token)[0] == interfaces.who(script)[0] == person
     # An administrator of another tenant has no say here, nor has a member.
-    doors.ok(keycloak.token("gus"), "POST", "/revocations", {"person": person})
-    assert doors.rest(keycloak.token("mel"), "POST", "/revocations", {"person": person}).status_code == 403
+    interfaces.ok(keycloak.token("gus"), "POST", "/revocations", {"person": person})
+    assert interfaces.rest(keycloak.token("mel"), "POST", "/revocations", {"person": person}).status_code == 403
     time.sleep(2.5)  # longer than any process believes what it saw
-    assert doors.who(token)[0] == doors.who(script)[0] == person
+    assert interfaces.who(token)[0] == interfaces.who(script)[0] == person
 
-    assert doors.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person}) == {"tokens": 1}
-    doors.refused_in_the_end(token, "revoked")
-    doors.refused_in_the_end(script, "invalid_token")
-    wait_for(lambda: doors.rest(keycloak.token(person), "GET", "/session").is_success, 120, "he may sign in again")
-    assert doors.refused(token) == (401, "revoked")
+    assert interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person}) == {"tokens": 1}
+    interfaces.refused_in_the_end(token, "revoked")
+    interfaces.refused_in_the_end(script, "invalid_token")
+    wait_for(lambda: interfaces.rest(keycloak.token(person), "GET", "/session").is_success, 120, "he may sign in again")
+    assert interfaces.refused(token) == (401, "revoked")
 
 
-def test_one_session_is_revoked_and_the_others_are_not(doors: Doors, keycloak: Keycloak, person: str) -> None:
+def test_one_session_is_revoked_and_the_others_are_not(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
     one, other = keycloak.token(person), keycloak.token(person)
     session = jwt.decode(one, options={"verify_signature": False})["sid"]
-    doors.ok(keycloak.token("alice"), "POST", "/revocations", {"session": session})
-    doors.refused_in_the_end(one, "revoked")
-    assert doors.who(other)[0] == person
+    interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"session": session})
+    interfaces.refused_in_the_end(one, "revoked")
+    assert interfaces.who(other)[0] == person
 
 
-def test_a_disabled_user_is_out(doors: Doors, keycloak: Keycloak, person: str) -> None:
+def test_a_disabled_user_is_out(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
     with pytest.raises(httpx.HTTPStatusError):
         keycloak.token("dora")
     answer = keycloak.tokens(person)
-    assert doors.who(answer["access_token"])[0] == person
+    assert interfaces.who(answer["access_token"])[0] == person
     keycloak.set_enabled(person, False)
     with pytest.raises(httpx.HTTPStatusError):
         keycloak.grant(grant_type="refresh_token", client_id="tests", refresh_token=answer["refresh_token"])
     # The token in hand counts until it ends, or until an administrator revokes.
-    doors.ok(keycloak.token("alice"), "POST", "/revocations", {"person": keycloak.user(person)["id"]})
-    doors.refused_in_the_end(answer["access_token"], "revoked")
+    interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"person": keycloak.user(person)["id"]})
+    interfaces.refused_in_the_end(answer["access_token"], "revoked")
 
 
-def test_a_removed_member_is_out(doors: Doors, keycloak: Keycloak, person: str) -> None:
+def test_a_removed_member_is_out(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
     before = keycloak.tokens(person)
-    script = doors.ok(before["access_token"], "POST", "/tokens", {"name": "script", "scopes": ["read"]})["secret"]
-    assert doors.who(script) == (person, "acme", "member")
+    script = interfaces.ok(before["access_token"], "POST", "/tokens", {"name": "script", "scopes": ["read"]})["secret"]
+    assert interfaces.who(script) == (person, "acme", "member")
     keycloak.leave_group(person, "/tenants/acme/member")
-    assert doors.refused(keycloak.token(person)) == (403, "no_tenant")
-    doors.refused_in_the_end(script, "owner_left")
+    assert interfaces.refused(keycloak.token(person)) == (403, "no_tenant")
+    interfaces.refused_in_the_end(script, "owner_left")
     renewed = keycloak.grant(grant_type="refresh_token", client_id="tests", refresh_token=before["refresh_token"])
-    assert doors.refused(renewed["access_token"]) == (403, "no_tenant")
-    doors.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person})
-    doors.refused_in_the_end(before["access_token"], "revoked")
+    assert interfaces.refused(renewed["access_token"]) == (403, "no_tenant")
+    interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person})
+    interfaces.refused_in_the_end(before["access_token"], "revoked")
 
 
-def test_a_token_is_no_more_than_its_owner(doors: Doors, keycloak: Keycloak) -> None:
+def test_a_token_is_no_more_than_its_owner(interfaces: Interfaces, keycloak: Keycloak) -> None:
     name = f"p-{uuid.uuid4().hex[:8]}"
     keycloak.add_user(name, "/tenants/acme/admin")
-    script = doors.ok(keycloak.token(name), "POST", "/tokens", {"name": "script", "scopes": ["admin"]})["secret"]
-    assert doors.who(script) == (name, "acme", "admin")
-    members = {one["name"]: one["role"] for one in doors.ok(script, "GET", "/members")["members"]}
+    script = interfaces.ok(keycloak.token(name), "POST", "/tokens", {"name": "script", "scopes": ["admin"]})["secret"]
+    assert interfaces.who(script) == (name, "acme", "admin")
+    members = {one["name"]: one["role"] for one in interfaces.ok(script, "GET", "/members")["members"]}
     assert members[name] == "admin"
     keycloak.leave_group(name, "/tenants/acme/admin")
     keycloak.join_group(name, "/tenants/acme/viewer")
-    assert doors.who(keycloak.token(name)) == (name, "acme", "viewer")
-    wait_for(lambda: doors.rest(script, "GET", "/audit").status_code == 403, 120, "the token has lost the role")
-    wait_for(lambda: doors._who_by_grpc(script, "")[2] == "viewer", 120, "and at the other door too")
+    assert interfaces.who(keycloak.token(name)) == (name, "acme", "viewer")
+    wait_for(lambda: interfaces.rest(script, "GET", "/audit").status_code == 403, 120, "the token has lost the role")
+    wait_for(lambda: interfaces._who_by_grpc(script, "")[2] == "viewer", 120, "and over gRPC too")
 
 
-def test_new_keys_are_found(doors: Doors, keycloak: Keycloak) -> None:
+def test_new_keys_are_found(interfaces: Interfaces, keycloak: Keycloak) -> None:
     before = keycloak.token("alice")
-    assert doors.who(before)[0] == "alice"
+    assert interfaces.who(before)[0] == "alice"
     keycloak.rotate_keys()
     after = keycloak.token("alice")
     assert jwt.get_unverified_header(after)["kid"] != jwt.get_unverified_header(before)["kid"]
     # A process that asked for keys seconds ago waits a few before it asks again.
-    wait_for(lambda: doors.rest(after, "GET", "/session").is_success, 120, "the new key is found")
-    wait_for(lambda: doors._who_by_grpc(after, "")[0] == "alice", 120, "the new key is found over gRPC too")
-    assert doors.who(before)[0] == "alice"
+    wait_for(lambda: interfaces.rest(after, "GET", "/session").is_success, 120, "the new key is found")
+    wait_for(lambda: interfaces._who_by_grpc(after, "")[0] == "alice", 120, "the new key is found over gRPC too")
+    assert interfaces.who(before)[0] == "alice"
 
 
-def test_while_keycloak_does_not_answer_its_tokens_count(doors: Doors, keycloak: Keycloak) -> None:
+def test_while_keycloak_does_not_answer_its_tokens_count(interfaces: Interfaces, keycloak: Keycloak) -> None:
     tokens = [keycloak.token(name) for name in ("alice", "mel", "vera")]
-    assert doors.who(tokens[0])[0] == "alice"
+    assert interfaces.who(tokens[0])[0] == "alice"
     assert keycloak.child.process is not None
     processes = [*psutil.Process(keycloak.child.process.pid).children(recursive=True)]
     for process in processes:
         os.kill(process.pid, signal.SIGSTOP)
     try:
-        assert [doors.who(token)[0] for token in tokens] == ["alice", "mel", "vera"]
+        assert [interfaces.who(token)[0] for token in tokens] == ["alice", "mel", "vera"]
         # A key that nobody knows cannot be asked for: the caller is told to try again, or no.
-        status, _ = doors.refused(jwt.encode({}, "x" * 32, "HS256", headers={"kid": "made-up"}))
+        status, _ = interfaces.refused(jwt.encode({}, "x" * 32, "HS256", headers={"kid": "made-up"}))
         assert status == 401
     finally:
         for process in processes:
             os.kill(process.pid, signal.SIGCONT)
 
 
-def test_streams_end_with_what_their_reader_came_with(doors: Doors, keycloak: Keycloak, person: str) -> None:
+def test_streams_end_with_what_their_reader_came_with(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
     name = f"s-{uuid.uuid4().hex[:8]}"
-    doors.ok(keycloak.token("mel"), "POST", "/studies", {"name": name, "spec": SPEC})
+    interfaces.ok(keycloak.token("mel"), "POST", "/studies", {"name": name, "spec": SPEC})
     token = keycloak.token(person)
     headers = {"Authorization": f"Bearer {token}"}
-    url = f"{doors.hosted.http_url}/api/v1/studies/{name}/events"
+    url = f"{interfaces.hosted.http_url}/api/v1/studies/{name}/events"
     with (
         httpx.stream("GET", url, headers=headers, timeout=60) as stream,
-        grpc.insecure_channel(doors.hosted.grpc_address) as channel,
+        grpc.insecure_channel(interfaces.hosted.grpc_address) as channel,
     ):
         lines = stream.iter_lines()
         assert any(line.startswith("data:") for line in lines)
         tuning = tuning_pb2_grpc.TuningServiceStub(grpc.intercept_channel(channel, WithToken(token)))
         watch = tuning.WatchStudy(tuning_pb2.WatchStudyRequest(study=name), timeout=60)
         next(watch)
-        doors.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person})
-        doors.refused_in_the_end(token, "revoked")
-        doors.ok(keycloak.token("mel"), "POST", f"/studies/{name}/suggestions", {"count": 1})
+        interfaces.ok(keycloak.token("alice"), "POST", "/revocations", {"person": person})
+        interfaces.refused_in_the_end(token, "revoked")
+        interfaces.ok(keycloak.token("mel"), "POST", f"/studies/{name}/suggestions", {"count": 1})
         assert not any(line.startswith("data:") for line in lines)
         with pytest.raises(grpc.RpcError) as caught:
             next(watch)
         assert refusal_of(caught.value).code == "revoked"
 
 
-def test_the_administrators_token_is_taken_too(doors: Doors) -> None:
-    assert doors.who(TOKEN) == ("administrator", "default", "operator")
-    assert doors.refused("wrong") == (401, "invalid_token")
+def test_the_administrators_token_is_taken_too(interfaces: Interfaces) -> None:
+    assert interfaces.who(TOKEN) == ("administrator", "default", "operator")
+    assert interfaces.refused("wrong") == (401, "invalid_token")
     assert PASSWORD not in TOKEN
 
 
-def test_no_secret_is_in_the_database(doors: Doors, keycloak: Keycloak) -> None:
-    made = doors.ok(keycloak.token("mel"), "POST", "/tokens", {"name": "t", "scopes": ["read", "tune"]})
-    allowed = doors.ok(keycloak.token("alice"), "POST", "/enrolments", {})
-    tables = doors.hosted.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+def test_no_secret_is_in_the_database(interfaces: Interfaces, keycloak: Keycloak) -> None:
+    made = interfaces.ok(keycloak.token("mel"), "POST", "/tokens", {"name": "t", "scopes": ["read", "tune"]})
+    allowed = interfaces.ok(keycloak.token("alice"), "POST", "/enrolments", {})
+    tables = interfaces.hosted.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     for (table,) in tables:
-        rows = doors.hosted.execute(f'SELECT t::text FROM "{table}" AS t')
+        rows = interfaces.hosted.execute(f'SELECT t::text FROM "{table}" AS t')
         for (row,) in rows:
             assert made["secret"] not in str(row)
             assert allowed["secret"] not in str(row)

@@ -45,7 +45,7 @@ def parents(algorithm: Algorithm, count: int = 150) -> Counter[int]:
 
 
 def members(algorithm: Algorithm) -> set[int]:
-    """Those that occur in more than chance mutants."""
+    """Return the parents that occur more often than by chance mutation."""
     return {value for value, times in parents(algorithm).items() if times > 10}
 
 

@@ -1,4 +1,4 @@
-"""What `ga`, `sa` and `nsga2` have in common."""
+"""The common behaviour of `ga`, `sa` and `nsga2`."""
 
 from __future__ import annotations
 

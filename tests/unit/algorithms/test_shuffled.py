@@ -1,4 +1,4 @@
-"""The shuffled grid: exhaustive, in random order, replicates apart."""
+"""The shuffled grid: exhaustive, in random order, with replicates far from each other."""
 
 from collections import Counter
 from itertools import pairwise

@@ -94,7 +94,10 @@ def test_shipped_packages_are_checked_and_a_vulnerability_fails(databases: Datab
     assert {"django", "grpcio", "torch"} <= databases.asked
     # Development tools are not shipped.
     assert "pytest" not in databases.asked
-    for name, part in (("django", "Python: the above"), ("react", "console: the above")):
+    for name, part in (
+        ("django", "Python: see the vulnerabilities above"),
+        ("react", "console: see the vulnerabilities above"),
+    ):
         databases.bad = {name}
         done = databases.audit()
         assert done.returncode == 1, done.stderr
@@ -105,4 +108,4 @@ def test_an_unreachable_database_is_reported_and_does_not_fail(databases: Databa
     databases.close()
     done = databases.audit()
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("NOT looked up, the database could not be asked") == 2
+    assert done.stderr.count("NOT checked, the database did not answer") == 2

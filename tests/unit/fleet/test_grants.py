@@ -105,7 +105,7 @@ def test_a_trial_says_why_no_agent_takes_it(
 
 
 def component_for(execution: dict[str, Any]) -> dict[str, Any]:
-    """What an agent has to have for that."""
+    """Return the component that an agent must offer for this execution."""
     found = {key: value for key, value in execution.items() if key == "digest"}
     if "component" in execution:
         found["name"] = execution["component"]

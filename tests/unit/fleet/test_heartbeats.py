@@ -53,7 +53,7 @@ def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, a
         assert trial(principal, name, grant.trial).attempt == 2
 
 
-def test_what_another_has_meanwhile_is_lost(principal: Principal, agent: str) -> None:
+def test_a_lease_that_another_agent_holds_now_is_lost(principal: Principal, agent: str) -> None:
     """And so is what would make more run than the study allows."""
     register(principal, "agent-2")
     name = create(principal, parallelism=2)
@@ -115,7 +115,7 @@ def test_a_heartbeat_prunes_what_runs_for_too_long(principal: Principal, agent: 
     assert study(principal, name).finished_count == 2
 
 
-def test_a_trial_that_is_tried_again_begins_its_time_anew(principal: Principal, agent: str) -> None:
+def test_the_time_of_a_repeated_trial_starts_again(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)
     settle(principal, grant, "failed", reason="no disk", elapsed_seconds=9.0)

@@ -60,7 +60,7 @@ def test_a_log_is_appended_at_its_offset(principal: Principal, agent: str) -> No
     assert study_selectors.get_trial(principal, name, 1).log == "hello world"
     assert append(11, b"x" * 100_000) == 100_011
     assert len(study_selectors.get_trial(principal, name, 1).log) == logs.LOG_TAIL_BYTES
-    # Its job was started anew within the same lease, and so is the log, wherever that is noticed.
+    # The job started again within the same lease, so the log starts again too, at whatever offset that is noticed.
     assert append(0, b"hello ") == 100_011
     assert append(100_000, b"other") == 0
     assert append(0, b"anew: ") == 6

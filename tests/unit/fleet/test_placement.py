@@ -20,7 +20,7 @@ from tests.factories.fleet import acquire, create, register, settle, trial
 
 
 def test_the_nodes_of_a_configuration_go_with_its_next_trial(principal: Principal, agent: str) -> None:
-    """Those of trials that run or have a result; not those of other configurations, nor of what failed there."""
+    """They are the nodes of trials that run or have a result, without failed trials and other configurations."""
     register(principal, slots=9)
     name = create(principal, parallelism=9)
     access.rows(Trial, principal).filter(study__name=name, number__lte=6).update(key="same")
@@ -68,7 +68,7 @@ def test_a_placement_that_is_none(principal: Principal, placement: object, field
     assert caught.value.data["field"] == field
 
 
-def test_a_study_of_before_there_was_a_placement_goes_on_as_it_was(principal: Principal, agent: str) -> None:
+def test_a_study_without_a_stored_placement_goes_on_unchanged(principal: Principal, agent: str) -> None:
     name = create(principal)
     row = access.rows(Study, principal).get(name=name)
     del row.spec["execution"]["placement"]

@@ -60,7 +60,7 @@ def test_one_study_whose_end_raises_holds_up_no_other_tenants_lease(
     assert [tenant_id for tenant_id, _, _ in late] == [principal.tenant_id, other.tenant_id]
     leases.expire(late)
     assert [access.rows(Lease, one).get().state for one in (principal, other)] == ["HELD", "EXPIRED"]
-    # Once it is mended the next sweep takes it back as well.
+    # After the repair the next sweep takes that lease back too.
     broken = 0
     leases.expire(leases.overdue())
     assert access.rows(Lease, principal).get().state == "EXPIRED"

@@ -49,7 +49,7 @@ N = {"name": "n", "type": "int", "min": 1, "max": 16}
 
 @pytest.fixture(autouse=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What would be enqueued, for no broker is needed."""
+    """Replace the broker by a list, and return it."""
     sent: list[Any] = []
     monkeypatch.setattr(messages, "send", sent.append)
     monkeypatch.setattr(messages, "send_insight", lambda *key: sent.append(key))
@@ -298,7 +298,7 @@ KINDS = [
 
 
 def test_postgresql_counts_outside_what_python_finds_outside(principal: Principal) -> None:
-    """Of every type, over several changes, one of which takes trials back in."""
+    """The parameters have all types. One of several changes includes earlier trials again."""
     spec = make_spec(space={"parameters": KINDS, "constraints": []}, objectives=[SECONDS])
     name = create_study(principal, study_name(), spec).name
     ask(principal, name, 60)

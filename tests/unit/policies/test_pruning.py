@@ -45,7 +45,7 @@ def test_asha_lets_one_in_three_go_on_at_each_rung() -> None:
         policy.update([done(number, 0.1, 1.0)], {number: [Step(1, number), Step(3, 10 - number)]})
     assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 1.5)])) is None
     assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 3.5)]))
-    # between two rungs the lower one counts; at the next it is judged anew
+    # between two rungs the lower one counts; the next rung decides again
     assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 1.5), Step(2, 99.0)])) is None
     assert policy.prune(Running(9, {"x": 0.2}, 1.0, [Step(1, 1.5), Step(3, 99.0)]))
 

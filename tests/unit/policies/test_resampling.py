@@ -198,7 +198,7 @@ def test_adaptive_looks_at_the_contender_that_it_knows_less_and_never_at_what_ru
 
 
 def test_adaptive_weighs_the_smallest_numbers_as_others() -> None:
-    """Of which the squares are 0."""
+    """The squares of these numbers underflow to 0."""
 
     def tiny(configurations: Sequence[Configuration]) -> Prediction:
         known = noisy_model(configurations)

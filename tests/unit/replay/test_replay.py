@@ -237,7 +237,7 @@ def test_a_comparison_from_the_command_line(tmp_path: Path) -> None:
     assert best[:12] == sorted(best[:12], reverse=True)
     for name in ("best", "recommended", "ends"):
         assert "</svg>" in (out / f"{name}.svg").read_text()
-    # the same again makes nothing anew
+    # a second call with the same arguments writes nothing
     before = (out / "runs.jsonl").read_bytes()
     again = invoke(*arguments)
     assert "8 of 8 runs are in" in again.output

@@ -1,4 +1,4 @@
-"""What a study has found out, when something comes in between."""
+"""The results of a study when other calls run at the same time."""
 
 from __future__ import annotations
 

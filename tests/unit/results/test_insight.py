@@ -21,7 +21,7 @@ from tests.factories.domain import make_spec, study_name
 
 @pytest.fixture(autouse=True)
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """What the workers are told of: tenant and study."""
+    """Return the messages to workers: tenant and study."""
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(messages, "send_insight", lambda *key: sent.append(key))
     return sent
@@ -69,7 +69,7 @@ def test_a_look_asks_once_and_the_answer_is_kept(principal: Principal, study: st
     assert told == [key, key]
 
 
-def test_what_was_lost_is_asked_for_again(principal: Principal, study: str, told: list[tuple[int, int]]) -> None:
+def test_a_lost_request_is_repeated(principal: Principal, study: str, told: list[tuple[int, int]]) -> None:
     measure(principal, study, 1)
     look(principal, study)
     rows = access.rows(StudyInsight, principal)
@@ -80,7 +80,7 @@ def test_what_was_lost_is_asked_for_again(principal: Principal, study: str, told
     assert look(principal, study).data is not None
 
 
-def test_a_failure_is_told_and_the_last_answer_stays(
+def test_a_failure_is_reported_and_the_last_answer_stays(
     principal: Principal, study: str, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measure(principal, study, 1)
@@ -105,7 +105,8 @@ def test_it_is_drawn_around_what_is_recommended_not_around_a_lucky_run(
     name = create_study(principal, study_name(), make_spec(noisy=True)).name
     steady, lucky = {"x": 0.1, "n": 4}, {"x": 0.9, "n": 4}
     results = [(steady, seconds) for seconds in (1.0, 1.01, 0.99, 1.0)] + [(lucky, 0.95)]
-    # Beside the lucky one all is slower, and one configuration's runs differ by as much as it is faster.
+    # All neighbours of the lucky configuration are slower, and runs of one configuration differ by as much as it is
+    # faster.
     beside = [0.85, 0.87, 0.88, 0.92, 0.93, 0.95]
     results += [({"x": x, "n": 4}, seconds) for x in beside for seconds in (1.3, 1.7)]
     for params, seconds in results:

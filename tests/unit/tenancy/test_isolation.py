@@ -115,7 +115,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Trial:
-    """One caller's way through one door: what went wrong, all of it at once."""
+    """The attempts of one caller over one interface, and all faults that they find."""
 
     def __init__(self, victim: Furnished, fingerprint: Callable[..., str]) -> None:
         self.victim = victim
@@ -253,7 +253,7 @@ def test_rest_refuses_another_tenants_caller_by_row_level_security_alone(
 def test_without_either_the_stranger_gets_in(
     victim: Furnished, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None, unchecked: None
 ) -> None:
-    """What the tests above rely on: the application's condition is really gone, and they would notice."""
+    """The tests above rely on this: the application's condition is really absent, and they would notice a leak."""
     with as_owner():
         trial = rest(victim, fingerprint, signed_in(stranger))
     found = " ".join(trial.faults)

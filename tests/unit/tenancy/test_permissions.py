@@ -1,4 +1,4 @@
-"""The matrix of roles and actions, and that every door asks it."""
+"""The matrix of roles and actions, which every interface applies."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def as_owner(transactional_db: None, owner: Execute) -> Iterator[Execute]:
 
 
 def everything(table: str = "fleet_agent") -> list[Any]:
-    """What a statement without any condition finds."""
+    """Return all rows that a statement without a condition finds."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT agent_id FROM {table} ORDER BY 1")
         return [row[0] for row in cursor.fetchall()]

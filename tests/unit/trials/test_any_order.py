@@ -1,4 +1,4 @@
-"""Whatever order things happen in, a study's books balance."""
+"""The counters of a study stay correct in any order of calls."""
 
 from __future__ import annotations
 

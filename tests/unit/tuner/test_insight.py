@@ -1,4 +1,4 @@
-"""What trials say about parameters and objectives: against functions whose answers are known."""
+"""The insight into parameters and objectives, for functions with known answers."""
 
 from __future__ import annotations
 

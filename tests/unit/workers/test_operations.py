@@ -117,7 +117,7 @@ def test_an_algorithm_is_fed_each_finished_trial_once(principal: Principal, stud
         first, _ = selectors.get_operation(principal, asked.operation.id).trials
         complete_trial(principal, study, first.number, metrics={"seconds": 1.0})
         if round_ == 1:
-            # Another process: nothing is remembered, the state is read and the history fed anew.
+            # Another process: it has no memory, so it reads the state and the whole history.
             tuners._learners.clear()
             fed, ScriptedAlgorithm.fed[:] = list(ScriptedAlgorithm.fed), []
             assert fed == [1]

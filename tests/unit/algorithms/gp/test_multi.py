@@ -44,7 +44,7 @@ def run(problem: Problem, trials: int, name: str = "gp", seed: int = 0, **option
 
 
 def volume(history: list[TrialRecord]) -> float:
-    """What the trials dominate of seconds 1 to 5 and rates 0 to 40, as a share."""
+    """Return the share of seconds 1 to 5 and rates 0 to 40 that the trials dominate."""
     points = sorted((one.metrics["seconds"], one.metrics["rate"]) for one in history)
     covered, highest = 0.0, 0.0
     for (seconds, rate), (following, _) in zip(points, [*points[1:], (5.0, 0.0)], strict=True):

@@ -54,7 +54,7 @@ def ask(principal: Principal, name: str, count: int = 1) -> list[Trial]:
 
 
 def work(principal: Principal) -> None:
-    """What workers do until nothing is left to do."""
+    """Run the workers' tasks until none is left."""
     for _ in range(10):
         pending = access.rows(Operation, principal).filter(state="PENDING").order_by("created_at").first()
         if pending is None:

@@ -12,7 +12,7 @@ from tests.unit.trials.policies.calls import Predicting
 
 @pytest.fixture(autouse=True)
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What would be enqueued is written down, for no broker is needed."""
+    """Replace the broker by a list, and return it."""
     monkeypatch.setattr(tuners, "_learners", Remembered(10))
     sent: list[str] = []
     monkeypatch.setattr(messages, "send", lambda operation_id: sent.append(str(operation_id)))
