@@ -54,7 +54,7 @@ def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, a
 
 
 def test_a_lease_that_another_agent_holds_now_is_lost(principal: Principal, agent: str) -> None:
-    """And so is what would make more run than the study allows."""
+    """A lease that would exceed the parallelism of the study is lost too."""
     register(principal, "agent-2")
     name = create(principal, parallelism=2)
     first, second = acquire(principal, 2)

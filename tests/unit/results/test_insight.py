@@ -107,8 +107,8 @@ def test_it_is_drawn_around_what_is_recommended_not_around_a_lucky_run(
     results = [(steady, seconds) for seconds in (1.0, 1.01, 0.99, 1.0)] + [(lucky, 0.95)]
     # All neighbours of the lucky configuration are slower, and runs of one configuration differ by as much as it is
     # faster.
-    beside = [0.85, 0.87, 0.88, 0.92, 0.93, 0.95]
-    results += [({"x": x, "n": 4}, seconds) for x in beside for seconds in (1.3, 1.7)]
+    neighbours = [0.85, 0.87, 0.88, 0.92, 0.93, 0.95]
+    results += [({"x": x, "n": 4}, seconds) for x in neighbours for seconds in (1.3, 1.7)]
     for params, seconds in results:
         add_trial(principal, name, params=params, metrics={"seconds": seconds})
     look(principal, name)

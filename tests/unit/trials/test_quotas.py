@@ -255,9 +255,9 @@ def test_log_bytes(principal: Principal, limit: Limit, meter: Meter) -> None:
     assert append(90, b"y" * 20) == 110
     log = access.rows(TrialLog, principal).get()
     assert (bytes(log.tail), log.size) == (b"x" * 90, 110)
-    # Nor does it count: what is kept of others may still take the rest.
+    # The dropped output does not count either: other trials may still use the rest.
     assert meter.usage(principal)[1]["log_bytes"] == 90
-    # Files count as output does.
+    # Files count like output.
     runs.settle(principal, agent_id="a", lease=grant.lease, outcome="completed", metrics={"seconds": 1.0})
     full = "the tenant has reached its quota for the output of trials"
     for name, count, left_out in (("fits", 10, ""), ("not", 1, full)):
