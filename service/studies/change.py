@@ -164,7 +164,7 @@ class Work(Snapshot):
             "tenant": principal.tenant_id,
             "kinds": ["studies", "agents"] if study.component else ["studies"],
         }
-        access.ask(
+        access.execute(
             principal,
             _CONCLUDE,
             (

@@ -61,7 +61,7 @@ def notify_lists(principal: Principal, *kinds: str) -> None:
 def _notify(principal: Principal, **topics: object) -> None:
     # A listener of an earlier version, still running next to this service, expects the first three.
     payload = {"study": None, "operation": None, "work": False, **topics}
-    access.ask(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(payload)))
+    access.execute(principal, "SELECT pg_notify(%s, %s)", (CHANNEL, json.dumps(payload)))
 
 
 @dataclass(eq=False, slots=True)

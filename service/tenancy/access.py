@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from service.tenancy.cursor import acting, is_acting, send_now
+from service.tenancy.cursor import acting, commit, is_acting, send_later
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
@@ -95,19 +95,23 @@ def add_missing(principal: Principal, row: Row) -> None:
 @contextmanager
 def work(principal: Principal) -> Iterator[None]:
     """Run one transaction on behalf of a principal. Changes of a study open theirs with `studies.change.changing`."""
+    outermost = not connection.in_atomic_block
     with acting(principal.tenant_id), transaction.atomic():
         yield
-        send_now()
+        if outermost:
+            commit()
 
 
 def execute(principal: Principal, sql: str, parameters: Sequence[Any]) -> None:
-    """Execute a statement that Django's query language cannot express. It must name the tenant itself."""
-    with acting(principal.tenant_id), connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
+    """Execute a write that Django's query language cannot express. It must name the tenant itself.
+
+    Within a transaction it is sent together with the next statement, so its errors are raised there.
+    """
+    send_later(principal.tenant_id, sql, parameters)
 
 
 def ask(principal: Principal, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Execute a statement as `execute` does, and return its rows."""
+    """Execute a statement that names the tenant itself, and return its rows."""
     with acting(principal.tenant_id), connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         found: list[tuple[Any, ...]] = cursor.fetchall()
