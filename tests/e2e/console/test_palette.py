@@ -30,7 +30,7 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="io-path-live")).to_be_visible()
     page.keyboard.press("Control+k")
-    find.fill("set-up")
+    find.fill("setup")
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Study file")).to_contain_text("minimize: seconds")
     page.keyboard.press("Control+k")
