@@ -50,7 +50,7 @@ OWN = {
     *("getSession", "signIn", "signOut", "listStudies", "createStudy", "listAgents"),
     *("listAuditEntries", "exportAudit", "exportTenant", "getQuota"),
     *("getSignIn", "listApiTokens", "listMembers", "createEnrolment", "revokeAccess"),
-    *("CreateStudy", "ListStudies", "ListAgents", "Register"),
+    *("CreateStudy", "ParseStudyFile", "ListStudies", "ListAgents", "Register"),
     *("GetSignIn", "WhoAmI", "ListApiTokens", "CreateEnrolment", "RevokeAccess", "RenewCredential"),
     "ListAuditEntries",
     *("getStudyFacets", "listMethods", "planStudy", "askDryRun", "listComponents", "writeComponent", "checkComponent"),
@@ -137,6 +137,8 @@ class Trial:
         if self._fingerprint(tenant_id) != before:
             self.faults.append(f"{name} changed something")
 
+
+STUDY_FILE = "objectives: {seconds: minimize}\nparameters: {x: {type: float, min: 0, max: 1}}\n"
 
 # --- REST
 
@@ -299,6 +301,7 @@ def fields(method: Any, victim: Furnished) -> dict[str, Any]:
     given = {name: known[name] for name in method.input_type.fields_by_name if name in known}
     by_method: dict[str, dict[str, Any]] = {
         "CreateStudy": {"name": "strange", "spec": spec()},
+        "ParseStudyFile": {"name": "strange", "text": STUDY_FILE},
         "AddTrial": {"params": PARAMS},
         "EnqueueTrials": {"params": PARAMS},
         "ReportMeasurement": {"measurement": MEASUREMENT},
