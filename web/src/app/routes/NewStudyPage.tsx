@@ -8,7 +8,7 @@ import { SelectField } from "@/components/Field";
 import { componentQuery, componentsQuery } from "@/features/components/api";
 import { cloneQuery } from "@/features/planning/api";
 import { StudyForm } from "@/features/planning/StudyForm";
-import { edit, fromSpec, write } from "@/features/planning/studyFile";
+import { edit } from "@/features/planning/studyFile";
 import { useDraft } from "@/features/planning/useDraft";
 import { textOf } from "@/lib/values";
 import { studiesQuery } from "@/features/studies/api";
@@ -64,7 +64,7 @@ function Begun({ component }: { component: string | undefined }) {
 function Cloned({ of }: { of: string }) {
   const { data, error, refetch } = useQuery(cloneQuery(of));
   if (data === undefined) return error === null ? <Loading what={of} /> : <Problem error={error} again={() => void refetch()} />;
-  return <Written text={write(fromSpec(data.name, data.study.spec))} tags={data.study.tags} />;
+  return <Written text={edit(data.text, ["name"], data.name)} tags={data.study.tags} />;
 }
 
 function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }) {

@@ -9,7 +9,7 @@ import { configurations } from "./configurations";
 import { FaultAt } from "./FaultAt";
 import { Lines } from "./Lines";
 import styles from "./planning.module.css";
-import { parametersOf } from "./studyFile";
+import { isObject } from "./studyFile";
 import type { Draft } from "./useDraft";
 import { ValueField } from "./ValueField";
 
@@ -83,14 +83,18 @@ export function Space({ draft, space, plan }: Props) {
   );
 }
 
-/** All parameters with the file's changes, whether they are tuned or not. */
+/** All parameters as the form shows them: the component's with what the file says of each, be it right or wrong. */
 function described({ file }: Draft, space: readonly Parameter[]): Parameter[] {
-  try {
-    return parametersOf({ ...file, only: undefined }, space);
-  } catch {
-    // The fault is told beside the field.
-    return [...space];
+  const shown = new Map<string, object>(space.map((parameter) => [parameter.name, parameter]));
+  for (const [name, given] of Object.entries(isObject(file.parameters) ? file.parameters : {})) {
+    const own = space.find((parameter) => parameter.name === name);
+    // The service refuses a parameter that the component does not have.
+    if (space.length > 0 && own === undefined) continue;
+    const changes = isObject(given) ? given : {};
+    const type = changes.type === "boolean" ? "bool" : (changes.type ?? own?.type);
+    shown.set(name, { ...(type === own?.type ? own : {}), ...changes, name, type });
   }
+  return [...shown.values()] as Parameter[];
 }
 
 interface RowProps {

@@ -1,9 +1,9 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useId, useMemo, useState } from "react";
+import { useId, useMemo, useState } from "react";
 import { Button } from "@/components/Button";
-import { ApiError, type Component, type Parameter, type StudySpec } from "@/lib/api/client";
+import { ApiError, type Component, type Parameter } from "@/lib/api/client";
 import { useSettled, useThrottled } from "@/lib/clock";
 import { formatList } from "@/lib/format";
 import { methodsQuery, nameQuery, planQuery, useCreateStudy } from "./api";
@@ -16,7 +16,7 @@ import { MethodStep } from "./MethodStep";
 import styles from "./planning.module.css";
 import { Review } from "./Review";
 import { Space } from "./Space";
-import { FileFault, parametersOf, toSpec } from "./studyFile";
+import { edit, isObject, type StudyFile } from "./studyFile";
 import type { Draft } from "./useDraft";
 import { textOf } from "@/lib/values";
 import { What } from "./What";
@@ -42,7 +42,11 @@ const STEPS: readonly [Step, MessageDescriptor][] = [
   ["budget", msg`Budget`],
   ["review", msg`Review`],
 ];
-const NOT_ALL = [msg`a name`, msg`parameters`, msg`objectives`];
+const LACKING: readonly [keyof Lacking, MessageDescriptor][] = [
+  ["name", msg`a name`],
+  ["parameters", msg`parameters`],
+  ["objectives", msg`objectives`],
+];
 
 /** A new study, step by step, and beside it the same as a file. */
 export function StudyForm({ draft, tags: firstTags, components, space, metrics, onComponent, onCreated }: Props) {
@@ -52,38 +56,37 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
   const [tries, setTries] = useState(0);
   const [sent, setSent] = useState("");
   const { file, unreadable } = draft;
-  const made = useMemo(() => specOf(draft, space), [draft, space]);
-  const spec = useThrottled(made instanceof Error ? null : made, 400);
-  const plan = useQuery({ ...planQuery(spec ?? EMPTY), enabled: spec !== null && isWhole(spec) });
+  const lacking = useMemo(() => lackingOf(file), [file]);
+  // The plan does not depend on the name.
+  const named = useMemo(() => (unreadable === null ? edit(draft.text, ["name"], undefined) : null), [draft.text, unreadable]);
+  const text = useThrottled(lacking.parameters || lacking.objectives ? null : named, 400);
+  const plan = useQuery({ ...planQuery(text ?? ""), enabled: text !== null });
   const { data: methods } = useQuery(methodsQuery);
   const create = useCreateStudy();
 
-  const parameters = useMemo(() => tunedOf(draft, space), [draft, space]);
   // What was refused before it was changed says nothing of what it is now.
   const rejected = sent === draft.text ? create.error : null;
-  const refused = made instanceof Error ? made : (rejected ?? (isWhole(made) ? plan.error : null));
+  const refused = unreadable ?? rejected ?? (text === null ? null : plan.error);
   // What was not answered may have been created: then its own name is taken.
   const unanswered = sent === draft.text && create.error !== null && !isRefusal(create.error);
   const faults = useFaults(
     useName(unanswered || (sent === draft.text && create.isPending) ? "" : textOf(file.name)),
     refused,
-    useCallback((error: Error) => faultOf(error, parameters, file), [parameters, file]),
   );
-  const shown = made instanceof Error || plan.error !== null ? undefined : plan.data;
-  const missing = made instanceof Error ? [] : NOT_ALL.filter((_, index) => [textOf(file.name) === "", parameters.length === 0, made.objectives.length === 0][index]);
+  const shown = text === null || plan.error !== null ? undefined : plan.data;
+  const missing = unreadable === null ? LACKING.filter(([key]) => lacking[key]) : [];
   const place = STEPS.findIndex(([name]) => name === step);
 
   function submit() {
-    if (made instanceof Error) return;
     setSent(draft.text);
     create.mutate(
-      { name: textOf(file.name), spec: made, tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean), request_id: `${request}${begun}${tries}` },
+      { name: textOf(file.name), file: draft.text, tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean), request_id: `${request}${begun}${tries}` },
       {
         onSuccess: ({ name }) => onCreated(name),
         onError: (error) => {
           // What was refused was not created: the next one is another request.
           if (isRefusal(error)) setTries(tries + 1);
-          setStep(stepOf(faultOf(error, parameters, file).field));
+          setStep(stepOf(faultOf(error).field));
         },
       },
     );
@@ -139,8 +142,8 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
           </Button>
           {step === "review" ? (
             <span>
-              {missing.length > 0 ? <span className={styles.soft}>{t`It still needs ${formatList(missing.map((text) => i18n._(text)), "conjunction")}.`} </span> : null}
-              <Button kind="primary" disabled={made instanceof Error || missing.length > 0 || create.isPending || (faults.length > 0 && !unanswered)} onClick={submit}>
+              {missing.length > 0 ? <span className={styles.soft}>{t`It still needs ${formatList(missing.map(([, what]) => i18n._(what)), "conjunction")}.`} </span> : null}
+              <Button kind="primary" disabled={unreadable !== null || missing.length > 0 || create.isPending || (faults.length > 0 && !unanswered)} onClick={submit}>
                 {create.isPending ? t`Creating …` : file.component === undefined ? t`Create the study` : t`Start the study`}
               </Button>
             </span>
@@ -151,7 +154,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
           )}
         </div>
       </div>
-      <YamlEditor draft={draft} />
+      <YamlEditor draft={draft} keys={methods?.file_keys ?? []} />
     </div>
   );
 }
@@ -170,11 +173,11 @@ function useName(name: string): Error | null {
 }
 
 /** What is wrong, each once. */
-function useFaults(name: Error | null, refused: Error | null, faultOf: (error: Error) => Fault): readonly Fault[] {
+function useFaults(name: Error | null, refused: Error | null): readonly Fault[] {
   return useMemo(() => {
     const faults = [name, refused].filter((error) => error !== null).map(faultOf);
     return faults.filter(({ message }, place) => faults.findIndex((other) => other.message === message) === place);
-  }, [name, refused, faultOf]);
+  }, [name, refused]);
 }
 
 function titleOf(step: (typeof STEPS)[number] | undefined): string {
@@ -183,28 +186,16 @@ function titleOf(step: (typeof STEPS)[number] | undefined): string {
 
 // A form that is opened again makes other requests.
 const begun = Date.now();
-const EMPTY: StudySpec = { space: { parameters: [] }, objectives: [] };
 
-/** Whether there is enough of it for the service to say something about. */
-function isWhole(spec: StudySpec): boolean {
-  return spec.space.parameters.length > 0 && spec.objectives.length > 0;
+/** The parts that a draft does not have yet. Without parameters and objectives there is nothing to plan. */
+interface Lacking {
+  name: boolean;
+  parameters: boolean;
+  objectives: boolean;
 }
 
-function specOf({ file, unreadable }: Draft, space: readonly Parameter[] | undefined): StudySpec | FileFault {
-  if (unreadable !== null) return unreadable;
-  try {
-    return toSpec(file, space);
-  } catch (error) {
-    if (error instanceof FileFault) return error;
-    throw error;
-  }
-}
-
-function tunedOf({ file }: Draft, space: readonly Parameter[] | undefined): Parameter[] {
-  try {
-    return parametersOf(file, space ?? []);
-  } catch (error) {
-    if (error instanceof FileFault) return [];
-    throw error;
-  }
+function lackingOf({ name, component, parameters, only, objectives }: StudyFile): Lacking {
+  const none = (value: unknown) => value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+  const noParameter = none(parameters) || (isObject(parameters) && Object.keys(parameters).length === 0);
+  return { name: textOf(name) === "", parameters: component === undefined ? noParameter : Array.isArray(only) && none(only), objectives: none(objectives) };
 }

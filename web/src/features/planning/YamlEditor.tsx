@@ -2,11 +2,12 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useId } from "react";
 import { CopyButton } from "@/components/CopyButton";
+import type { Methods } from "@/lib/api/client";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
 
 /** The study as the file that `trimtab tune` reads: whatever is changed here changes beside, and the other way round. */
-export function YamlEditor({ draft }: { draft: Draft }) {
+export function YamlEditor({ draft, keys }: { draft: Draft; keys: Methods["file_keys"] }) {
   const id = useId();
   const { unreadable } = draft;
   return (
@@ -36,6 +37,21 @@ export function YamlEditor({ draft }: { draft: Draft }) {
           unreadable.message
         )}
       </p>
+      {keys.length === 0 ? null : (
+        <details>
+          <summary>{t`Keys of the file`}</summary>
+          <dl className={styles.soft}>
+            {keys.map(({ path, doc }) => (
+              <div key={path}>
+                <dt>
+                  <code>{path}</code>
+                </dt>
+                <dd>{doc}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      )}
     </div>
   );
 }

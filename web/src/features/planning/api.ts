@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ApiError, unwrap, type StudySpec } from "@/lib/api/client";
+import { api, ApiError, unwrap, type Study, type StudySpec } from "@/lib/api/client";
 import { nextName, stemOf } from "./names";
 
 // The service's limit of a page.
@@ -11,11 +11,11 @@ export const methodsQuery = queryOptions({
   staleTime: Infinity,
 });
 
-/** What a study of this specification would do; asked for again when the specification changes. */
-export function planQuery(spec: StudySpec) {
+/** What a study of this file would do; asked for again when the file changes. */
+export function planQuery(file: string) {
   return queryOptions({
-    queryKey: ["plan", spec],
-    queryFn: () => unwrap(api.POST("/api/v1/plans", { body: { spec } })),
+    queryKey: ["plan", file],
+    queryFn: () => unwrap(api.POST("/api/v1/plans", { body: { file } })),
     placeholderData: keepPreviousData,
     gcTime: 30_000,
     refetchInterval: 15_000,
@@ -34,16 +34,27 @@ export function earlierQuery(component: string) {
   });
 }
 
+async function fileOf(name: string): Promise<string> {
+  const { text } = await unwrap(api.GET("/api/v1/studies/{name}/file", { params: { path: { name } } }));
+  return text;
+}
+
+/** The study file that describes a study again; asked for again when its specification changes. */
+export function fileQuery({ name, spec }: Study) {
+  return queryOptions({ queryKey: ["study-file", name, spec], queryFn: () => fileOf(name), staleTime: Infinity });
+}
+
 /** A study to begin like, asked for whenever a draft is begun, and what the new one could be called. */
 export function cloneQuery(name: string) {
   return queryOptions({
     queryKey: ["clone", name],
     queryFn: async () => {
-      const [study, alike] = await Promise.all([
+      const [study, text, alike] = await Promise.all([
         unwrap(api.GET("/api/v1/studies/{name}", { params: { path: { name } } })),
+        fileOf(name),
         unwrap(api.GET("/api/v1/studies", { params: { query: { name_prefix: stemOf(name), page_size: MOST } } })),
       ]);
-      return { study, name: nextName(name, alike.studies.map((one) => one.name)) };
+      return { study, text, name: nextName(name, alike.studies.map((one) => one.name)) };
     },
     retry: false,
     // What the draft began with stays as it is while somebody writes, and is not kept for the next one.
@@ -82,8 +93,8 @@ export function dryRunQuery(spec: StudySpec, name: string) {
 export function useCreateStudy() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ name, spec, tags, request_id }: { name: string; spec: StudySpec; tags: string[]; request_id: string }) =>
-      unwrap(api.POST("/api/v1/studies", { body: { name, spec, tags, request_id, load_if_exists: false } })),
+    mutationFn: ({ name, file, tags, request_id }: { name: string; file: string; tags: string[]; request_id: string }) =>
+      unwrap(api.POST("/api/v1/studies", { body: { name, file, tags, request_id, load_if_exists: false } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
 }

@@ -1,7 +1,5 @@
-import { ApiError, type Parameter } from "@/lib/api/client";
-import { formatNumber } from "@/lib/format";
-import { writtenTimes } from "@/lib/times";
-import { FileFault, timeUnit, type StudyFile } from "./studyFile";
+import { ApiError } from "@/lib/api/client";
+import { FileFault } from "./studyFile";
 
 /** What is wrong with a study, and where in its file. */
 export interface Fault {
@@ -11,37 +9,16 @@ export interface Fault {
 
 export type Step = "what" | "space" | "goals" | "method" | "budget" | "review";
 
-/** Lengths of time, which people write in units of their own: where in the file, and what stands there. */
-const TIMES: Record<string, (file: StudyFile) => unknown> = {
-  "budget.max_time": ({ budget }) => (budget as { max_time?: unknown } | undefined)?.max_time,
-  trial_timeout: (file) => file.trial_timeout,
-};
+/** The field that an error of the service is about where the error itself names none. */
+const FIELDS: Record<string, string> = { study_exists: "name", component_not_found: "component" };
 
-/** The place in the file of what the service or the reading of the file has refused. */
-export function faultOf(error: Error, parameters: readonly Parameter[], file: StudyFile): Fault {
-  if (error instanceof FileFault) return { field: error.field, message: error.message };
-  if (error instanceof ApiError && error.code === "study_exists") return { field: "name", message: error.message };
-  const named = error instanceof ApiError && typeof error.data.field === "string" ? error.data.field : "";
-  const field = inFile(named, parameters);
-  const written = TIMES[field]?.(file);
-  if (written !== undefined && error instanceof ApiError && typeof error.data.value === "number") {
-    const unit = timeUnit(written);
-    const allowed = writtenTimes(error, unit);
-    if (allowed !== undefined) return { field, message: `${field}: ${formatNumber(error.data.value / unit.seconds, 6)}${unit.symbol} is not allowed. Use ${allowed}.` };
-  }
-  // The service's name for the field is in no file.
-  const message = named !== "" && error.message.startsWith(`${named}:`) ? field + error.message.slice(named.length) : error.message;
-  return { field, message };
-}
-
-/** The service names fields of the specification; people see those of the file. */
-export function inFile(field: string, parameters: readonly Parameter[]): string {
-  const place = /^space\[(\d+)\](.*)$/.exec(field);
-  if (place !== null) return `parameters.${parameters[Number(place[1])]?.name ?? place[1] ?? ""}${place[2] ?? ""}`;
-  if (field === "space" || field.startsWith("space.")) return "parameters";
-  if (field === "budget.max_seconds") return "budget.max_time";
-  if (field === "execution.trial_timeout_seconds") return "trial_timeout";
-  return field.replace(/^execution\./, "").replace(/^objectives\[(\d+)\]\.(metric|goal)$/, "objectives[$1]");
+/** The place in the file that the service or the reading of the file has refused. */
+export function faultOf(error: Error): Fault {
+  const { message } = error;
+  if (error instanceof FileFault) return { field: error.field, message };
+  if (!(error instanceof ApiError)) return { field: "", message };
+  const { field } = error.data;
+  return { field: FIELDS[error.code] ?? (typeof field === "string" && field !== "file" ? field : ""), message };
 }
 
 const STEPS: Record<string, Step> = {
