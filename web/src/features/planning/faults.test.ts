@@ -12,6 +12,7 @@ describe("where a fault is", () => {
     ["pruning[0].name", "method"],
     ["budget.max_trials", "budget"],
     ["name", "review"],
+    ["budgets", "review"],
     ["line 3", "review"],
     ["", "review"],
   ] as const)("%s is looked after in the step %s", (field, step) => {

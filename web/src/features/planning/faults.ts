@@ -22,12 +22,6 @@ export function faultOf(error: Error): Fault {
 }
 
 const STEPS: Record<string, Step> = {
-  // Of the file as a whole.
-  "": "review",
-  line: "review",
-  the: "review",
-  name: "review",
-  tags: "review",
   component: "what",
   application: "what",
   digest: "what",
@@ -38,16 +32,23 @@ const STEPS: Record<string, Step> = {
   objectives: "goals",
   outcome_constraints: "goals",
   noisy: "goals",
+  algorithm: "method",
+  seed: "method",
+  resampling: "method",
+  estimator: "method",
+  pruning: "method",
+  stopping: "method",
+  final_check: "method",
   budget: "budget",
   parallelism: "budget",
   trial_timeout: "budget",
   placement: "budget",
 };
 
-/** The step in which a field is looked after: what belongs to no other is the method's. */
+/** Return the step that shows a field. The review shows the fields of no other step, and the file as a whole. */
 export function stepOf(field: string): Step {
   const [head = ""] = field.split(/[.[ ]/);
-  return STEPS[head] ?? "method";
+  return STEPS[head] ?? "review";
 }
 
 /** The message for a field, or for anything within it. */
