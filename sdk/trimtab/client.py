@@ -118,6 +118,7 @@ class Client:
         stopping: Mapping[str, JsonValue] | None = None,
         final_check: FinalCheck | bool = False,
         start_from: str | Sequence[str] = (),
+        description: str = "",
         load_if_exists: bool = False,
         client_id: str | None = None,
     ) -> "Study":
@@ -167,6 +168,7 @@ class Client:
                 configurations are measured first, after the default; `study.status.started_from` gives the number
                 from each. Their results are not copied, because they were measured under other conditions. The service
                 creates these trials at once, so a `max_time` counts from the creation of the study.
+            description: a note on the study in Markdown, at most 10,000 characters.
             load_if_exists: return the existing study of this name if it has the same space and objectives.
             client_id: as in `Client`, for this study only.
 
@@ -205,6 +207,7 @@ class Client:
             stopping=stopping,
             final_check=(FinalCheck() if final_check else None) if isinstance(final_check, bool) else final_check,
             start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
+            description=description,
         )
         return self.create_from_spec(name, spec, load_if_exists=load_if_exists, client_id=client_id)
 

@@ -232,6 +232,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
         algorithm=pb.Algorithm(name=spec.algorithm, options=_to_options("algorithm_options", spec.algorithm_options)),
         seed=to_int("seed", spec.seed),
         noisy=spec.noisy,
+        description=spec.description,
     )
     if spec.max_trials is not None:
         message.budget.max_trials = _to_int32("max_trials", spec.max_trials)
@@ -335,6 +336,7 @@ def from_spec(message: pb.StudySpec) -> StudySpec:
         stopping=from_struct(message.stopping) if message.HasField("stopping") else None,
         final_check=_from_final_check(message.final_check) if message.HasField("final_check") else None,
         start_from=tuple(message.start_from),
+        description=message.description,
     )
 
 

@@ -74,6 +74,8 @@ class StudySpec:
     stopping: Mapping[str, JsonValue] | None = None
     final_check: FinalCheck | None = None
     start_from: tuple[str, ...] = ()
+    description: str = ""
+    """A note on the study in Markdown."""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ class Key:
 
 KEYS: Sequence[Key] = (
     Key("name", "text", "Name of the study. The command line makes one up where it is missing."),
+    Key("description", "text", "Note on the study in Markdown, at most 10,000 characters."),
     Key(
         "component", "text", "Component that agents tune; without one, a script asks and tells.", "execution.component"
     ),

@@ -173,6 +173,8 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         }
     if spec.start_from:
         data["start_from"] = list(spec.start_from)
+    if spec.description:
+        data["description"] = spec.description
     return data
 
 
@@ -310,6 +312,7 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         ],
         seed=spec.seed,
         noisy=spec.problem.noisy,
+        description=spec.description,
     )
     message.algorithm.name = spec.algorithm
     message.algorithm.options.update(spec.options)

@@ -7,7 +7,7 @@
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
                    "placement": {"exclusive", "spread"}} or null,
-     "start_from": [names of earlier studies]}
+     "start_from": [names of earlier studies], "description": Markdown}
 
 Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
 "reason", "options"} where the algorithm is one that chooses another; and with "start_from" its result, "started_from":
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from service.core.errors import InvalidInput, JsonValue
+from service.core.errors import InvalidInput, JsonValue, shorten
 from service.core.problem import Problem
 from service.core.remembered import Remembered
 from service.core.space import Space
@@ -47,6 +47,7 @@ _KEYS = frozenset(
         "budget",
         "execution",
         "start_from",
+        "description",
     }
 )
 _FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level"})
@@ -54,6 +55,7 @@ _MOST_POLICIES = 10
 _TAG = re.compile(r"[\w.:/-][\w.:/ -]{0,49}")
 _MOST_TAGS = 20
 MOST_EARLIER = 5
+LONGEST_DESCRIPTION = 10_000
 LONGEST_SECONDS = 10 * 366 * 24 * 3600.0
 
 
@@ -157,6 +159,7 @@ class StudySpec:
     space_version: int = 1
     start_from: tuple[str, ...] = ()
     started_from: tuple[StartedFrom, ...] = ()
+    description: str = ""
 
     @property
     def space(self) -> Space:
@@ -210,6 +213,7 @@ class StudySpec:
                 "placement": {"exclusive": execution.placement.exclusive, "spread": execution.placement.spread},
             },
             **({"start_from": list(self.start_from)} if self.start_from else {}),
+            **({"description": self.description} if self.description else {}),
         }
 
 
@@ -236,6 +240,7 @@ def parse(data: object) -> StudySpec:
         budget=_budget(spec.get("budget") or {}),
         execution=_execution(spec["execution"]) if spec.get("execution") is not None else None,
         start_from=_start_from(spec.get("start_from")),
+        description=_description(spec.get("description")),
     )
 
 
@@ -311,6 +316,20 @@ def _start_from(data: object) -> tuple[str, ...]:
         if name in data[:index]:
             raise InvalidInput(f"start_from[{index}]", name, "each study once")
     return tuple(data)
+
+
+def _description(data: object) -> str:
+    """Return a note on a study without empty lines around it."""
+    if data is None:
+        return ""
+    allowed = f"a text of at most {LONGEST_DESCRIPTION:,} characters"
+    if not isinstance(data, str) or "\0" in data:
+        raise InvalidInput("description", data, f"{allowed}, without NUL characters")
+    text = data.rstrip().lstrip("\r\n")
+    if len(text) > LONGEST_DESCRIPTION:
+        message = f"description: the text has {len(text):,} characters. Use {allowed}."
+        raise InvalidInput("description", shorten(text, 60), allowed, message=message)
+    return text
 
 
 def _placement(data: object) -> Placement:

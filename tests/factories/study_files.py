@@ -25,6 +25,7 @@ estimator: {name: quantile, options: {q: 0.9}}
 pruning: [default, {name: limit, options: {seconds: 60}}]
 stopping: {rule: best_improvement, threshold: 0.01, trials: 20}
 final_check: {width: 0.1}
+description: "*Fast*: yes"
 """
 
 GOOD = {
@@ -37,6 +38,7 @@ GOOD = {
     "nothing given": BASE + "resampling:\nstopping: null\nbudget:\n",
     "anchors": "parameters:\n  x: &x {type: float, min: 0, max: 1}\n  y: *x\n" + OBJECTIVES,
     "execution without a component": BASE + "parallelism: 3\ntrial_timeout: 60\n",
+    "description": BASE + "description: |\n\n  # Why\n\n      code # 1\n\n  - é, 5\n\n",
     "times": BASE + "budget: {max_time: 1.5h}\n",
 }
 
@@ -50,7 +52,7 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
         2,
     ),
     "two goals": (PARAMETERS + "objectives: [{minimize: s, maximize: t}]\n", "objectives[0]", "{minimize: METRIC}", 2),
-    "unknown key": (BASE + "budgets: {}\n", "budgets", "the key is not known. Use name, component", 3),
+    "unknown key": (BASE + "budgets: {}\n", "budgets", "the key is not known. Use name, description, component", 3),
     "a word as time": (BASE + "budget:\n  max_time: soon\n", "budget.max_time", "a time such as 90", 4),
     "no time": (BASE + "budget: {max_time: 0m}\n", "budget.max_time", "0m is not allowed. Use more than 0m", 3),
     "a part of a trial": (BASE + "budget: {max_trials: 1.5}\n", "budget.max_trials", "Use a whole number", 3),
@@ -83,6 +85,13 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
     "stopping": (BASE + "stopping: soon\n", "stopping", "Use a mapping", 3),
     "only": (BASE + "only: [y]\n", "only[0]", "Use x", 3),
     "earlier study": (BASE + "start_from: [never-was]\n", "start_from[0]", "'never-was'", 3),
+    "description": (
+        BASE + f"description: {'x' * 10_001}\n",
+        "description",
+        "the text has 10,001 characters. Use a text of at most 10,000 characters.",
+        3,
+    ),
+    "a description without quotes": (BASE + "description: 5\n", "description", "5 is not allowed. Use a text", 3),
     "a key twice": (BASE + "seed: 1\nseed: 2\n", "seed", "the key appears twice", 4),
     "no YAML": ("a: [1\n", "file", "The file cannot be read: line 2", 2),
     "a list": ("- a\n", "file", "must be a mapping", 1),

@@ -36,6 +36,7 @@ FULL = {
     "stopping": {"rule": "plateau"},
     "final_check": {"width": 0.1, "max_trials": 10},
     "start_from": [],
+    "description": "# Why",
 }
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.integers(-2, 2) | st.floats(allow_nan=False, allow_infinity=False)

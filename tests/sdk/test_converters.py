@@ -82,6 +82,7 @@ def test_a_specification_comes_back_as_it_was() -> None:
         max_trials=30,
         max_time=90.5,
         execution=Execution("gcc", "small", "ab" * 32, 2, 12.25),
+        description="# Why\n\nIt is *slow*.",
     )
     assert converters.from_spec(converters.to_spec(spec)) == spec
 

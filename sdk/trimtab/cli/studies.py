@@ -4,6 +4,7 @@ import csv
 import io
 from enum import StrEnum
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -125,6 +126,8 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
         elif status.search_end_reason:
             rows["verdict"] = f"final check in progress; the search ended: {status.search_end_reason}"
         out.print(Text(name, "bold"))
+        if spec.description:
+            out.print(indent(spec.description, "  "), markup=False, soft_wrap=True)
         for title, text in rows.items():
             out.print(f"  {title:<10} {text}", markup=False, soft_wrap=True)
         print_best(study)

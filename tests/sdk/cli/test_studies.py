@@ -66,8 +66,10 @@ def test_show_says_what_was_chosen_and_what_came_of_it(shell: Shell, client: tri
         max_trials=1,
         pruning="default",
         final_check=True,
+        description="# Why\n\n[bold]It is slow.",
     )
     shown = shell.succeed("study", "show", name)
+    assert f"{name}\n  # Why\n\n  [bold]It is slow.\n" in shown
     assert f"auto: {study.algorithm}. " in shown
     assert "pruning    default" in shown
     study.optimize(lambda params: 1.0, progress=False)
@@ -77,6 +79,7 @@ def test_show_says_what_was_chosen_and_what_came_of_it(shell: Shell, client: tri
     assert whole["verdict"]["text"].startswith("no measurable gain")
     assert whole["algorithm_choice"]["name"] == study.algorithm
     assert whole["spec"]["pruning"][0]["name"] == "default"
+    assert whole["spec"]["description"] == study.spec.description == "# Why\n\n[bold]It is slow."
 
 
 def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) -> None:

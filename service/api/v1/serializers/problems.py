@@ -134,6 +134,9 @@ class StudySpecSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="At most 5 earlier studies of the same component. Their best configurations are measured first.",
     )
+    description = serializers.CharField(
+        required=False, help_text="Note on the study in Markdown, at most 10,000 characters."
+    )
 
 
 class FaultSerializer(serializers.Serializer[Any]):

@@ -1,4 +1,5 @@
 import { plural, t } from "@lingui/core/macro";
+import { useId } from "react";
 import { Card } from "@/components/Card";
 import { TextField } from "@/components/Field";
 import type { Configuration, Plan } from "@/lib/api/client";
@@ -21,24 +22,50 @@ interface Props {
 /** Its name, and what would happen. */
 export function Review({ draft, plan, tags, onTags }: Props) {
   const { file } = draft;
+  const note = useId();
   return (
     <>
-      <Card title={t`Name`}>
-        <div className={styles.grid}>
-          <FaultAt at="name">
+      <Card title={t`Name and description`}>
+        <div className={styles.stack}>
+          <div className={styles.grid}>
+            <FaultAt at="name">
+              {(error) => (
+                <TextField
+                  label={t`Name`}
+                  value={textOf(file.name)}
+                  placeholder={t`my-study`}
+                  hint={t`Letters, digits and . _ -`}
+                  error={error}
+                  onChange={(event) => draft.set(["name"], event.target.value || undefined)}
+                />
+              )}
+            </FaultAt>
+            <FaultAt at="tags">
+              {(error) => <TextField label={t`Tags`} hint={t`With commas between them.`} value={tags} error={error} onChange={(event) => onTags(event.target.value)} />}
+            </FaultAt>
+          </div>
+          <FaultAt at="description">
             {(error) => (
-              <TextField
-                label={t`Name`}
-                value={textOf(file.name)}
-                placeholder={t`my-study`}
-                hint={t`Letters, digits and . _ -`}
-                error={error}
-                onChange={(event) => draft.set(["name"], event.target.value || undefined)}
-              />
+              <div className={styles.stack}>
+                <label htmlFor={note}>
+                  <b>{t`Description`}</b> <span className={styles.soft}>{t`A note on the study in Markdown, at most 10,000 characters.`}</span>
+                </label>
+                <textarea
+                  id={note}
+                  className={styles.yaml}
+                  style={{ minHeight: "4rem", height: "7rem", whiteSpace: "pre-wrap" }}
+                  value={textOf(file.description)}
+                  aria-invalid={error === undefined ? undefined : true}
+                  aria-describedby={error === undefined ? undefined : `${note}-error`}
+                  onChange={(event) => draft.set(["description"], event.target.value || undefined)}
+                />
+                {error === undefined ? null : (
+                  <p id={`${note}-error`} className={styles.error}>
+                    {error}
+                  </p>
+                )}
+              </div>
             )}
-          </FaultAt>
-          <FaultAt at="tags">
-            {(error) => <TextField label={t`Tags`} hint={t`With commas between them.`} value={tags} error={error} onChange={(event) => onTags(event.target.value)} />}
           </FaultAt>
         </div>
       </Card>

@@ -12,6 +12,7 @@ describe("where a fault is", () => {
     ["pruning[0].name", "method"],
     ["budget.max_trials", "budget"],
     ["name", "review"],
+    ["description", "review"],
     ["budgets", "review"],
     ["line 3", "review"],
     ["", "review"],

@@ -34,6 +34,9 @@ describe("edit", () => {
     expect(read(edit("a: 1\nstart_from: [b]\n", ["start_from", 0], undefined))).toEqual({ a: 1 });
   });
   it("adds to and removes from a list whose other items keep their lines and comments", () => {
+    for (const note of ["a\n\nb", "a\n", "5", " # x \n\ty", `${"long ".repeat(40)}\nline`, "- a: *b*"]) {
+      expect(read(edit("a: 1\n", ["description"], note)).description).toBe(note);
+    }
     const text = "start_from:\n  - a # the first\n  # of last week\n  - b\nseed: 1\n";
     expect(edit(text, ["start_from", 2], "c")).toBe("start_from:\n  - a # the first\n  # of last week\n  - b\n  - c\nseed: 1\n");
     expect(edit(text, ["start_from", 0], undefined)).toBe("start_from:\n  # of last week\n  - b\nseed: 1\n");

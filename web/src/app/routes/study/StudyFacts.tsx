@@ -1,14 +1,39 @@
 import { plural, t } from "@lingui/core/macro";
 import { Link } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
+import type { Options } from "react-markdown";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
 import type { Study } from "@/lib/api/client";
 import { formatDuration, formatNumber } from "@/lib/format";
 import styles from "../pages.module.css";
 
-/** Progress, budget, algorithm, search space and origin of a study, above its tabs. */
+const Markdown = lazy(() => import("react-markdown"));
+/* eslint-disable lingui/no-unlocalized-strings -- names of elements and styles */
+const LIST = { listStyle: "revert", paddingLeft: "1.5em" };
+const MARKDOWN: Options = {
+  // Images load from other sites.
+  disallowedElements: ["img"],
+  components: {
+    // The study's name is the heading of the page.
+    h1: "h2",
+    h2: "h3",
+    h3: "h4",
+    h4: "h5",
+    h5: "h6",
+    ul: ({ children }) => <ul style={LIST}>{children}</ul>,
+    ol: ({ children, start }) => (
+      <ol style={LIST} start={start}>
+        {children}
+      </ol>
+    ),
+  },
+};
+/* eslint-enable lingui/no-unlocalized-strings */
+
+/** Progress, budget, algorithm, search space, origin and description of a study, above its tabs. */
 export function StudyFacts({ study }: { study: Study }) {
-  const { algorithm, budget, execution, space } = study.spec;
+  const { algorithm, budget, description, execution, space } = study.spec;
   const waiting = study.requested_count;
   const open = [
     study.active_count > 0 ? t`${formatNumber(study.active_count)} running` : "",
@@ -16,79 +41,96 @@ export function StudyFacts({ study }: { study: Study }) {
     study.exhausted ? t`search space exhausted` : "",
   ].filter((text) => text !== "");
   return (
-    <dl className={styles.facts}>
-      <div>
-        <dt>{t`Trials`}</dt>
-        <dd>
-          <Progress done={study.finished_count} of={budget?.max_trials} unit={t`done`} />
-          {open.length === 0 ? null : <span className={styles.soft}> {open.join(", ")}</span>}
-        </dd>
-      </div>
-      {budget?.max_seconds ? (
+    <>
+      <dl className={styles.facts}>
         <div>
-          <dt>{t`Time budget`}</dt>
-          <dd>{formatDuration(budget.max_seconds)}</dd>
-        </div>
-      ) : null}
-      {budget?.max_node_hours ? (
-        <div>
-          <dt>{t`Node-hours`}</dt>
-          <dd>{t`at most ${formatNumber(budget.max_node_hours)}`}</dd>
-        </div>
-      ) : null}
-      <div>
-        <dt>{t`Algorithm`}</dt>
-        <dd title={study.algorithm_choice?.reason}>
-          {algorithm?.name}
-          {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`selected ${study.algorithm_choice.name}`}</span>}
-        </dd>
-      </div>
-      <div>
-        <dt>{t`Search space`}</dt>
-        <dd>
-          {plural(space.parameters.length, { one: "# parameter", other: "# parameters" })}
-          {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
-        </dd>
-      </div>
-      {study.started_from.length === 0 ? null : (
-        <div>
-          <dt>{t`Started from`}</dt>
+          <dt>{t`Trials`}</dt>
           <dd>
-            {study.started_from.map(({ study: earlier, taken }) => (
-              <span key={earlier}>
-                <Link to="/studies/$name" params={{ name: earlier }}>
-                  {earlier}
-                </Link>{" "}
-                <span className={styles.soft}>{plural(taken, { one: "# configuration", other: "# configurations" })}</span>
-              </span>
-            ))}
+            <Progress done={study.finished_count} of={budget?.max_trials} unit={t`done`} />
+            {open.length === 0 ? null : <span className={styles.soft}> {open.join(", ")}</span>}
           </dd>
         </div>
-      )}
-      {execution ? (
+        {budget?.max_seconds ? (
+          <div>
+            <dt>{t`Time budget`}</dt>
+            <dd>{formatDuration(budget.max_seconds)}</dd>
+          </div>
+        ) : null}
+        {budget?.max_node_hours ? (
+          <div>
+            <dt>{t`Node-hours`}</dt>
+            <dd>{t`at most ${formatNumber(budget.max_node_hours)}`}</dd>
+          </div>
+        ) : null}
         <div>
-          <dt>{t`Component`}</dt>
-          <dd>
-            {execution.component}
-            {execution.application ? ` / ${execution.application}` : ""}
-            {execution.parallelism ? t`, up to ${execution.parallelism} at once` : ""}
-            {execution.placement ? (
-              <span className={styles.soft}>
-                {" "}
-                {execution.placement.exclusive ? t`one trial per node` : t`trials share nodes`}
-                {execution.placement.spread ? t`, replicates on different nodes` : ""}
-              </span>
-            ) : null}
+          <dt>{t`Algorithm`}</dt>
+          <dd title={study.algorithm_choice?.reason}>
+            {algorithm?.name}
+            {study.algorithm_choice === null ? null : <span className={styles.soft}> {t`selected ${study.algorithm_choice.name}`}</span>}
           </dd>
         </div>
-      ) : null}
-      <div>
-        <dt>{t`Created`}</dt>
-        <dd>
-          <Ago at={study.created_at} />
-          {study.owner === "" ? null : <span className={styles.soft}>{t`by ${study.owner}`}</span>}
-        </dd>
+        <div>
+          <dt>{t`Search space`}</dt>
+          <dd>
+            {plural(space.parameters.length, { one: "# parameter", other: "# parameters" })}
+            {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
+          </dd>
+        </div>
+        {study.started_from.length === 0 ? null : (
+          <div>
+            <dt>{t`Started from`}</dt>
+            <dd>
+              {study.started_from.map(({ study: earlier, taken }) => (
+                <span key={earlier}>
+                  <Link to="/studies/$name" params={{ name: earlier }}>
+                    {earlier}
+                  </Link>{" "}
+                  <span className={styles.soft}>{plural(taken, { one: "# configuration", other: "# configurations" })}</span>
+                </span>
+              ))}
+            </dd>
+          </div>
+        )}
+        {execution ? (
+          <div>
+            <dt>{t`Component`}</dt>
+            <dd>
+              {execution.component}
+              {execution.application ? ` / ${execution.application}` : ""}
+              {execution.parallelism ? t`, up to ${execution.parallelism} at once` : ""}
+              {execution.placement ? (
+                <span className={styles.soft}>
+                  {" "}
+                  {execution.placement.exclusive ? t`one trial per node` : t`trials share nodes`}
+                  {execution.placement.spread ? t`, replicates on different nodes` : ""}
+                </span>
+              ) : null}
+            </dd>
+          </div>
+        ) : null}
+        <div>
+          <dt>{t`Created`}</dt>
+          <dd>
+            <Ago at={study.created_at} />
+            {study.owner === "" ? null : <span className={styles.soft}>{t`by ${study.owner}`}</span>}
+          </dd>
+        </div>
+      </dl>
+      {description ? <Description text={description} /> : null}
+    </>
+  );
+}
+
+/** Show the note on a study. Raw HTML appears as text, and images are left out. */
+export function Description({ text }: { text: string }) {
+  return (
+    <details open={text.length <= 1000}>
+      <summary>{t`Description`}</summary>
+      <div style={{ display: "grid", gap: "0.6rem", maxWidth: "60rem", marginTop: "0.6rem", overflowWrap: "anywhere" }}>
+        <Suspense fallback={text}>
+          <Markdown {...MARKDOWN}>{text}</Markdown>
+        </Suspense>
       </div>
-    </dl>
+    </details>
   );
 }

@@ -1,0 +1,44 @@
+"""The description in the spec of a study."""
+
+from typing import Any
+
+import pytest
+
+from service.core.errors import InvalidInput
+from service.studies.specs import parse
+
+SPEC: dict[str, Any] = {
+    "space": {"parameters": [{"name": "x", "type": "float", "min": 0, "max": 1}]},
+    "objectives": [{"metric": "seconds", "goal": "minimize"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("\n\n    code\n\nend\n \n", "    code\n\nend"), ("x" * 10_000 + "\n", "x" * 10_000)]
+)
+def test_a_description_is_kept_without_empty_lines_around_it(given: str, kept: str) -> None:
+    spec = parse({**SPEC, "description": given})
+    assert spec.description == spec.to_json()["description"] == spec.stored()["description"] == kept
+    assert parse(spec.to_json()).description == kept
+
+
+@pytest.mark.parametrize("given", [None, "", " \n"])
+def test_a_spec_without_a_description_does_not_store_one(given: str | None) -> None:
+    assert "description" not in parse({**SPEC, "description": given}).stored()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("x" * 10_001, "the text has 10,001 characters. Use a text of at most 10,000 characters."),
+        (5, "5 is not allowed. Use a text of at most 10,000 characters"),
+        ("a\0", "without NUL characters"),
+    ],
+)
+def test_a_description_is_refused(given: object, words: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse({**SPEC, "description": given})
+    assert caught.value.data["field"] == "description"
+    assert caught.value.message.startswith("description: ")
+    assert words in caught.value.message
+    assert len(str(caught.value.data["value"])) <= 210
