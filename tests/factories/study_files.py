@@ -96,7 +96,7 @@ BAD: dict[str, tuple[str, str, str, int | None]] = {
     "no YAML": ("a: [1\n", "file", "The file cannot be read: line 2", 2),
     "a list": ("- a\n", "file", "must be a mapping", 1),
     "nothing": ("", "file", "The file is empty", None),
-    "deep": ("a: " + "[" * 100 + "]" * 100, "file", "within one another", 1),
+    "deep": ("a: " + "[" * 100 + "]" * 100, "file", "nested more than 50 levels deep", 1),
     "aliases": (
         "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
         + "".join(
