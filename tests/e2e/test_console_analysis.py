@@ -370,7 +370,7 @@ def test_a_budget_is_extended_and_the_best_is_measured_again(page: Page, api: Ap
     see(page, "1 / 7")
     # What begins like it begins as it is now.
     page.get_by_role("link", name="Clone").click()
-    expect(page.get_by_label("The same as a file")).to_have_value(re.compile("max_trials: 7"))
+    expect(page.get_by_label("Study file (YAML)")).to_have_value(re.compile("max_trials: 7"))
     page.go_back()
     # Twice before the page can show that it is at work.
     page.get_by_role("button", name="Measure again").evaluate("button => { button.click(); button.click(); }")

@@ -32,12 +32,12 @@ def earlier_study(api: Rest) -> str:
 
 def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     name = f"made-{uuid.uuid4().hex[:6]}"
-    file = page.get_by_label("The same as a file")
+    file = page.get_by_label("Study file (YAML)")
     page.goto("/components/bowl")
     page.get_by_role("link", name="Tune this component").click()
     expect(file).to_have_value(re.compile("component: bowl"))
     expect(file).to_have_value(re.compile("minimize: value"))
-    expect(page.get_by_text("1 agent can run it.")).to_be_visible()
+    expect(page.get_by_text("1 agent can run this study.")).to_be_visible()
     # Earlier studies of this component alone are offered.
     starts = page.get_by_role("region", name="Start from earlier studies")
     add = starts.get_by_role("button", name="Add an earlier study")
@@ -76,7 +76,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     start_from(earlier)
     expect(file).to_have_value(re.compile(rf"start_from: \[bowl-1, {earlier}\]"))
     # The plan comes back, and with it the agents above.
-    expect(page.get_by_text("1 agent can run it.")).to_be_visible()
+    expect(page.get_by_text("1 agent can run this study.")).to_be_visible()
     starts.get_by_role("button", name="Remove bowl-1").click()
     expect(file).to_have_value(re.compile(rf"start_from: \[{earlier}\]"))
     expect(starts.get_by_role("listitem").first).to_contain_text("3 configurations")
@@ -109,10 +109,10 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(page.get_by_text("budget.max_trials: ")).to_be_visible()
     page.get_by_label("Trials", exact=True).fill("4")
     # What the service says in seconds is told in the unit that stands in the field.
-    page.get_by_label("Time", exact=True).fill("0m")
+    page.get_by_label("Total time", exact=True).fill("0m")
     expect(page.get_by_text("budget.max_time: 0m is not allowed. Use more than 0m, at most 5,270,400m")).to_be_visible()
-    page.get_by_label("Time", exact=True).fill("")
-    expect(page.get_by_text("It takes about")).to_be_visible()
+    page.get_by_label("Total time", exact=True).fill("")
+    expect(page.get_by_text("The study takes about")).to_be_visible()
     file.fill("objectives: [")
     expect(file).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("Trials", exact=True)).to_be_disabled()
@@ -121,12 +121,12 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
         "algorithm: grid\nnoisy: false\nbudget: {max_trials: 4}\nplacement: {exclusive: false}\n"
         f"start_from: [{earlier}]\n"
     )
-    step(page, "What")
+    step(page, "Component")
     # Six is too many here.
     expect(starts.get_by_role("listitem").first).to_contain_text("2 configurations, 1 outside of this space")
     step(page, "Review")
-    expect(page.get_by_text("2 configurations are tried first")).to_be_visible()
-    expect(page.get_by_text("It still needs a name")).to_be_visible()
+    expect(page.get_by_text("2 configurations are measured first")).to_be_visible()
+    expect(page.get_by_text("Still required: a name")).to_be_visible()
     # The console checks a name while it is typed, and shows the error next to its field.
     named = page.get_by_role("textbox", name="Name")
     start = page.get_by_role("button", name="Start the study")
@@ -140,7 +140,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(start).to_be_disabled()
     # What the agent would run, as it says itself.
     would = page.get_by_role("region", name="The first 3 trials")
-    expect(would).to_contain_text("As agent node-17 would run them")
+    expect(would).to_contain_text("Agent node-17 would run these commands")
     shown = would.get_by_role("group", name="Command line").first
     expect(shown).to_contain_text(re.compile(r"bowl\.py 0(\.0)? 3 0\.3"))
     expect(shown).to_contain_text("RUNS")
@@ -185,27 +185,27 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
 
 
 def test_policies_and_rules_are_joined_in_the_form(page: Page) -> None:
-    file = page.get_by_label("The same as a file")
+    file = page.get_by_label("Study file (YAML)")
     page.goto("/components/bowl")
     page.get_by_role("link", name="Tune this component").click()
     expect(file).to_have_value(re.compile("component: bowl"))
     step(page, "Method")
-    page.get_by_label("Pruning: which").select_option("median")
+    page.get_by_label("Pruning policy", exact=True).select_option("median")
     page.get_by_role("button", name="Add a pruning policy").click()
     page.get_by_label("Pruning policy 2", exact=True).select_option("default")
-    expect(page.get_by_text("as soon as one of them says so")).to_be_visible()
-    page.get_by_label("Stopping: when").select_option("trials")
+    expect(page.get_by_text("as soon as any of these policies decides so")).to_be_visible()
+    page.get_by_label("Stopping rule", exact=True).select_option("trials")
     page.get_by_label("trials", exact=True).fill("many")
     page.get_by_role("button", name="Add a stopping rule").click()
-    rules = page.get_by_role("group", name="Stopping: when")
+    rules = page.get_by_role("group", name="Stopping rules")
     expect(rules.get_by_label("Rule 2", exact=True)).to_be_visible()
     # The error appears next to the field of the rule that is wrong.
     expect(rules.get_by_text(re.compile(r"stopping\.any\[0\]\.trials: 'many'"))).to_be_visible()
     rules.get_by_label("trials", exact=True).fill("30")
     rules.get_by_label("Rule 2", exact=True).select_option("seconds")
     rules.get_by_label("seconds", exact=True).fill("60")
-    rules.get_by_label("The search ends as soon as").select_option("all")
-    rules.get_by_role("button", name="Join rule 2 with another").click()
+    rules.get_by_label("Stop the search when").select_option("all")
+    rules.get_by_role("button", name="Combine rule 2 with another").click()
     inner = rules.get_by_role("group", name="Rules 2")
     inner.get_by_label("Rule 2", exact=True).select_option("reference")
     inner.get_by_label("value", exact=True).fill("0.5")
@@ -273,7 +273,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
 
 
 def test_a_draft_tells_its_faults_and_is_not_left_without_a_question(page: Page) -> None:
-    file = page.get_by_label("The same as a file")
+    file = page.get_by_label("Study file (YAML)")
     # It is called what none is called yet.
     page.goto("/new?clone=io-path-1")
     expect(file).to_have_value(re.compile("^name: io-path-4$", re.MULTILINE))

@@ -15,8 +15,8 @@ export default function AsFile({ study }: { study: Study }) {
     <Card title={t`Study file`} actions={text === undefined ? undefined : <CopyButton label={t`Copy`} text={text} />}>
       <div className={styles.stack}>
         <p className={styles.soft}>
-          {t`Objectives, parameters, algorithm, policies and budget, with all that was chosen for them. The command line makes the same study of it: ${"trimtab tune FILE"}.`}{" "}
-          {version > 1 ? t`The ranges are those of now: they were changed ${plural(version - 1, { one: "once", other: "# times" })}.` : ""}
+          {t`This file holds the objectives, parameters, algorithm, policies and budget, with all defaults filled in. ${"trimtab tune FILE"} creates the same study from it.`}{" "}
+          {version > 1 ? t`It holds the present ranges, which have changed ${plural(version - 1, { one: "once", other: "# times" })}.` : ""}
         </p>
         {text !== undefined ? <Code>{text}</Code> : error === null ? <Loading what={t`the study file`} /> : <Problem error={error} again={() => void refetch()} />}
       </div>

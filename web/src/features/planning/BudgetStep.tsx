@@ -12,7 +12,7 @@ import { ValueField } from "./ValueField";
 
 type Place = "budget.max_trials" | "budget.max_time" | "budget.max_node_hours" | "parallelism" | "trial_timeout";
 
-/** How long the search may be, how wide, and how long that will take. */
+/** Set the budget and the parallelism of a study, and estimate its duration. */
 export function BudgetStep({ draft, plan }: { draft: Draft; plan: Plan | undefined }) {
   const { file } = draft;
   const budget = (file.budget ?? {}) as Record<string, unknown>;
@@ -34,24 +34,24 @@ export function BudgetStep({ draft, plan }: { draft: Draft; plan: Plan | undefin
             "budget.max_trials",
             budget.max_trials,
             t`no limit`,
-            plan?.size ? t`The space has ${configurations(plan.size)}.` : t`How many are measured.`,
+            plan?.size ? t`The space has ${configurations(plan.size)}.` : t`The number of trials to measure.`,
           )}
-          {field(t`Time`, "budget.max_time", budget.max_time, t`no limit`, t`From the first trial on: 90s, 20m, 8h.`)}
-          {onAgents ? field(t`Node-hours`, "budget.max_node_hours", budget.max_node_hours, t`no limit`, t`The trials' own running time together.`) : null}
-          {onAgents ? field(t`Trials at once`, "parallelism", file.parallelism, "1", t`On as many slots of agents.`) : null}
-          {onAgents ? field(t`Time for one trial`, "trial_timeout", file.trial_timeout, t`no limit`, t`What takes longer cannot work: 60s, 5m.`) : null}
+          {field(t`Total time`, "budget.max_time", budget.max_time, t`no limit`, t`Counted from the first trial, e.g. 90s, 20m or 8h.`)}
+          {onAgents ? field(t`Node-hours`, "budget.max_node_hours", budget.max_node_hours, t`no limit`, t`The sum of the run times of all trials.`) : null}
+          {onAgents ? field(t`Trials at once`, "parallelism", file.parallelism, "1", t`Each trial needs an agent slot.`) : null}
+          {onAgents ? field(t`Time limit per trial`, "trial_timeout", file.trial_timeout, t`no limit`, t`A trial that runs longer is infeasible, e.g. 60s or 5m.`) : null}
         </div>
         {onAgents ? (
           <>
             <CheckField
-              label={t`Each trial has its node for itself`}
-              hint={t`A neighbour's load would pass for the configuration's.`}
+              label={t`One trial per node`}
+              hint={t`Other trials on the same node cannot distort the measurement.`}
               checked={placement.exclusive !== false}
               onChange={(event) => draft.set(["placement", "exclusive"], event.target.checked ? undefined : false)}
             />
             <CheckField
-              label={t`One configuration is measured on different nodes`}
-              hint={t`A slow node would pass for a slow configuration.`}
+              label={t`Replicates on different nodes`}
+              hint={t`A slow node cannot make a configuration look slow.`}
               checked={placement.spread !== false}
               onChange={(event) => draft.set(["placement", "spread"], event.target.checked ? undefined : false)}
             />
@@ -63,28 +63,28 @@ export function BudgetStep({ draft, plan }: { draft: Draft; plan: Plan | undefin
   );
 }
 
-/** How long the search will take, by what trials of the same kind took before. */
+/** Estimate the duration of the study from earlier trials of the same component and application. */
 export function Estimate({ plan }: { plan: Plan | undefined }) {
   const duration = plan?.duration;
   if (plan === undefined) return null;
   if (duration === null || duration === undefined) {
-    return <p className={styles.soft}>{t`How long it will take is not known: no trial of this component and application has finished yet.`}</p>;
+    return <p className={styles.soft}>{t`The duration cannot be estimated: no trial of this component and application has finished yet.`}</p>;
   }
   const { total, low, high, trial, basis } = duration;
   return (
     <p>
       {total === null ? (
-        t`Without a limit it goes on until somebody stops it.`
+        t`Without a limit, the study runs until somebody stops it.`
       ) : low !== null && high !== null && high > low ? (
         <Trans>
-          It takes about <b>{formatDuration(total)}</b>, between {formatDuration(low)} and {formatDuration(high)}, once agents are free.
+          The study takes about <b>{formatDuration(total)}</b> (between {formatDuration(low)} and {formatDuration(high)}) when agents are free.
         </Trans>
       ) : (
         <Trans>
-          It takes about <b>{formatDuration(total)}</b>, once agents are free.
+          The study takes about <b>{formatDuration(total)}</b> when agents are free.
         </Trans>
       )}{" "}
-      <span className={styles.soft}>{t`One trial took ${formatDuration(trial)} before (the median of ${formatNumber(basis)}).`}</span>
+      <span className={styles.soft}>{t`One trial takes ${formatDuration(trial)} (median of ${formatNumber(basis)} earlier trials).`}</span>
     </p>
   );
 }

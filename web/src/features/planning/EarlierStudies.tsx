@@ -17,18 +17,18 @@ interface Props {
   plan: Plan | undefined;
 }
 
-/** Earlier studies of the same component, whose best configurations are measured first. */
+/** Choose earlier studies of the same component, whose best configurations are measured first. */
 export function EarlierStudies({ draft, plan }: Props) {
   const { start_from: value } = draft.file;
   const isList = Array.isArray(value);
-  // Where the file has a single name in place of a list, the service says so.
+  // If the file has a single name in place of a list, the service reports the error.
   const chosen: string[] = isList ? value.map(textOf) : value === undefined || value === null ? [] : [textOf(value)];
   function add(name: string) {
     if (isList) draft.set(["start_from", value.length], name);
     else draft.set(["start_from"], [...chosen, name]);
   }
   function remove(place: number, { currentTarget }: MouseEvent) {
-    // The last one's button goes with it; any other one's is the next one's then.
+    // The button of the last study disappears with it, so the focus moves. Any other button then belongs to the next study.
     if (place === chosen.length - 1) currentTarget.closest("li")?.nextElementSibling?.querySelector("button")?.focus();
     draft.set(isList ? ["start_from", place] : ["start_from"], undefined);
   }
@@ -36,11 +36,11 @@ export function EarlierStudies({ draft, plan }: Props) {
     <Card title={t`Start from earlier studies`}>
       <div className={styles.stack}>
         <p className={styles.soft}>
-          {t`Up to five of their best configurations are measured first, after the default. Their results are not copied: they were measured under other conditions.`}
+          {t`Up to five of their best configurations are measured first, after the default. Their results are not copied, since they were measured under other conditions.`}
         </p>
         <ul className={styles.agents}>
           {chosen.map((name, place) => (
-            // The same one may stand there twice.
+            // The file may name the same study twice.
             <li key={place}>
               <b>{name}</b>{" "}
               <Button small kind="quiet" aria-label={t`Remove ${name}`} onClick={(event) => remove(place, event)}>
@@ -64,7 +64,7 @@ export function EarlierStudies({ draft, plan }: Props) {
 
 interface ChoiceProps {
   component: string;
-  /** Those that are not offered. */
+  /** Studies that are not offered. */
   chosen: readonly string[];
   onAdd: (name: string) => void;
 }
@@ -73,7 +73,7 @@ function Choice({ component, chosen, onAdd }: ChoiceProps) {
   const [text, setText] = useState("");
   const { data: known, error } = useQuery(earlierQuery(component));
   const offered = (known ?? []).filter(({ name }) => !chosen.includes(name));
-  const none = offered.length > 0 ? t`No other study matches.` : chosen.length > 0 ? t`There is no other` : t`None has a result yet`;
+  const none = offered.length > 0 ? t`No matching studies.` : chosen.length > 0 ? t`No other studies` : t`No study has a result yet`;
   return (
     <Finder
       label={t`Find an earlier study`}
@@ -91,7 +91,7 @@ function Choice({ component, chosen, onAdd }: ChoiceProps) {
   );
 }
 
-/** What a study gives, as the plan says. */
+/** Return how many configurations the plan takes from a study. */
 function given(name: string, plan: Plan | undefined): string {
   const found = plan?.started_from.find(({ study }) => study === name);
   if (found === undefined) return "";

@@ -42,7 +42,7 @@ beforeEach(() => {
 
 afterEach(() => act(() => root.unmount()));
 
-it("tells elsewhere what no field shows just now", () => {
+it("returns the faults that no field shows", () => {
   expect(show(FAULTS, ["x", "n"])).toEqual(["taken", ",too small"]);
   // A field that is hidden shows nothing any more, though nothing else is wrong than before.
   expect(show(FAULTS, ["x"])).toEqual(["taken,too small", ""]);
@@ -51,7 +51,7 @@ it("tells elsewhere what no field shows just now", () => {
   expect(show(FAULTS.slice(1), [])).toEqual(["too small", ""]);
 });
 
-it("tells one that two fields show until the last of them is gone", () => {
+it("keeps a fault assigned until the last of two fields is gone", () => {
   expect(show(FAULTS, ["n", "n.min"])).toEqual(["taken", "too small,too small"]);
   expect(show(FAULTS, ["n.min"])).toEqual(["taken", "too small"]);
 });

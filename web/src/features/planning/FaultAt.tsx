@@ -3,14 +3,14 @@ import { messageFor, type Fault } from "./faults";
 
 interface Told {
   faults: readonly Fault[];
-  /** A field tells that it shows this message; what comes back takes that away. */
+  /** Register that a field shows this message. Returns a function that unregisters it. */
   show: (message: string) => () => void;
 }
 
-/** What is wrong with the study that a form is about. */
+/** The faults of the form's study. */
 export const Faults = createContext<Told>({ faults: [], show: () => () => undefined });
 
-/** For `Faults` around a form's fields, and those faults that none of the fields shows: they stand elsewhere, or there is no such field. */
+/** Return the value of `Faults` for a form's fields, and the faults that no field shows. */
 export function useFields(faults: readonly Fault[]): [told: Told, elsewhere: readonly Fault[]] {
   const [shown, setShown] = useState<readonly string[]>([]);
   const show = useCallback((message: string) => {
@@ -22,15 +22,15 @@ export function useFields(faults: readonly Fault[]): [told: Told, elsewhere: rea
 }
 
 interface Props {
-  /** A place in the file: what is wrong there or anywhere within it belongs to this field. */
+  /** A path in the file. Faults at or below it belong to this field. */
   at?: string;
-  /** Places of which only what is wrong with themselves does. */
+  /** Paths of which only faults exactly there belong to this field. */
   just?: readonly string[];
-  /** The field, with what is wrong beside it. */
+  /** Renders the field with its error. */
   children: (message: string | undefined) => ReactNode;
 }
 
-/** A field of the form that shows what is wrong at its places in the file. */
+/** A form field that shows the faults at its paths in the file. */
 export function FaultAt({ at, just = [], children }: Props) {
   const { faults, show } = useContext(Faults);
   const message = (at === undefined ? undefined : messageFor(faults, at)) ?? faults.find(({ field }) => just.includes(field))?.message;

@@ -9,7 +9,7 @@ import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
 import { textOf } from "@/lib/values";
 
-/** What is to become better, and what must not become worse. */
+/** The objectives, the noise and the outcome constraints of a study. */
 export function Goals({ draft, metrics }: { draft: Draft; metrics: readonly string[] }) {
   const id = useId();
   const value = draft.file.objectives;
@@ -38,9 +38,9 @@ export function Goals({ draft, metrics }: { draft: Draft; metrics: readonly stri
                   <TextField label={t`Metric`} list={id} value={metric} error={error} onChange={(event) => change({ metric: event.target.value })} />
                 )}
               </FaultAt>
-              <SelectField label={t`Better is`} value={goal} onChange={(event) => change({ goal: event.target.value })}>
-                <option value="minimize">{t`less`}</option>
-                <option value="maximize">{t`more`}</option>
+              <SelectField label={t`Goal`} value={goal} onChange={(event) => change({ goal: event.target.value })}>
+                <option value="minimize">{t`minimize`}</option>
+                <option value="maximize">{t`maximize`}</option>
               </SelectField>
               <TextField label={t`Unit`} size={8} value={unit} onChange={(event) => change({ unit: event.target.value })} />
               {objectives.length > 1 ? (
@@ -57,17 +57,17 @@ export function Goals({ draft, metrics }: { draft: Draft; metrics: readonly stri
             {t`Add an objective`}
           </Button>
         </div>
-        {objectives.length > 1 ? <p className={styles.soft}>{t`With several objectives the result is a Pareto set: no one of them is best in all.`}</p> : null}
+        {objectives.length > 1 ? <p className={styles.soft}>{t`With several objectives, the result is a Pareto set: no configuration is best in every objective.`}</p> : null}
         <CheckField
           label={t`Measurements vary from run to run`}
-          hint={t`Then a configuration may be measured again, and no single lucky run is believed.`}
+          hint={t`If selected, a configuration may be measured several times, so that a single lucky run does not decide.`}
           checked={draft.file.noisy !== false}
           onChange={(event) => draft.set(["noisy"], event.target.checked ? undefined : false)}
         />
         <Lines
-          title={t`Limits on metrics`}
-          what={t`limit`}
-          hint={t`What a result must keep, such as memory_mb <= 4096.`}
+          title={t`Outcome constraints`}
+          what={t`outcome constraint`}
+          hint={t`A condition that results must meet, such as memory_mb <= 4096.`}
           placeholder={t`memory_mb <= 4096`}
           field="outcome_constraints"
           draft={draft}

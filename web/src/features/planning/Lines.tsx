@@ -46,7 +46,7 @@ export function Lines({ title, what, hint, placeholder, field, draft }: Props) {
       ))}
       <div>
         <Button small onClick={() => write([...lines, ""])}>
-          {t`Add a ${what}`}
+          {t`Add ${what}`}
         </Button>
       </div>
     </div>

@@ -17,7 +17,7 @@ interface Props {
   plan: Plan | undefined;
 }
 
-/** How the search goes: who suggests, what is measured again, what is stopped early, when it ends. */
+/** Choose the algorithm, the policies and the stopping rule of a study. */
 export function MethodStep({ draft, methods, plan }: Props) {
   const { file } = draft;
   const several = Array.isArray(file.objectives) && file.objectives.length > 1;
@@ -28,7 +28,7 @@ export function MethodStep({ draft, methods, plan }: Props) {
     <Card title={t`Method`}>
       <div className={styles.stack}>
         <Policy
-          label={t`Algorithm: who suggests configurations`}
+          label={t`Algorithm`}
           field="algorithm"
           value={file.algorithm}
           methods={methods.algorithms}
@@ -44,16 +44,16 @@ export function MethodStep({ draft, methods, plan }: Props) {
           </p>
         )}
         <Policy
-          label={t`Resampling: what is measured again`}
+          label={t`Resampling policy`}
           field="resampling"
           value={file.resampling}
           methods={methods.resampling}
-          none={file.resampling === undefined && resampling !== undefined ? t`what suits: ${resampling}` : t`what suits`}
+          none={file.resampling === undefined && resampling !== undefined ? t`auto: ${resampling}` : t`auto`}
           several={several}
           onChange={(value) => draft.set(["resampling"], value)}
         />
         <Policy
-          label={t`Estimator: how several measurements become one`}
+          label={t`Estimator (combines repeated measurements)`}
           field="estimator"
           value={file.estimator}
           methods={methods.estimators}
@@ -70,8 +70,8 @@ export function MethodStep({ draft, methods, plan }: Props) {
         <Stopping value={file.stopping} methods={methods.stopping} onChange={(value) => draft.set(["stopping"], value)} />
         {several ? null : (
           <CheckField
-            label={t`Check the result at the end`}
-            hint={t`Best and default are measured in turns, beyond the budget, until the gain is known with its interval.`}
+            label={t`Final check`}
+            hint={t`Measures the best configuration and the default alternately, in addition to the budget, until the gain and its interval are known.`}
             checked={file.final_check !== undefined && file.final_check !== false && file.final_check !== null}
             onChange={(event) => draft.set(["final_check"], event.target.checked ? true : undefined)}
           />
@@ -84,7 +84,7 @@ export function MethodStep({ draft, methods, plan }: Props) {
                 label={t`Seed`}
                 value={file.seed}
                 placeholder="0"
-                hint={t`The same seed suggests the same.`}
+                hint={t`The same seed gives the same suggestions.`}
                 error={error}
                 onChange={(value) => draft.set(["seed"], value)}
               />
@@ -103,7 +103,7 @@ interface PruningProps {
   onChange: (value: unknown[]) => void;
 }
 
-/** Policies of which any stops a trial. */
+/** The pruning policies. A trial is pruned if any of them decides so. */
 function Pruning({ value, methods, several, onChange }: PruningProps) {
   const shown = value.length === 0 ? [undefined] : value;
   return (
@@ -111,7 +111,7 @@ function Pruning({ value, methods, several, onChange }: PruningProps) {
       {shown.map((policy, place) => (
         <div key={place} className={styles.stack}>
           <Policy
-            label={place === 0 ? t`Pruning: which trials are stopped early` : t`Pruning policy ${place + 1}`}
+            label={place === 0 ? t`Pruning policy` : t`Pruning policy ${place + 1}`}
             field={`pruning[${place}]`}
             value={policy}
             methods={methods.pruning}
@@ -140,7 +140,7 @@ function Pruning({ value, methods, several, onChange }: PruningProps) {
           </Button>
         </div>
       )}
-      {value.length > 1 ? <p className={styles.soft}>{t`A trial is stopped as soon as one of them says so.`}</p> : null}
+      {value.length > 1 ? <p className={styles.soft}>{t`A trial is pruned as soon as any of these policies decides so.`}</p> : null}
     </div>
   );
 }

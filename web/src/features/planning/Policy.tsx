@@ -9,16 +9,16 @@ import { ValueField } from "./ValueField";
 interface Props {
   label: string;
   field: string;
-  /** As it stands in the file: a name, or a name with options. */
+  /** The value in the file: a name, or a name with options. */
   value: unknown;
   methods: readonly Method[];
-  /** What no choice stands for. */
+  /** The text for an empty choice. */
   none: string;
   several: boolean;
   onChange: (value: unknown) => void;
 }
 
-/** An algorithm or a policy by name, with its options. */
+/** Choose an algorithm or a policy by name, and its options. */
 export function Policy({ label, field, value, methods, none, several, onChange }: Props) {
   const name = nameOf(value);
   const options = optionsOf(value);
@@ -62,7 +62,7 @@ export function Policy({ label, field, value, methods, none, several, onChange }
                       error={error}
                       onChange={(event) => write(option.name, event.target.value === "" ? undefined : option.type === "bool" ? event.target.value === "true" : event.target.value)}
                     >
-                      <option value="">{option.default === null ? t`whatever suits` : textOf(option.default)}</option>
+                      <option value="">{option.default === null ? t`auto` : textOf(option.default)}</option>
                       {(option.type === "bool" ? ["true", "false"] : option.choices).map((choice) => (
                         <option key={choice}>{choice}</option>
                       ))}
@@ -71,7 +71,7 @@ export function Policy({ label, field, value, methods, none, several, onChange }
                     <ValueField
                       label={option.name}
                       value={options[option.name]}
-                      placeholder={option.default === null ? t`whatever suits` : textOf(option.default)}
+                      placeholder={option.default === null ? t`auto` : textOf(option.default)}
                       hint={option.doc}
                       error={error}
                       onChange={(given) => write(option.name, given)}

@@ -19,7 +19,7 @@ interface Props {
   onTags: (tags: string) => void;
 }
 
-/** Its name, and what would happen. */
+/** Name the study and review its plan. */
 export function Review({ draft, plan, tags, onTags }: Props) {
   const { file } = draft;
   const note = useId();
@@ -34,14 +34,14 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                   label={t`Name`}
                   value={textOf(file.name)}
                   placeholder={t`my-study`}
-                  hint={t`Letters, digits and . _ -`}
+                  hint={t`Letters, digits and the characters . _ -`}
                   error={error}
                   onChange={(event) => draft.set(["name"], event.target.value || undefined)}
                 />
               )}
             </FaultAt>
             <FaultAt at="tags">
-              {(error) => <TextField label={t`Tags`} hint={t`With commas between them.`} value={tags} error={error} onChange={(event) => onTags(event.target.value)} />}
+              {(error) => <TextField label={t`Tags`} hint={t`Separate tags with commas.`} value={tags} error={error} onChange={(event) => onTags(event.target.value)} />}
             </FaultAt>
           </div>
           <FaultAt at="description">
@@ -71,14 +71,14 @@ export function Review({ draft, plan, tags, onTags }: Props) {
       </Card>
       {plan === undefined ? null : (
         <>
-          <Card title={t`What will happen`}>
+          <Card title={t`Summary`}>
             <div className={styles.stack}>
               <dl className={styles.facts}>
                 <div>
-                  <dt>{t`Space`}</dt>
+                  <dt>{t`Search space`}</dt>
                   <dd>
                     {plural(plan.spec.space.parameters.length, { one: "# parameter", other: "# parameters" })},{" "}
-                    {plan.size === null ? t`a continuum` : configurations(plan.size)}
+                    {plan.size === null ? t`continuous` : configurations(plan.size)}
                   </dd>
                 </div>
                 <div>
@@ -97,15 +97,15 @@ export function Review({ draft, plan, tags, onTags }: Props) {
                     <dt>{t`From earlier studies`}</dt>
                     <dd>
                       {plural(plan.started_from.reduce((sum, { taken }) => sum + taken, 0), {
-                        one: "# configuration is tried first",
-                        other: "# configurations are tried first",
+                        one: "# configuration is measured first",
+                        other: "# configurations are measured first",
                       })}
                     </dd>
                   </div>
                 )}
                 {plan.spec.execution ? (
                   <div>
-                    <dt>{t`At once`}</dt>
+                    <dt>{t`Trials at once`}</dt>
                     <dd>{plan.spec.execution.parallelism}</dd>
                   </div>
                 ) : null}
@@ -125,7 +125,7 @@ export function Review({ draft, plan, tags, onTags }: Props) {
   );
 }
 
-/** The configurations that are measured first, and what an agent would run for each. */
+/** Show the configurations that are measured first, and the commands that an agent would run for each. */
 function First({ plan: { first, spec }, name }: { plan: Plan; name: string }) {
   const shown = first as Configuration[];
   return (
@@ -143,8 +143,8 @@ function First({ plan: { first, spec }, name }: { plan: Plan; name: string }) {
         {shown.length < 3 ? (
           <p className={styles.soft}>
             {shown.length === 0
-              ? t`What is measured first is worked out by a worker when the study has begun.`
-              : t`What comes then is worked out by a worker when the study has begun.`}
+              ? t`A worker computes the first configurations after the study has started.`
+              : t`A worker computes further configurations after the study has started.`}
           </p>
         ) : null}
       </div>

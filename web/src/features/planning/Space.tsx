@@ -15,12 +15,12 @@ import { ValueField } from "./ValueField";
 
 interface Props {
   draft: Draft;
-  /** The component's own; none for a study that is asked and told. */
+  /** The parameters of the component; undefined for a study that is measured by a script. */
   space: readonly Parameter[];
   plan: Plan | undefined;
 }
 
-/** Which parameters are tuned, and in what ranges. */
+/** Choose the tuned parameters and their ranges. */
 export function Space({ draft, space, plan }: Props) {
   const { file } = draft;
   const [filter, setFilter] = useState("");
@@ -39,8 +39,8 @@ export function Space({ draft, space, plan }: Props) {
       title={own ? t`Parameters: ${formatNumber(tuned.length)} of ${formatNumber(all.length)}` : t`Parameters`}
       actions={
         <span className={styles.soft}>
-          {plan === undefined ? "" : plan.size === null ? t`a continuum of configurations` : configurations(plan.size)}
-          {plan?.spec.execution ? t`, ${formatNumber(plan.spec.execution.parallelism ?? 1)} at a time` : ""}
+          {plan === undefined ? "" : plan.size === null ? t`continuous search space` : configurations(plan.size)}
+          {plan?.spec.execution ? t`, up to ${formatNumber(plan.spec.execution.parallelism ?? 1)} at once` : ""}
         </span>
       }
     >
@@ -50,10 +50,10 @@ export function Space({ draft, space, plan }: Props) {
           <div className={styles.row}>
             <TextField label={t`Find a parameter`} type="search" bare placeholder={t`Find a parameter …`} value={filter} onChange={(event) => setFilter(event.target.value)} />
             <Button small onClick={() => choose(shown.map(({ name }) => name), true)}>
-              {filter === "" ? t`Tune all` : t`Tune those shown`}
+              {filter === "" ? t`Tune all` : t`Tune shown parameters`}
             </Button>
             <Button small onClick={() => choose(shown.map(({ name }) => name), false)}>
-              {filter === "" ? t`None` : t`Not those shown`}
+              {filter === "" ? t`Tune none` : t`Exclude shown parameters`}
             </Button>
           </div>
         ) : null}
@@ -73,7 +73,7 @@ export function Space({ draft, space, plan }: Props) {
         <Lines
           title={t`Constraints`}
           what={t`constraint`}
-          hint={t`Over parameters, such as n * 4 <= block.`}
+          hint={t`A condition on parameters, such as n * 4 <= block.`}
           placeholder={t`n * 4 <= block`}
           field="constraints"
           draft={draft}
@@ -110,7 +110,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
   const numeric = type === "int" || type === "float";
 
   function change(key: keyof Parameter, value: unknown) {
-    // What the component says itself needs not stand in the file.
+    // The file holds only differences from the component.
     const same = component !== undefined && JSON.stringify(value) === JSON.stringify(component[key]);
     draft.set(["parameters", name, key], same ? undefined : value);
   }
@@ -132,7 +132,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
         )}
         <p className={styles.soft}>
           {type === "bool" ? t`on or off` : type}
-          {parameter.condition === undefined ? "" : t`, only while ${parameter.condition.parent} is ${formatList(parameter.condition.values.map(String))}`}
+          {parameter.condition === undefined ? "" : t`, only if ${parameter.condition.parent} is ${formatList(parameter.condition.values.map(String))}`}
         </p>
       </div>
       {tuned ? (
@@ -144,7 +144,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
               {field("step", t`Step`)}
               {field("factor", t`Factor`)}
               {field("default", t`Default`)}
-              <CheckField label={t`Log`} checked={parameter.log === true} onChange={(event) => change("log", event.target.checked || undefined)} />
+              <CheckField label={t`Log scale`} checked={parameter.log === true} onChange={(event) => change("log", event.target.checked || undefined)} />
             </>
           ) : type === "bool" ? (
             field("default", t`Default`)
@@ -159,7 +159,7 @@ function Row({ draft, parameter, component, tuned, onTune }: RowProps) {
           <FaultAt at={`parameters.${name}`}>{(error) => (error === undefined ? null : <p className={`${styles.error} ${styles.wide}`}>{error}</p>)}</FaultAt>
         </div>
       ) : (
-        <p className={styles.soft}>{parameter.default === undefined ? t`stays at its default` : t`stays at ${String(parameter.default)}`}</p>
+        <p className={styles.soft}>{parameter.default === undefined ? t`fixed at its default` : t`fixed at ${String(parameter.default)}`}</p>
       )}
     </div>
   );
@@ -186,15 +186,15 @@ function NewParameter({ draft }: { draft: Draft }) {
   return (
     <div className={styles.row}>
       <TextField
-        label={t`Name of a new parameter`}
+        label={t`Name of the new parameter`}
         value={name}
-        error={taken ? t`There is one of this name.` : undefined}
+        error={taken ? t`There is already a parameter with this name.` : undefined}
         onChange={(event) => setName(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && name.trim() !== "" && !taken) add();
         }}
       />
-      <SelectField label={t`Kind`} value={type} onChange={(event) => setType(event.target.value)}>
+      <SelectField label={t`Type`} value={type} onChange={(event) => setType(event.target.value)}>
         {Object.keys(FIRST).map((kind) => (
           <option key={kind}>{kind}</option>
         ))}

@@ -14,18 +14,18 @@ interface Props {
   onChange: (value: Rule | undefined) => void;
 }
 
-/** When the search ends before its budget: by a rule, or by several that are joined. */
+/** Choose the stopping rule: a single rule, or a combination of several. */
 export function Stopping({ value, methods, onChange }: Props) {
   const rule = typeof value === "object" && value !== null ? (value as Rule) : undefined;
   if (rule !== undefined && wordOf(rule) !== null) {
     return (
-      <Group label={t`Stopping: when the search ends before its budget`} where="stopping" rule={rule} methods={methods} onChange={onChange} />
+      <Group label={t`Stopping rules`} where="stopping" rule={rule} methods={methods} onChange={onChange} />
     );
   }
   return (
     <div className={styles.stack}>
       <Single
-        label={t`Stopping: when the search ends before its budget`}
+        label={t`Stopping rule`}
         none={t`never`}
         where="stopping"
         rule={rule}
@@ -94,7 +94,7 @@ function Single({ label, none, where, rule, methods, onChange }: PartProps & { n
   );
 }
 
-/** Rules of which any or all have to say so. */
+/** A combination of rules by any or all. */
 function Group({ label, where, rule, methods, onChange }: PartProps & { rule: Rule }) {
   const word = wordOf(rule) ?? "any";
   const parts = partsOf(rule);
@@ -105,13 +105,13 @@ function Group({ label, where, rule, methods, onChange }: PartProps & { rule: Ru
       <FaultAt just={[path, where]}>
         {(error) => (
           <SelectField
-            label={t`The search ends as soon as`}
+            label={t`Stop the search when`}
             value={word}
             error={error}
             onChange={(event) => onChange({ [event.target.value]: parts })}
           >
-            <option value="any">{t`any of these says so`}</option>
-            <option value="all">{t`all of these say so`}</option>
+            <option value="any">{t`any rule applies`}</option>
+            <option value="all">{t`all rules apply`}</option>
           </SelectField>
         )}
       </FaultAt>
@@ -135,8 +135,8 @@ function Group({ label, where, rule, methods, onChange }: PartProps & { rule: Ru
               )}
               <div className={styles.row}>
                 {wordOf(part) === null ? (
-                  <Button small kind="quiet" aria-label={t`Join rule ${place + 1} with another`} onClick={() => change(withAnother(part))}>
-                    {t`Join with another`}
+                  <Button small kind="quiet" aria-label={t`Combine rule ${place + 1} with another`} onClick={() => change(withAnother(part))}>
+                    {t`Combine with another`}
                   </Button>
                 ) : null}
                 <Button small kind="quiet" aria-label={t`Remove rule ${place + 1}`} onClick={() => change(undefined)}>

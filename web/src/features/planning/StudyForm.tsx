@@ -24,10 +24,10 @@ import { YamlEditor } from "./YamlEditor";
 
 interface Props {
   draft: Draft;
-  /** What it has at first. */
+  /** The initial tags. */
   tags: readonly string[];
   components: readonly Component[];
-  /** The chosen component's parameters and metrics; undefined while they are not known yet. */
+  /** The parameters and metrics of the chosen component; undefined while they are loading. */
   space: readonly Parameter[] | undefined;
   metrics: readonly string[];
   onComponent: (name: string) => void;
@@ -35,7 +35,7 @@ interface Props {
 }
 
 const STEPS: readonly [Step, MessageDescriptor][] = [
-  ["what", msg`What`],
+  ["what", msg`Component`],
   ["space", msg`Parameters`],
   ["goals", msg`Objectives`],
   ["method", msg`Method`],
@@ -48,7 +48,7 @@ const LACKING: readonly [keyof Lacking, MessageDescriptor][] = [
   ["objectives", msg`objectives`],
 ];
 
-/** A new study, step by step, and beside it the same as a file. */
+/** The form of a new study in steps, next to its study file. */
 export function StudyForm({ draft, tags: firstTags, components, space, metrics, onComponent, onCreated }: Props) {
   const [step, setStep] = useState<Step>("what");
   const [tags, setTags] = useState(() => firstTags.join(", "));
@@ -64,10 +64,10 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
   const { data: methods } = useQuery(methodsQuery);
   const create = useCreateStudy();
 
-  // What was refused before it was changed says nothing of what it is now.
+  // A change of the draft makes an earlier refusal out of date.
   const rejected = sent === draft.text ? create.error : null;
   const refused = unreadable ?? rejected ?? (text === null ? null : plan.error);
-  // What was not answered may have been created: then its own name is taken.
+  // Without an answer the study may have been created, and then its name is taken.
   const unanswered = sent === draft.text && create.error !== null && !isRefusal(create.error);
   const faults = useFaults(
     useName(unanswered || (sent === draft.text && create.isPending) ? "" : textOf(file.name)),
@@ -84,7 +84,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
       {
         onSuccess: ({ name }) => onCreated(name),
         onError: (error) => {
-          // What was refused was not created: the next one is another request.
+          // A refused study was not created, so the next attempt is another request.
           if (isRefusal(error)) setTries(tries + 1);
           setStep(stepOf(faultOf(error).field));
         },
@@ -105,7 +105,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
                     {i18n._(text)}
                     {fault === undefined ? null : (
                       <span className={styles.mark} title={fault.message}>
-                        !<span className="visually-hidden"> {t`has a fault`}</span>
+                        !<span className="visually-hidden"> {t`has an error`}</span>
                       </span>
                     )}
                   </button>
@@ -142,7 +142,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
           </Button>
           {step === "review" ? (
             <span>
-              {missing.length > 0 ? <span className={styles.soft}>{t`It still needs ${formatList(missing.map(([, what]) => i18n._(what)), "conjunction")}.`} </span> : null}
+              {missing.length > 0 ? <span className={styles.soft}>{t`Still required: ${formatList(missing.map(([, what]) => i18n._(what)), "conjunction")}.`} </span> : null}
               <Button kind="primary" disabled={unreadable !== null || missing.length > 0 || create.isPending || (faults.length > 0 && !unanswered)} onClick={submit}>
                 {create.isPending ? t`Creating …` : file.component === undefined ? t`Create the study` : t`Start the study`}
               </Button>
@@ -163,16 +163,16 @@ function isRefusal(error: Error): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500;
 }
 
-/** What is wrong with the name of the draft; judged when it has been typed, and told only while it is that. */
+/** Return the error of the draft's name. The name is checked after the user has paused typing, and the error disappears when it changes. */
 function useName(name: string): Error | null {
   const typed = useSettled(name, 400);
   const { error } = useQuery({ ...nameQuery(typed), enabled: typed !== "" });
-  // Whether it is a good one remains open where nobody answers; the start asks again.
+  // Without an answer the name counts as valid: the creation checks it again.
   const judged = error instanceof ApiError && (error.code === "study_exists" || error.data.field === "name");
   return judged && typed === name ? error : null;
 }
 
-/** What is wrong, each once. */
+/** Return all faults without duplicates. */
 function useFaults(name: Error | null, refused: Error | null): readonly Fault[] {
   return useMemo(() => {
     const faults = [name, refused].filter((error) => error !== null).map(faultOf);
@@ -184,7 +184,7 @@ function titleOf(step: (typeof STEPS)[number] | undefined): string {
   return step === undefined ? "" : i18n._(step[1]);
 }
 
-// A form that is opened again makes other requests.
+// Makes the request ids of a reloaded form different.
 const begun = Date.now();
 
 /** The parts that a draft does not have yet. Without parameters and objectives there is nothing to plan. */

@@ -5,7 +5,7 @@ import { textOf, valueOf, valuesOf } from "@/lib/values";
 interface Props {
   label: string;
   value: unknown;
-  /** What counts where nothing is typed. */
+  /** The value of an empty field. */
   placeholder?: string;
   hint?: string;
   error?: string | undefined;
@@ -14,11 +14,11 @@ interface Props {
   onChange: (value: unknown) => void;
 }
 
-/** A field for a value, or for several with commas between them. What is half typed ("0.", "a,") stays as it is typed. */
+/** A field for a value, or for several separated by commas. Unfinished input ("0.", "a,") stays as typed. */
 export function ValueField({ label, value, placeholder, hint, error, bare, list = false, onChange }: Props) {
   const [typed, setTyped] = useState(textOf(value));
   const read = (text: string): unknown => (text.trim() === "" ? undefined : list ? valuesOf(text) : valueOf(text));
-  // Changed from outside, by the file beside it: that goes before.
+  // A change of the study file has priority.
   const shown = textOf(read(typed)) === textOf(value) ? typed : textOf(value);
   return (
     <TextField

@@ -11,11 +11,11 @@ interface Props {
   draft: Draft;
   components: readonly Component[];
   agents: Plan["agents"] | undefined;
-  /** What follows from another component: its parameters and metrics are others. */
+  /** Called when another component is chosen, which has other parameters and metrics. */
   onComponent: (name: string) => void;
 }
 
-/** What is tuned: a component that agents offer, with one of its applications, or something that a script measures. */
+/** Choose a component that agents offer and one of its applications, or measurement by the user's own script. */
 export function What({ draft, components, agents, onComponent }: Props) {
   const component = textOf(draft.file.component);
   const chosen = components.find(({ name }) => name === component);
@@ -24,13 +24,13 @@ export function What({ draft, components, agents, onComponent }: Props) {
   const applications = [...new Set(versions.filter((one) => digest === "" || one.digest === digest).flatMap((one) => one.applications))];
   const application = textOf(draft.file.application);
   return (
-    <Card title={t`What is tuned`}>
+    <Card title={t`Component and application`}>
       <div className={styles.stack}>
         <div className={styles.grid}>
           <FaultAt at="component">
             {(error) => (
               <SelectField label={t`Component`} value={component} error={error} onChange={(event) => onComponent(event.target.value)}>
-                <option value="">{t`none: a script asks and tells`}</option>
+                <option value="">{t`none (your own script measures)`}</option>
                 {components
                   .filter(({ versions: offered }) => offered.length > 0)
                   .map(({ name }) => (
@@ -50,7 +50,7 @@ export function What({ draft, components, agents, onComponent }: Props) {
                     error={error}
                     onChange={(event) => draft.set(["application"], event.target.value || undefined)}
                   >
-                    <option value="">{applications[0] === undefined ? t`its first` : t`its first, ${applications[0]}`}</option>
+                    <option value="">{applications[0] === undefined ? t`first application` : t`first application: ${applications[0]}`}</option>
                     {applications.map((name) => (
                       <option key={name}>{name}</option>
                     ))}
@@ -66,7 +66,7 @@ export function What({ draft, components, agents, onComponent }: Props) {
                     error={error}
                     onChange={(event) => draft.set(["digest"], event.target.value || undefined)}
                   >
-                    <option value="">{t`whichever an agent has`}</option>
+                    <option value="">{t`any version`}</option>
                     {versions.map((version) => (
                       <option key={version.digest} value={version.digest}>
                         {version.digest.slice(0, 12)} ({version.agents.map(({ name }) => name).join(", ")})
@@ -80,7 +80,7 @@ export function What({ draft, components, agents, onComponent }: Props) {
         </div>
         {versions[0]?.description ? <p className={styles.soft}>{versions[0].description}</p> : null}
         {component === "" ? (
-          <p className={styles.soft}>{t`Your script asks for configurations, measures them itself and tells the results. It needs no agent.`}</p>
+          <p className={styles.soft}>{t`Your script requests configurations, measures them and reports the results. It needs no agent.`}</p>
         ) : (
           <Able agents={agents} />
         )}
@@ -89,7 +89,7 @@ export function What({ draft, components, agents, onComponent }: Props) {
   );
 }
 
-/** Which agents can run the trials, and why the others cannot. */
+/** Show which agents can run the trials, and why the others cannot. */
 export function Able({ agents }: { agents: Plan["agents"] | undefined }) {
   if (agents === undefined) return null;
   const able = agents.filter(({ obstacle }) => obstacle === "");
@@ -97,15 +97,15 @@ export function Able({ agents }: { agents: Plan["agents"] | undefined }) {
     <div className={styles.stack}>
       <p className={able.length === 0 ? styles.error : undefined}>
         {able.length === 0
-          ? t`No agent can run it now: its trials would wait until one can.`
-          : plural(able.length, { one: "# agent can run it.", other: "# agents can run it." })}
+          ? t`No agent can run this study now. Its trials will wait until one can.`
+          : plural(able.length, { one: "# agent can run this study.", other: "# agents can run this study." })}
       </p>
       <ul className={styles.agents}>
         {agents.map(({ agent_id, name, obstacle, free }) => (
           <li key={agent_id}>
             <b>{name}</b>{" "}
             {obstacle === "" ? (
-              <span className={styles.good}>{plural(free, { one: "can, # slot is free", other: "can, # slots are free" })}</span>
+              <span className={styles.good}>{plural(free, { one: "available, # free slot", other: "available, # free slots" })}</span>
             ) : (
               <span className={styles.soft}>{obstacle}</span>
             )}

@@ -16,13 +16,13 @@ interface Props {
   configurations: readonly Configuration[];
 }
 
-/** What an agent would run for the first trials, as it says itself: the service knows values, never commands. */
+/** Show the commands that an agent would run for the first trials. Only the agent knows them: the service knows values, never commands. */
 export function WouldRun({ spec, name, configurations }: Props) {
-  // Each name is another question: an administrator may allow some studies and not others.
+  // The name is part of the question: an administrator may allow some studies and not others.
   const { data, error, refetch } = useQuery({ ...dryRunQuery(spec, useThrottled(name, 1500)), enabled: configurations.length > 0 });
   if (error !== null) return <Problem error={error} again={() => void refetch()} />;
   if (data === undefined) return null;
-  if (data.state === "waiting") return <Loading what={t`what an agent would run`} />;
+  if (data.state === "waiting") return <Loading what={t`command lines`} />;
   if (data.state === "answered") return <Answer answer={data} />;
   return <ByHand why={data.message} spec={spec} configurations={configurations} />;
 }
@@ -32,7 +32,7 @@ function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
     <>
       <p className={styles.soft}>
         <Trans>
-          As agent <b>{agent}</b> would run them. It has rendered its own component file with these values, and has run nothing.
+          Agent <b>{agent}</b> would run these commands. It has rendered its component file with these values, and has run nothing.
         </Trans>
       </p>
       {trials.map(({ params, invocation, refusal }, index) => (
@@ -41,7 +41,7 @@ function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
             <b>{index + 1}</b> <Values configuration={params} />
           </summary>
           {invocation === null ? (
-            <p className={styles.error}>{t`It would not run: ${refusal}`}</p>
+            <p className={styles.error}>{t`The agent would refuse this trial: ${refusal}`}</p>
           ) : (
             <>
               <p className={styles.soft}>
@@ -58,13 +58,13 @@ function Answer({ answer: { agent, trials } }: { answer: DryRun }) {
   );
 }
 
-/** Where no agent is there to ask, its administrator can see the same on its machine. */
+/** Without an agent that answers, show the command that gives its administrator the same information. */
 function ByHand({ why, spec: { execution }, configurations }: { why: string; spec: StudySpec; configurations: readonly Configuration[] }) {
   return (
     <>
       <p className={styles.soft}>
         {why}{" "}
-        {t`On a machine with the component, this shows each trial’s command line, environment and scheduler options exactly as it would run, and runs nothing:`}
+        {t`On a machine with the component, this command shows the exact command line, environment and scheduler options of each trial, and runs nothing:`}
       </p>
       {configurations.map((configuration, index) => (
         <Code key={index}>{tryCommand(execution?.component ?? "", execution?.application ?? "", configuration)}</Code>
@@ -73,7 +73,7 @@ function ByHand({ why, spec: { execution }, configurations }: { why: string; spe
   );
 }
 
-/** A configuration in one line. */
+/** Show a configuration in one line. */
 export function Values({ configuration }: { configuration: Configuration }) {
   return (
     <code>

@@ -6,7 +6,7 @@ import type { Methods } from "@/lib/api/client";
 import styles from "./planning.module.css";
 import type { Draft } from "./useDraft";
 
-/** The study as the file that `trimtab tune` reads: whatever is changed here changes beside, and the other way round. */
+/** An editor for the study file that `trimtab tune` reads. It changes with the form, and the form with it. */
 export function YamlEditor({ draft, keys }: { draft: Draft; keys: Methods["file_keys"] }) {
   const id = useId();
   const { unreadable } = draft;
@@ -14,7 +14,7 @@ export function YamlEditor({ draft, keys }: { draft: Draft; keys: Methods["file_
     <div className={styles.aside}>
       <div className={styles.buttons}>
         <label htmlFor={id}>
-          <b>{t`The same as a file`}</b>
+          <b>{t`Study file (YAML)`}</b>
         </label>
         <CopyButton text={draft.text} label={t`Copy`} />
       </div>
@@ -31,7 +31,7 @@ export function YamlEditor({ draft, keys }: { draft: Draft; keys: Methods["file_
       <p id={`${id}-note`} className={unreadable === null ? styles.soft : styles.error} aria-live="polite">
         {unreadable === null ? (
           <Trans>
-            <code>trimtab tune study.yaml</code> does the same.
+            <code>trimtab tune study.yaml</code> creates the same study.
           </Trans>
         ) : (
           unreadable.message

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { ListedStudy } from "@/lib/api/client";
 import { earlierQuery } from "./api";
 
-it("offers earlier studies of the same component alone, and of those what has a result", () => {
+it("offers only earlier studies of the same component that have a result", () => {
   const listed = (name: string, component: string, best?: number | null): ListedStudy =>
     ({ name, component, finished_count: 3, objectives: best === undefined ? [] : [{ metric: "s", best }] }) as unknown as ListedStudy;
   const studies = [listed("good", "c", 1), listed("all-failed", "c", null), listed("new", "c"), listed("other", "", 1)];

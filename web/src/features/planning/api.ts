@@ -2,7 +2,7 @@ import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@ta
 import { api, ApiError, unwrap, type Study, type StudySpec } from "@/lib/api/client";
 import { nextName, stemOf } from "./names";
 
-// The service's limit of a page.
+// The service's largest page.
 const MOST = 200;
 
 export const methodsQuery = queryOptions({
@@ -23,13 +23,13 @@ export function planQuery(file: string) {
   });
 }
 
-/** Studies of a component of which a trial has completed, those that changed last; of none: those that are asked and told. */
+/** Studies of a component with a completed trial, latest change first. Without a component: studies that are measured by scripts. */
 export function earlierQuery(component: string) {
   return queryOptions({
     queryKey: ["studies", "earlier", component],
     queryFn: () => unwrap(api.GET("/api/v1/studies", { params: { query: { component, sort: "-updated", page_size: MOST } } })),
     select: ({ studies }) => studies.filter((study) => study.component === component && study.objectives.some(({ best }) => best !== null)),
-    // While it is chosen from: what a study has come to is told some seconds after it was measured.
+    // While the list is open: results of a study are summarised some seconds after its measurements.
     refetchInterval: 5_000,
   });
 }
@@ -44,7 +44,7 @@ export function fileQuery({ name, spec }: Study) {
   return queryOptions({ queryKey: ["study-file", name, spec], queryFn: () => fileOf(name), staleTime: Infinity });
 }
 
-/** A study to begin like, asked for whenever a draft is begun, and what the new one could be called. */
+/** The study that a clone is based on, and a free name for the clone. It is fetched for each new draft. */
 export function cloneQuery(name: string) {
   return queryOptions({
     queryKey: ["clone", name],
@@ -57,17 +57,17 @@ export function cloneQuery(name: string) {
       return { study, text, name: nextName(name, alike.studies.map((one) => one.name)) };
     },
     retry: false,
-    // What the draft began with stays as it is while somebody writes, and is not kept for the next one.
+    // Never refetched during editing, and not cached for the next draft.
     staleTime: Infinity,
     gcTime: 0,
   });
 }
 
-/** Whether a new study could be called this; fails as its creation would. */
+/** Check the name of a new study. It fails in the same way as the creation. */
 export function nameQuery(name: string) {
   return queryOptions({
     queryKey: ["study-name", name],
-    // An answer without content is no data to TanStack Query.
+    // TanStack Query does not accept undefined as data.
     queryFn: async () => {
       await unwrap(api.POST("/api/v1/study-name-checks", { body: { name } }));
       return true;
@@ -77,7 +77,7 @@ export function nameQuery(name: string) {
   });
 }
 
-/** What an agent would run for the first trials of a study; asked for again until one has answered, or none does. */
+/** The commands that an agent would run for the first trials. It is fetched again until an agent answers, or none does. */
 export function dryRunQuery(spec: StudySpec, name: string) {
   return queryOptions({
     queryKey: ["dry-run", spec, name],

@@ -2,7 +2,7 @@ import { quoted } from "@/lib/shell";
 import type { Configuration } from "@/lib/api/client";
 import { textOf } from "@/lib/values";
 
-/** What shows on the agent's machine how it would run a configuration: there alone is known which command that is. */
+/** Return the command that shows, on the agent's machine, how the agent would run a configuration. */
 export function tryCommand(component: string, application: string, configuration: Configuration): string {
   const settings = Object.entries(configuration).map(([name, value]) => `    --set ${quoted(`${name}=${textOf(value)}`)}`);
   const named = application === "" ? [] : [`    --application ${quoted(application)}`];

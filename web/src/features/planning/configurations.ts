@@ -1,7 +1,7 @@
 import { plural } from "@lingui/core/macro";
 import { formatDigits } from "@/lib/format";
 
-/** How many configurations there are, by the digits of their number, which may be larger than a number can be. */
+/** Format a number of configurations that is given as text, since it may exceed the range of numbers. */
 export function configurations(size: string): string {
   const digits = formatDigits(size);
   return plural(Number(size), { one: `${digits} configuration`, other: `${digits} configurations` });

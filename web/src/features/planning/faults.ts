@@ -1,7 +1,7 @@
 import { ApiError } from "@/lib/api/client";
 import { FileFault } from "./studyFile";
 
-/** What is wrong with a study, and where in its file. */
+/** A fault of a study, and its path in the file. */
 export interface Fault {
   field: string;
   message: string;
@@ -51,7 +51,7 @@ export function stepOf(field: string): Step {
   return STEPS[head] ?? "review";
 }
 
-/** The message for a field, or for anything within it. */
+/** Return the message for a field or a path below it. */
 export function messageFor(faults: readonly Fault[], place: string): string | undefined {
   return faults.find(({ field }) => field === place || field.startsWith(`${place}.`) || field.startsWith(`${place}[`))?.message;
 }

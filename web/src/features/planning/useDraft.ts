@@ -3,18 +3,18 @@ import { edit, FileFault, read, type Path, type StudyFile } from "./studyFile";
 
 export interface Draft {
   text: string;
-  /** What the text says; where it is no YAML just now, what it said last. */
+  /** The parsed text; the last valid one while the text is not YAML. */
   file: StudyFile;
-  /** Why the text cannot be read. */
+  /** The error of a text that cannot be parsed. */
   unreadable: FileFault | null;
   setText: (text: string) => void;
-  /** Set one value of the file, or take it away. */
+  /** Set one value of the file, or remove it. */
   set: (path: Path, value: unknown) => void;
-  /** Several at once. */
+  /** Set several values at once. */
   setAll: (changes: readonly (readonly [Path, unknown])[]) => void;
 }
 
-/** A study that is being written: one text, which the form reads and changes. */
+/** A draft of a study: one text, which the form reads and changes. */
 export function useDraft(first: string): Draft {
   const [text, setText] = useState(first);
   const [readable, setReadable] = useState(first);
