@@ -10,7 +10,7 @@ const FAULTS: Fault[] = [
   { field: "parameters.n.min", message: "too small" },
 ];
 
-/** A form that shows parameters by name, beside a text that speaks of the same by chance. */
+/** A form that shows parameters by name, next to a text that speaks of the same by chance. */
 function Form({ faults, parameters }: { faults: readonly Fault[]; parameters: string[] }) {
   const [told, elsewhere] = useFields(faults);
   return (
