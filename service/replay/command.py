@@ -139,7 +139,8 @@ def _subject(request: Request) -> Subject:
     for option, value in only_tables.items():
         if value:
             allowed = f"no --{option} with a simulator, which has its own parameters and metrics"
-            raise InvalidInput(option, str(value), allowed)
+            shown = ", ".join(value) if isinstance(value, list | tuple) else str(value)
+            raise InvalidInput(option, shown, allowed)
     return simulators.create(request.subject, request.noise)
 
 

@@ -333,7 +333,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    assert "of 401 runs are kept; the same command goes on" in out
+    assert "of 401 runs are kept. The same command continues" in out
     kept = runs.read_text().splitlines()
     assert 0 < len(kept) < 401
     for line in kept:
