@@ -70,7 +70,7 @@ class Insert(Generic[Row]):
         key_given = not model._meta.pk.db_returning
         self._fields = [field for field in model._meta.concrete_fields if key_given or not field.primary_key]
         columns = ", ".join(f'"{field.column}"' for field in self._fields)
-        self._sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES '
+        self._sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES '  # nosec B608
         self._group = "(" + ", ".join(["%s"] * len(self._fields)) + ")"
 
     def __call__(self, principal: Principal, rows: Sequence[Row]) -> None:
