@@ -10,7 +10,8 @@ from playwright.sync_api import Browser
 from tests.factories.browser import started_browser
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Start Chromium for one file. Playwright keeps an event loop in the thread, in which no other loop can run."""
     with started_browser() as browser:
         yield browser
