@@ -33,13 +33,13 @@ from trimtab_agent.errors import (
 from trimtab_agent.invocation import Invocation
 from trimtab_agent.lease import Lease, Settlement
 from trimtab_agent.runners.base import Outcome
+from trimtab_agent.version import VERSION
 
 if TYPE_CHECKING:
     from trimtab_agent._gen.agent_pb2_grpc import AgentServiceAsyncStub
 
 logger = logging.getLogger(__name__)
 
-VERSION = "0.1.0"
 NOTHING_RUNS: Mapping[str, float] = MappingProxyType({})
 NOTHING_WAITS: Mapping[str, str] = MappingProxyType({})
 

@@ -127,7 +127,8 @@ class JobSpec:
     def from_json(cls, text: str) -> Self:
         """Parse the stored form."""
         data = json.loads(text)
-        return cls(**{**data, "build": data["build"] and BuildSpec(**data["build"])})
+        build = data.get("build")
+        return cls(**{**data, "build": build and BuildSpec(**build)})
 
 
 @dataclass(frozen=True)
@@ -233,11 +234,20 @@ def reserve_result(folder: Path) -> None:
         os.posix_fallocate(file.fileno(), 0, RESULT_SPACE)
 
 
+def read_spec(folder: Path) -> JobSpec:
+    """Return the specification that `submit` has stored.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    return JobSpec.from_json((folder / SPEC).read_text(encoding="utf-8"))
+
+
 def stored_spec(folder: Path) -> JobSpec | None:
     """Return the specification that `submit` has stored; None if it cannot be read."""
     try:
-        return JobSpec.from_json((folder / SPEC).read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
+        return read_spec(folder)
+    except (OSError, ValueError, TypeError):
         return None
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import errno
-import json
 import logging
 import os
 import signal
@@ -22,9 +21,9 @@ from trimtab_agent.runners.base import (
     JobResult,
     JobSpec,
     JobState,
-    Json,
     Outcome,
     Runner,
+    read_spec,
     reserve_result,
     stored_result,
 )
@@ -185,9 +184,10 @@ class LocalRunner(Runner):
             return JobState.ABSENT
         try:
             if not _is_over(reader):
-                self._placed.setdefault(folder, frozenset(_spec(folder)["cpus"]))
                 # The job may come from an earlier agent process.
-                self._turns.join(folder, exclusive=_is_exclusive(folder))
+                spec = read_spec(folder)
+                self._placed.setdefault(folder, frozenset(spec.cpus))
+                self._turns.join(folder, exclusive=spec.exclusive)
                 return JobState.RUNNING
         finally:
             os.close(reader)
@@ -269,13 +269,6 @@ def marked(spec: JobSpec, folder: Path) -> JobSpec:
     return replace(spec, env={**spec.env, **mark}, base_env={**spec.base_env, **mark}, build=build)
 
 
-def _is_exclusive(folder: Path) -> bool:
-    try:
-        return bool(json.loads((folder / SPEC).read_text(encoding="utf-8"))["exclusive"])
-    except (OSError, ValueError, KeyError):
-        return False
-
-
 def _open_alive(folder: Path) -> int | None:
     try:
         return os.open(folder / _ALIVE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -314,17 +307,12 @@ def _signal(pid: int, number: int) -> None:
             raise
 
 
-def _spec(folder: Path) -> dict[str, Json]:
-    found: dict[str, Json] = json.loads((folder / SPEC).read_text(encoding="utf-8"))
-    return found
-
-
 async def _kill_marked(folder: Path) -> None:
     """Kill every process of a job whose supervisor was killed: those in its control group and those with the job's
     mark, until none is left (at most 2 s each)."""
     group = ""
     with contextlib.suppress(FileNotFoundError):  # cancelled before its turn, or its folder is gone
-        group = _spec(folder)["cgroup"]
+        group = read_spec(folder).cgroup
     if group:
         await asyncio.to_thread(cgroup.kill, group)
         cgroup.remove(group)

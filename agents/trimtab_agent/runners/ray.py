@@ -20,7 +20,7 @@ from typing import Any
 
 from trimtab_agent.errors import ConfigError, NotAcceptedError, UnsuitableValueError
 from trimtab_agent.runners import ray_options
-from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome
+from trimtab_agent.runners.base import RESULT, SPEC, JobResult, JobSpec, JobState, Outcome, read_spec
 from trimtab_agent.runners.batch import (
     BATCH_LOG,
     CANCEL,
@@ -133,7 +133,7 @@ class RayRunner(BatchRunner):
 
     async def _lacking(self, folder: Path) -> str:
         """Return the resources that no node of the cluster has together, as text; "" if some node has them."""
-        spec = _spec(folder)
+        spec = read_spec(folder)
         wanted = ray_options.resources(await self._complete(spec, self._asked(spec)))
         nodes = await self._known_nodes()
         if any(all(node.get(name, 0.0) >= amount for name, amount in wanted.items()) for node in nodes):
@@ -188,7 +188,7 @@ class RayRunner(BatchRunner):
                     return await self._verdict(folder, job)
             elif job.meaning.state is JobState.QUEUED and self._spread.is_late(folder):
                 # The job that waits for its node stays. The first of the two to start runs the trial.
-                spec = _spec(folder)
+                spec = read_spec(folder)
                 await self._submit(folder, spec, self._asked(spec))
             await self._note_stuck(folder, job)
 
@@ -214,7 +214,7 @@ class RayRunner(BatchRunner):
         except RayError as error:
             logger.warning("%s; trying again", error)
             return True
-        spec = _spec(folder)
+        spec = read_spec(folder)
         await self._submit(folder, spec, self._asked(spec))
         return True
 
@@ -263,10 +263,10 @@ class RayRunner(BatchRunner):
             lacking = ""
             with contextlib.suppress(RayError):
                 lacking = await self._lacking(folder)
-            outcome = Outcome.INFEASIBLE if lacking and _spec(folder).asks else Outcome.FAILED
+            outcome = Outcome.INFEASIBLE if lacking and read_spec(folder).asks else Outcome.FAILED
             return await self._without_result(folder, outcome, f"the job can never start: {lacking or job.message}")
         return await self._without_result(
-            folder, job.meaning.outcome or Outcome.FAILED, _told(folder, job), _node(folder) if has_begun else ""
+            folder, job.meaning.outcome or Outcome.FAILED, _reason(folder, job), _node(folder) if has_begun else ""
         )
 
     async def _forgotten(self, folder: Path) -> JobResult:
@@ -346,11 +346,7 @@ def _owned(folder: Path, field: int) -> str:
     return ""
 
 
-def _spec(folder: Path) -> JobSpec:
-    return JobSpec(**json.loads((folder / SPEC).read_text(encoding="utf-8")))
-
-
-def _told(folder: Path, job: Job) -> str:
+def _reason(folder: Path, job: Job) -> str:
     """Return why a job without a result has ended, with the supervisor's output."""
     output: bytes | None = None
     with contextlib.suppress(FileNotFoundError):

@@ -20,11 +20,11 @@ from trimtab_agent.errors import ConfigError
 from trimtab_agent.runners import slurm_client
 from trimtab_agent.runners.base import (
     RESULT,
-    SPEC,
     JobResult,
     JobSpec,
     JobState,
     Outcome,
+    read_spec,
 )
 from trimtab_agent.runners.batch import (
     BATCH_LOG,
@@ -197,8 +197,7 @@ class SlurmRunner(BatchRunner):
         return None
 
     async def _hopeless(self, folder: Path, job: Job) -> JobResult:
-        spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
-        fault = spec.get("asks") and job.reason not in ALWAYS_FAILED
+        fault = read_spec(folder).asks and job.reason not in ALWAYS_FAILED
         reason = f"the job can never start: {HOPELESS[job.reason]} ({job.reason})"
         outcome = Outcome.INFEASIBLE if fault else Outcome.FAILED
         return await self._without_result(folder, outcome, reason)

@@ -4,7 +4,6 @@ This is a preference: a job may run anywhere if it cannot run elsewhere, or woul
 """
 
 import asyncio
-import json
 import logging
 import re
 import shlex
@@ -16,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from trimtab_agent.runners import slurm_client
-from trimtab_agent.runners.base import SPEC, JobSpec, JobState
+from trimtab_agent.runners.base import JobSpec, JobState, stored_spec
 from trimtab_agent.runners.slurm_client import Job, Node, SlurmError
 from trimtab_agent.supervisor.files import write_atomically
 
@@ -190,11 +189,8 @@ class Spread:
 
     def _resumed(self, folder: Path) -> _Replicate | None:
         """Return a job that an earlier agent process has submitted."""
-        try:
-            spec = JobSpec(**json.loads((folder / SPEC).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
-        if not spec.replicates or _given(self._options, spec, NODE_OPTIONS):
+        spec = stored_spec(folder)
+        if spec is None or not spec.replicates or _given(self._options, spec, NODE_OPTIONS):
             return None
         mine = self._jobs[folder] = self._replicate(spec)
         try:

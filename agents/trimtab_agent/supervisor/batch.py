@@ -13,7 +13,7 @@ from typing import Any
 from trimtab_agent.supervisor import process
 from trimtab_agent.supervisor.files import is_there, write_atomically
 from trimtab_agent.supervisor.reaper import Reaper
-from trimtab_agent.supervisor.supervise import Supervisor, store, tell_pid
+from trimtab_agent.supervisor.supervise import Supervisor, read_spec, store, tell_pid
 
 # Seconds between the signal that ends the application and the signal to this process: the scheduler signals all
 # processes of a job, in any order.
@@ -55,8 +55,7 @@ def _run(folder: str, job: str, restart: str, node: str) -> int:
     for left in ("running", "log", "measurements"):
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, left))
-    with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
-        spec = json.load(file)
+    spec = read_spec(folder)
     if int(restart):
         spec["run"] = spec.get("run", 0) + int(restart)
         _renew_work(folder, spec["work"])

@@ -62,11 +62,16 @@ def work_on(folder: str, signals: process.Signals) -> None:
     """Run the trial in `folder` and store its result."""
     signals.follow(os.path.join(folder, "cancel"))
     tell_pid(folder)
-    with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
-        spec = json.load(file)
-    result = Supervisor(folder, spec, signals).run()
+    result = Supervisor(folder, read_spec(folder), signals).run()
     os.chdir("/")  # the trial's folder may be removed
     store(folder, result, signals)
+
+
+def read_spec(folder: str) -> dict[str, Any]:
+    """Return the fields of `runners.base.JobSpec`, which this process, of the standard library alone, does not load."""
+    with open(os.path.join(folder, "spec.json"), encoding="utf-8") as file:
+        spec: dict[str, Any] = json.load(file)
+    return spec
 
 
 def tell_pid(folder: str) -> None:
