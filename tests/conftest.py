@@ -51,11 +51,13 @@ TOGETHER = ("tests/e2e/console/", "tests/e2e/keycloak/")
 # time (`make test ARGS=--durations=100`).
 LONGEST_FIRST = (
     "tests/e2e/keycloak/",
-    "tests/e2e/test_runner_faults.py",
     "tests/e2e/console/",
-    "tests/e2e/test_demo.py",
-    "tests/e2e/test_faults.py",
     "tests/agent/workloads/apache_gcc/test_trials.py",
+    "tests/e2e/test_console_analysis.py",
+    "tests/e2e/test_runner_faults.py",
+    "tests/e2e/test_demo.py",
+    "tests/sdk/test_ray.py",
+    "tests/e2e/test_faults.py",
     "tests/agent/workloads/small_read_optimizer/test_measure.py",
     "tests/e2e/test_compose.py",
     "tests/agent/ray_runner/",

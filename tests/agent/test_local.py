@@ -360,7 +360,7 @@ async def test_a_limit_goes_with_the_trial_when_its_agent_is_gone(
     (folder / "work" / "open").touch()
     result = await asyncio.wait_for(second.wait(folder), 60)
     assert result.outcome is Ended.INFEASIBLE
-    assert "ran out of memory" in result.reason
+    assert "command: out of memory" in result.reason
     await first.wait(folder)
     first.close()
     second.close()

@@ -59,7 +59,7 @@ class Driver:
 
 def finish(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     """Return the driver's output: the last result of each trial."""
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     results: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
     return results
@@ -75,10 +75,11 @@ def create(client: trimtab.Client, name: str, **changes: Any) -> Study:
     return client.create_study(name, **(fields | changes))
 
 
-def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 600.0) -> None:
+    """Wait for a condition. Ray needs minutes to start its workers on a busy machine."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it never came to be"
+        assert time.monotonic() < end, f"the condition did not hold within {seconds:g} s"
         time.sleep(0.1)
 
 

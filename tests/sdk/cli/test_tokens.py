@@ -16,7 +16,7 @@ def test_a_token_is_made_used_listed_and_revoked(shell: Shell, tmp_path: Path, s
     script = Shell(tmp_path / "script", TRIMTAB_URL=shell.environment["TRIMTAB_URL"], TRIMTAB_TOKEN=secret)
     assert study.name in script.succeed("study", "show", study.name)
     assert "[not_permitted]" in script.fail("study", "list")
-    assert "study " + study.name + " alone" in " ".join(script.succeed("whoami").split())
+    assert f"only study {study.name}" in " ".join(script.succeed("whoami").split())
     [listed] = [token for token in json.loads(shell.succeed("token", "list", "--json")) if token["name"] == "nightly"]
     assert (listed["hint"], listed["scopes"], listed["study"]) == (secret[:8], ["tune"], study.name)
     assert listed["last_used_at"] is not None
@@ -55,6 +55,6 @@ def test_an_enrolment_comes_as_a_command(shell: Shell) -> None:
     assert "[agent_not_enrolled]" in shell.fail("agent", "revoke", "no-such-agent")
 
 
-def test_a_person_is_put_out(shell: Shell) -> None:
-    assert "Out: nobody-there; 0 API tokens ended." in shell.run("revoke", "--person", "nobody-there").stderr
+def test_the_credentials_of_a_person_are_revoked(shell: Shell) -> None:
+    assert "Revoked: nobody-there, with 0 API tokens." in shell.run("revoke", "--person", "nobody-there").stderr
     assert "Give exactly one of --person and --session" in shell.fail("revoke", code=2)
