@@ -45,7 +45,7 @@ metrics:
 
 @pytest.fixture
 def write_component(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a component file, with other files beside it; gives its path."""
+    """Return a function that writes a component file, with other files next to it, and returns its path."""
 
     def write(text: str, **files: str) -> Path:
         folder = tmp_path / "components" / "one"
@@ -125,7 +125,7 @@ class AgentProcess:
         wait_until(lambda: "ready " in self.log[self._begun :])
 
     def runs(self) -> bool:
-        """Whether it has been started and has not ended."""
+        """Return whether the process was started and has not ended."""
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
@@ -190,7 +190,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def at_best(measure: Callable[[], float], seconds: float) -> bool:
-    """Whether it takes less than `seconds` the quickest of three times: what else a machine does can only add."""
+    """Return whether the quickest of three runs takes less than `seconds`. Other work of the machine can only add."""
     return any(measure() < seconds for _ in range(3))
 
 

@@ -137,7 +137,7 @@ scheduler: {options: [OPTIONS], directives: [DIRECTIVES]}
         ('"--comment={work}", "--nice={n}"', '"#BB at={work}/a {{b}}"', True),
     ],
 )
-def test_what_a_scheduler_is_given_names_values_and_folders(
+def test_scheduler_options_with_values_and_folders(
     component: LoadComponent, tmp_path: Path, options: str, directives: str, asks: bool
 ) -> None:
     text = SCHEDULED.replace("OPTIONS", options).replace("DIRECTIVES", directives)

@@ -24,7 +24,7 @@ def test_files_that_match_in_the_patterns_order_and_once(work: Path) -> None:
     assert found[1] == Artifact("a.txt", 5, sha256(b"a.txt").hexdigest(), b"a.txt")
 
 
-def test_what_is_too_large_or_too_much_is_told_of_alone(work: Path) -> None:
+def test_artifacts_that_are_too_large_or_too_many_are_only_named(work: Path) -> None:
     (work / "big").write_bytes(b"x" * 2048)
     for number in range(30):
         (work / f"{number:02}.txt").write_text("x")

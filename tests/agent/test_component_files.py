@@ -115,7 +115,7 @@ def test_bad_batch_script(component: LoadComponent, script: str, line: int, word
     assert words in problem.message
 
 
-def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_all_files_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("name: 'a b'\nfoo: 1\n")
     (tmp_path / "two.yaml").write_text("name: ok\napplications: {m: {command: x}}\n")
     with pytest.raises(ComponentError) as caught:

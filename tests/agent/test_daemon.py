@@ -12,7 +12,7 @@ from tests.agent.conftest import BASIC, AgentProcess, at_best, processes_of, run
 from tests.agent.far_side import FarSide, Outcome, refuse
 
 
-def test_registers_with_what_it_has(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_agent_registers_with_its_resources(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start("--slots", "3", "--label", "partition=short")
     far_side.wait_for(lambda: far_side.registrations)
     request = far_side.registrations[0]
@@ -41,7 +41,7 @@ def test_trial_with_its_log(agent: AgentProcess, far_side: FarSide) -> None:
     wait_until(lambda: not list((agent.state / "leases").iterdir()))
 
 
-def test_what_it_ran_is_told(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
     lease = far_side.offer("basic", application="leaving", x=0.5)
     far_side.wait_for(lambda: lease in far_side.shown)
@@ -54,7 +54,7 @@ def test_what_it_ran_is_told(agent: AgentProcess, far_side: FarSide) -> None:
     assert far_side.runs[lease] == [1]
 
 
-def test_a_dry_run_is_answered_with_what_a_trial_then_runs(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_dry_run_shows_what_a_trial_then_runs(agent: AgentProcess, far_side: FarSide) -> None:
     """Save for the lease's name; where answers are lost it is answered again, and it runs nothing."""
     agent.start("--label", "zone=a")
     far_side.wait_for(lambda: far_side.renewals)
@@ -75,7 +75,7 @@ def test_a_dry_run_is_answered_with_what_a_trial_then_runs(agent: AgentProcess, 
     assert found.invocation.folder == f"{folder}/work"
     found.invocation.folder = shown.folder
     assert found.invocation == shown
-    # asked for nothing anew: a beat that crossed the answer on its way came long before the trial
+    # No further request: a heartbeat that crossed the answer came long before the trial.
     answered = len(far_side.answers[asked])
     time.sleep(0.5)
     assert len(far_side.answers[asked]) == answered
@@ -86,7 +86,7 @@ def refuse_artifacts(method: str, request: object, context: grpc.ServicerContext
         context.abort(grpc.StatusCode.UNAVAILABLE, "away")
 
 
-def test_what_a_trial_leaves_is_sent_once_it_is_settled(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+def test_artifacts_are_sent_after_the_trial_is_settled(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
     """Also by the agent's next process; and an answer that is lost changes nothing."""
     (tmp_path / "policy").write_text("limits: {artifact_kib: 1}")
     (tmp_path / "policy").chmod(0o600)
@@ -185,7 +185,7 @@ def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProc
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_what_a_trial_tells_is_reported_before_its_result(agent: AgentProcess, far_side: FarSide) -> None:
+def test_measurements_are_reported_before_the_result(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
     lease = far_side.offer("basic", application="telling", x=0.0)
     far_side.lose_answers["ReportMeasurement"] = 2
@@ -193,7 +193,7 @@ def test_what_a_trial_tells_is_reported_before_its_result(agent: AgentProcess, f
     assert far_side.measured[lease] == {step: {"loss": step} for step in (1, 2, 3, 4)}
 
 
-def test_a_trial_is_pruned_by_what_it_tells(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_trial_is_pruned_by_its_measurements(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
     lease = far_side.offer("basic", application="telling", x=10.0)
     far_side.to_prune.add(lease)
@@ -258,7 +258,7 @@ def test_exclusive_trials_are_left_to_other_agents(agent: AgentProcess, far_side
         assert far_side.outcome(lease).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_the_heartbeat_tells_how_long_a_trial_has_been_running(agent: AgentProcess, far_side: FarSide) -> None:
+def test_the_heartbeat_reports_how_long_a_trial_has_been_running(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start()
     lease = far_side.offer("basic", application="long")
     far_side.wait_for(lambda: far_side.elapsed.get(lease, 0.0) > 0.5)
@@ -331,7 +331,7 @@ def test_a_grant_that_the_stopping_agent_never_saw_is_given_back(agent: AgentPro
     assert far_side.settled[lease].outcome in (Outcome.OUTCOME_RELEASED, Outcome.OUTCOME_COMPLETED)
 
 
-def test_wrong_token_is_told_at_the_start(tmp_path: Path, far_side: FarSide) -> None:
+def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSide) -> None:
     wrong = AgentProcess(tmp_path, far_side.port, token="wrong")
     wrong.components.mkdir()
     (wrong.components / "basic.yaml").write_text(BASIC)

@@ -31,7 +31,7 @@ def test_killed_while_a_trial_runs_it_is_followed_again(agent: AgentProcess, far
     assert settled.outcome == Outcome.OUTCOME_COMPLETED
     assert settled.metrics["value"] == 3.0
     assert settled.elapsed.ToNanoseconds() > 1.4e9  # the whole run
-    assert not (agent.folder / "started").exists()  # which was not begun anew
+    assert not (agent.folder / "started").exists()  # it was not started again
     settled_once(far_side, lease)
 
 

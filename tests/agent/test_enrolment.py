@@ -88,7 +88,7 @@ def test_it_renews_by_itself_and_survives_lost_answers(agent: AgentProcess, far_
         works(agent, far_side)
 
 
-def test_while_renewal_fails_work_goes_on(enrolled: AgentProcess, far_side: FarSide) -> None:
+def test_trials_continue_while_the_renewal_of_credentials_fails(enrolled: AgentProcess, far_side: FarSide) -> None:
     enrolled.stop()
     content = json.loads((enrolled.state / "credential").read_text())
     (enrolled.state / "credential").write_text(json.dumps({**content, "renew_after": 0}))
@@ -104,7 +104,7 @@ def test_while_renewal_fails_work_goes_on(enrolled: AgentProcess, far_side: FarS
 
 
 @pytest.mark.parametrize("token", [TOKEN, "tre_used"])
-def test_a_token_that_is_not_good_is_told_at_the_start(agent: AgentProcess, far_side: FarSide, token: str) -> None:
+def test_a_malformed_token_is_reported_at_the_start(agent: AgentProcess, far_side: FarSide, token: str) -> None:
     agent.start("--enrol", token, token_file=False)
     assert agent.process
     assert agent.process.wait(60) == 1

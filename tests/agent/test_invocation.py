@@ -1,4 +1,4 @@
-"""What leaves the machine of a trial's command lines: all that matters, and no secret."""
+"""The command lines of a trial that its agent reports: all that matters, and no secret."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_it_is_bounded_and_the_application_comes_first() -> None:
     assert len(shown.commands) < 100
 
 
-def test_a_stored_job_is_what_it_was(tmp_path: Path) -> None:
+def test_a_stored_job_is_read_back_unchanged(tmp_path: Path) -> None:
     spec = replace(JOB, build=BuildSpec("/b", [["cc"]], {"A": "1"}, 1.0, 1), artifacts=["*.txt"], run=3)
     assert stored_spec(tmp_path) is None
     (tmp_path / "spec.json").write_text(spec.to_json())

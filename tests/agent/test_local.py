@@ -145,7 +145,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def cpus_told(folder: Path) -> list[list[int]]:
-    """What WHERE has printed in a job, of builds and header commands too."""
+    """Return what WHERE has printed in a job, also in builds and header commands."""
     lines = (folder / "log").read_text().splitlines()
     return [[int(word) for word in line.split()[1:]] for line in lines if line.startswith("cpus")]
 
@@ -197,7 +197,7 @@ async def test_a_trial_that_runs_alone_has_all(two: list[int], job: Callable[...
     runner.close()
 
 
-async def test_what_runs_keeps_its_cpus_when_the_agent_is_another(
+async def test_a_running_trial_keeps_its_cpus_under_a_new_agent(
     two: list[int], job: Callable[..., tuple[Path, JobSpec]]
 ) -> None:
     shares = share_out(2, 1, sets(two[:1], two[1:]))
@@ -244,7 +244,7 @@ async def test_a_job_that_is_cancelled_while_waiting_for_its_turn(job: Callable[
     runner.close()
 
 
-async def test_cpus_that_are_gone_are_the_machines_fault(job: Callable[..., tuple[Path, JobSpec]]) -> None:
+async def test_missing_cpus_count_as_a_fault_of_the_machine(job: Callable[..., tuple[Path, JobSpec]]) -> None:
     runner = LocalRunner(share_out(1, 1, sets([1023], [0])))
     folder, spec = job("a", "true")
     result = await run(runner, folder, spec)
@@ -272,7 +272,7 @@ def test_the_agent_keeps_off_its_trials_cpus(two: list[int], agent: AgentProcess
         assert os.sched_getaffinity(agent.process.pid) == {two[1]}
 
 
-def test_a_dry_run_tells_the_command_and_runs_nothing(agent: AgentProcess, tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_command_and_runs_nothing(agent: AgentProcess, tmp_path: Path) -> None:
     mark = tmp_path / "was-run"
     component = "name: marks\nparameters: {n: {type: int, min: 1, max: 8, default: 2, flag: '-n{value}'}}\n"
     component += f"env: {{LEVEL: high}}\napplications: {{main: {{command: [touch, {mark}, --]}}}}\n"
@@ -287,7 +287,7 @@ def test_a_dry_run_tells_the_command_and_runs_nothing(agent: AgentProcess, tmp_p
     assert done.returncode != 0
 
 
-def test_one_with_a_folder_of_its_own_is_tried_whatever_its_neighbours_lack(agent: AgentProcess) -> None:
+def test_a_component_in_its_own_folder_is_tried_alone(agent: AgentProcess) -> None:
     own = agent.components / "alone" / "component.yaml"
     own.parent.mkdir()
     own.write_text((agent.components / "basic.yaml").read_text().replace("name: basic", "name: alone"))
@@ -367,7 +367,7 @@ async def test_a_limit_goes_with_the_trial_when_its_agent_is_gone(
 
 
 @pytest.mark.parametrize("memory", [0, 96 * MIB])
-async def test_what_hides_from_a_killed_supervisor_is_found(
+async def test_hidden_processes_of_a_killed_supervisor_are_ended(
     grouped: None, job: Callable[..., tuple[Path, JobSpec]], memory: int
 ) -> None:
     """A process without the trial's mark, in a session of its own, whose parents have all ended."""
@@ -405,7 +405,7 @@ def test_groups_of_dead_agents_are_cleared_away(grouped: None, agent: AgentProce
     cgroup.remove(str(mine))
 
 
-async def test_without_control_groups_it_goes_on_and_says_so_once(
+async def test_trials_run_without_control_groups_after_one_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, job: Callable[..., tuple[Path, JobSpec]]
 ) -> None:
     """Where this machine has them, it is told that none is mounted."""

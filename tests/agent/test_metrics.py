@@ -15,7 +15,7 @@ def regex(pattern: str, take: str = "last") -> dict[str, Any]:
     ("take", "expected"),
     [("last", 3.5), ("first", 1.0), ("min", -2e3), ("max", 3.5), ("sum", -1995.5), ("mean", -1995.5 / 3)],
 )
-def test_regex_takes_what_it_is_told(take: str, expected: float) -> None:
+def test_a_regular_expression_takes_the_requested_match(take: str, expected: float) -> None:
     assert extract.by_regex("t=1\nt=-2e3\nt=3.5\n", regex(r"^t=(\S+)$", take)) == pytest.approx(expected)
 
 

@@ -76,7 +76,7 @@ def test_what_a_rule_refuses_and_by_which(tmp_path: Path, text: str, changed: di
     assert words in str(caught.value)
 
 
-def test_variables_of_the_run_and_of_the_build_need_leave(tmp_path: Path) -> None:
+def test_variables_of_run_and_build_need_permission(tmp_path: Path) -> None:
     built = replace(JOB, own_env=["OMP_PROC_BIND"], build=BuildSpec("/b", (), {}, 1.0, 1, own_env=["LD_PRELOAD"]))
     admit(tmp_path, "environment: ['OMP_*', LD_PRELOAD]", spec=built)
     with pytest.raises(PolicyError, match=r"variable 'LD_PRELOAD' \(rule environment: OMP_\*\)"):
@@ -141,7 +141,7 @@ def test_a_job_beyond_slurm_s_rules(tmp_path: Path, options: list[str], directiv
     assert words in str(caught.value)
 
 
-def test_what_a_job_does_not_mention_is_put_in_its_place(tmp_path: Path) -> None:
+def test_missing_options_are_taken_from_the_rules(tmp_path: Path) -> None:
     added = ["--partition=short", "--account=tuning", "--qos=low", "--nodes=1-2", "--time=01:00:00"]
     assert admit(tmp_path, RULES).scheduler_options == added
     spec = replace(JOB, scheduler_options=["-N1"], directives=["#SBATCH --qos=low"])
@@ -218,7 +218,7 @@ def test_a_flag_takes_no_value_from_the_next_word() -> None:
         ("- a", "must be a mapping"),
     ],
 )
-def test_faults_of_the_file_are_told_with_their_place(tmp_path: Path, text: str, words: str) -> None:
+def test_faults_of_the_file_are_reported_with_their_place(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(policy_file(tmp_path, text))
     assert words in str(caught.value)

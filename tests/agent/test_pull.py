@@ -107,7 +107,7 @@ def test_it_is_shown_and_installed_with_consent_alone(agent: AgentProcess, pull:
     assert "max: 20" in target.read_text()
 
 
-def test_what_the_agent_could_not_load_is_not_installed(agent: AgentProcess, pull: Pull, write: Write) -> None:
+def test_a_component_that_cannot_be_loaded_is_not_installed(agent: AgentProcess, pull: Pull, write: Write) -> None:
     old = agent.components / "mine.yaml"
     old.write_text(TEXT)
     write(TEXT + "templates: [{source: conf.in, target: conf}]\n", 0)

@@ -39,8 +39,8 @@ def somebody_else(cpu: int) -> Iterator[None]:
     process.wait()
 
 
-def test_ones_own_load_is_not_others(cpu: int) -> None:
-    """What this process computes, and what its children do, is the trial's; whatever else this machine has to do."""
+def test_the_trials_own_load_is_not_counted_as_other_load(cpu: int) -> None:
+    """The load of this process and of its children belongs to the trial, whatever else the machine does."""
     watch = quiet.Watch([cpu])
     # time that the hypervisor took meanwhile may be among what a process is said to have spent
     busy, own = sum(watch._times()), quiet._own_time()
@@ -52,7 +52,7 @@ def test_ones_own_load_is_not_others(cpu: int) -> None:
     assert sum(watch._times()) - busy >= spent - 0.1, "what is subtracted has been counted"
 
 
-def test_a_doubtful_timing_is_told_where_users_look(
+def test_a_doubtful_timing_is_shown_with_the_trial(
     somebody_else: None, agent: AgentProcess, far_side: FarSide, tmp_path: Path
 ) -> None:
     """On the trial, in its log and the agent's, and by `try` and `check`; its value counts all the same."""

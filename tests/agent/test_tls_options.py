@@ -20,9 +20,7 @@ from trimtab_agent.errors import ConfigError
         ("10.0.0.5:8471", False, True, False),
     ],
 )
-def test_every_connection_to_another_machine_unless_told_otherwise(
-    server: str, wanted: bool, plaintext: bool, encrypted: bool
-) -> None:
+def test_tls_is_used_for_other_machines_by_default(server: str, wanted: bool, plaintext: bool, encrypted: bool) -> None:
     assert choose_tls(server, wanted, plaintext, None, None, None) == (Tls() if encrypted else None)
 
 

@@ -36,7 +36,7 @@ metrics:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    """Of the component and the study: the service is shared with other tests."""
+    """Return a name for the component and the study. The service is shared with other tests."""
     words = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").rstrip("]")
     return f"agent-{words}"[:30] + f"-{zlib.crc32(words.encode()):08x}"
 
@@ -224,7 +224,7 @@ metrics:
 
 
 @pytest.mark.parametrize("runner", ["local", "slurm"])
-def test_pruning_by_what_trials_tell_while_they_run(
+def test_trials_are_pruned_by_their_measurements_while_they_run(
     client: trimtab.Client, agent: AgentProcess, name: str, runner: str, request: pytest.FixtureRequest
 ) -> None:
     """On both runners. Bad configurations end late, unless they are pruned; then their value is kept as a bound,
@@ -325,15 +325,15 @@ def events(lines: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def started(log: str) -> list[str]:
-    """The processes that a log tells of."""
+    """Return the numbers of the processes that a log names."""
     return re.findall(r"^first (\d+)$", log, re.MULTILINE)
 
 
-def test_a_trial_is_seen_from_its_dry_run_to_what_it_left(
+def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
     client: trimtab.Client, agent: AgentProcess, name: str, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:
-    """What would be run is what is run; its output is read along while it runs, to its last line; each of its runs is
-    on the list, and its files are there."""
+    """A dry run shows what a trial then runs. The trial's output can be read while it runs, to the last line. Each
+    of its runs is listed, with its files."""
     gate = tmp_path / "gate"
     (agent.components / "c.yaml").write_text(GATED.replace("NAME", name).replace("GATE", str(gate)))
     agent.start()

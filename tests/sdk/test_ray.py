@@ -143,7 +143,7 @@ def test_a_killed_driver_and_a_killed_worker(
     assert [x for x, _, _ in driver.runs()].count(killed) >= 2
 
 
-def test_a_head_that_is_lost_and_started_anew(
+def test_a_ray_head_is_lost_and_started_again(
     client: trimtab.Client, name: str, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:
     """The driver ends with it, and so do all workers; the trials that were open are run again."""

@@ -86,7 +86,7 @@ def reaches(*arguments: str, **keywords: object) -> bool:
         ("grpcs://127.0.0.1", "127.0.0.1:8471", True),
     ],
 )
-def test_every_connection_to_another_machine_unless_told_otherwise(text: str, target: str, secure: bool) -> None:
+def test_tls_is_used_for_other_machines_by_default(text: str, target: str, secure: bool) -> None:
     address = Address.parse(text)
     assert address == Address(target, secure)
     assert Address.parse(str(address)) == address

@@ -96,7 +96,7 @@ def test_a_try_gives_a_scheduler_up_that_does_not_answer(
     assert list((tmp_path / "state" / "tries").iterdir()) == []
 
 
-async def test_a_try_ends_what_a_head_that_is_lost_has_begun(
+async def test_a_try_ends_its_job_when_the_head_is_lost(
     far: "Far", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trying, "PATIENCE", 0.5)

@@ -19,7 +19,7 @@ from trimtab_agent.runners.ray import RayRunner
 
 
 def resources_of(head: RayHead, folder: Path) -> dict[str, float]:
-    """What the folder's job was given by Ray."""
+    """Return the resources that Ray gave to the folder's job."""
     name = (folder / "job").read_text()
     with urllib.request.urlopen(f"{head.dashboard}/api/v0/actors?detail=1&limit=10000", timeout=60) as answer:
         actors = json.load(answer)["data"]["result"]["result"]
@@ -85,7 +85,7 @@ async def test_a_worker_that_is_killed_fails_its_job_and_leaves_nothing(runner: 
     await until(lambda: processes_of(folder) == [], 60)
 
 
-async def test_a_head_that_is_lost_and_started_anew(tmp_path: Path) -> None:
+async def test_a_ray_head_is_lost_and_started_again(tmp_path: Path) -> None:
     """Its jobs are forgotten: what ran is gone and has failed, what comes meanwhile waits for the new head."""
     with ray_head() as head:
         runner = RayRunner(head.dashboard)

@@ -20,7 +20,7 @@ from trimtab_agent.runners.base import JobResult, Outcome
 from trimtab_agent.runners.ray import RayRunner
 
 HEAD = os.uname().nodename
-# whose name it is tells nodes apart, also where both are one machine
+# Names distinguish the nodes, which are one machine here.
 OTHER = "ray-other"
 ON_OTHER = '--resources={"bench": 1}'
 
@@ -44,7 +44,7 @@ async def ended(runner: RayRunner, folder: Path, seconds: float = 60.0) -> JobRe
     return await asyncio.wait_for(runner.wait(folder), seconds)
 
 
-async def test_trials_run_where_what_they_ask_for_is(runner: RayRunner, tmp_path: Path) -> None:
+async def test_trials_run_on_nodes_that_have_their_resources(runner: RayRunner, tmp_path: Path) -> None:
     """A resource that one node has; more CPUs than it has."""
     jobs = {
         OTHER: job(tmp_path, "bench", "true", scheduler_options=[ON_OTHER]),
@@ -58,7 +58,7 @@ async def test_trials_run_where_what_they_ask_for_is(runner: RayRunner, tmp_path
 
 
 async def test_replicates_are_spread_over_nodes(runner: RayRunner, tmp_path: Path) -> None:
-    """By what the service tells of others, where there is a choice."""
+    """The service reports the nodes of other replicates. They decide where there is a choice."""
     jobs = []
     before = {"head": [HEAD], "other": [OTHER], "both": [HEAD, OTHER, OTHER], "only": [OTHER] * 3}
     for name, measured_on in before.items():

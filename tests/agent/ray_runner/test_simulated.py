@@ -88,7 +88,7 @@ async def test_a_job_that_ray_has_let_wait_for_too_long(
 async def test_a_supervisor_that_ray_has_forgotten_is_ended_before_the_trial_has_failed(
     simulated: RayRunner, far: Far, tmp_path: Path
 ) -> None:
-    """A node may not have noticed yet that the head was started anew."""
+    """A node may not have noticed yet that the head was started again."""
     folder, spec = job(tmp_path, "one", "true")
     await simulated.submit(folder, spec)
     (folder / "owner").write_text(json.dumps(["x", 0, "node7"]))
@@ -102,7 +102,7 @@ async def test_a_supervisor_that_ray_has_forgotten_is_ended_before_the_trial_has
 
 
 @pytest.mark.parametrize(("mode", "sent"), [("token", "Bearer secret"), (None, "Bearer secret"), ("disabled", None)])
-async def test_a_token_is_sent_as_ray_has_it(
+async def test_a_token_is_sent_in_the_form_that_ray_expects(
     simulated: RayRunner, far: Far, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str | None, sent: str | None
 ) -> None:
     """A cluster wants the token that is there, even where nobody has set the mode."""
@@ -115,7 +115,7 @@ async def test_a_token_is_sent_as_ray_has_it(
     assert far.board.jobs[(folder / "job").read_text()]["entrypoint_num_cpus"] == 4
 
 
-async def test_a_cluster_that_wants_a_token_says_where_it_is_looked_for(
+async def test_the_error_for_a_missing_token_names_where_it_is_looked_for(
     simulated: RayRunner, far: Far, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     far.board.failures.append((401, "Unauthorized: Missing authentication token", False))

@@ -67,7 +67,7 @@ def test_sigterm_gives_jobs_back(agent: AgentProcess, far_side: FarSide, slurm: 
     assert list((agent.state / "leases").iterdir()) == []
 
 
-def test_unknown_partition_is_told_and_the_study_goes_on(agent: AgentProcess, far_side: FarSide) -> None:
+def test_an_unknown_partition_is_reported_and_the_study_continues(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start("--runner", "slurm", "--slurm-option=--partition=none")
     settled = far_side.outcome(far_side.offer("gated"))
     assert settled.outcome == Outcome.OUTCOME_FAILED

@@ -28,7 +28,7 @@ def test_wrong_options(place: Path, options: list[str], words: str) -> None:
     assert words in done.stderr
 
 
-def test_slurm_missing_is_told_at_the_start(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_slurm_is_reported_at_the_start(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(place))
     (place / "token").write_text("t")
     (place / "c.yaml").write_text(GATED)

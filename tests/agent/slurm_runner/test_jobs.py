@@ -17,7 +17,9 @@ from trimtab_agent.runners.base import Outcome as Ended
 from trimtab_agent.runners.slurm import SlurmRunner
 
 
-async def test_requeued_job_begins_anew(runner: SlurmRunner, place: Path, slurm: Slurm) -> None:
+async def test_a_requeued_job_starts_again_in_its_first_work_folder(
+    runner: SlurmRunner, place: Path, slurm: Slurm
+) -> None:
     """In a work folder as it was at first, with one result."""
     script = f"cat given; mkdir new && echo run >> {place}/runs && until [ -e {place}/gate ]; do sleep 0.05; done"
     stream = [{"source": "stdout", "pattern": "m=(?P<m>.)"}]

@@ -40,7 +40,7 @@ def numbers(jobs: list[tuple[Path, JobSpec]]) -> list[str]:
 async def test_trials_that_come_together_are_one_array(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm, programs: Callable[[str, str], None]
 ) -> None:
-    """Those that ask for the same; each is cancelled, requeued, and ends by itself."""
+    """Jobs with equal requests share one submission. Each is cancelled, requeued, and ends by itself."""
     programs("sbatch", f'echo "$*" >> {tmp_path}/calls; exec $REAL "$@"')
     same = [gated(tmp_path, str(number), gate=f"gate{number}") for number in range(5)]
     other = job(tmp_path, "other", "true", scheduler_options=["--nodes=2"])
@@ -204,7 +204,7 @@ async def test_an_exclusive_trial_has_its_node_for_itself(tmp_path: Path, slurm:
 async def test_replicates_submitted_together_run_on_different_nodes(
     runner: SlurmRunner, tmp_path: Path, exclusive: bool, programs: Callable[[str, str], None]
 ) -> None:
-    """Of which sinfo is asked once for all of them."""
+    """One call of sinfo serves all of the replicates."""
     programs("sinfo", f'echo >> {tmp_path}/asked; exec $REAL "$@"')
     jobs = [gated(tmp_path, str(number), replicates="c", exclusive=exclusive) for number in range(4)]
     results = await submit(runner, jobs)
@@ -258,7 +258,9 @@ async def test_replicates_that_wait_are_kept_off_the_nodes_of_those_that_run(
 @pytest.mark.parametrize(
     "options", [["--nodelist=NODE"], ["-w", "NODE"], ["--exclude", "OTHERS"], ["--partition", "short", "-wNODE"]]
 )
-async def test_who_names_nodes_gets_them(runner: SlurmRunner, tmp_path: Path, slurm: Slurm, options: list[str]) -> None:
+async def test_jobs_that_name_nodes_run_there(
+    runner: SlurmRunner, tmp_path: Path, slurm: Slurm, options: list[str]
+) -> None:
     node, others = slurm.nodes[2], ",".join(slurm.nodes[:2] + slurm.nodes[3:])
     named = [option.replace("NODE", node).replace("OTHERS", others) for option in options]
     folder, spec = job(tmp_path, "a", "true", replicates="c", measured_on=[node] * 9, scheduler_options=named)
@@ -314,7 +316,7 @@ def test_names_of_nodes(text: str, names: list[str]) -> None:
 # -- jobs that wait, and cancels that do not
 
 
-def test_a_held_job_waits_and_people_are_told(agent: AgentProcess, far_side: FarSide, slurm: Slurm) -> None:
+def test_a_held_job_waits_and_its_reason_is_reported(agent: AgentProcess, far_side: FarSide, slurm: Slurm) -> None:
     slurm.run("scontrol", "update", f"nodename={','.join(slurm.nodes)}", "state=drain", "reason=test")
     agent.start("--runner", "slurm")
     lease = far_side.offer("gated", x=1.0)

@@ -19,7 +19,7 @@ from trimtab_agent.runners.slurm_states import STATES, refusal
 
 
 def test_every_state_has_a_meaning(slurm: Slurm) -> None:
-    """Of this Slurm's; the table has later ones besides."""
+    """The states of the installed Slurm. The table also has later ones."""
     told = slurm.run("sh", "-c", "squeue --states=none-such 2>&1")
     listed = re.search(r"Valid job states include: (.*)", told)
     assert listed, told

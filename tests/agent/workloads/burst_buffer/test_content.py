@@ -57,7 +57,7 @@ print(hashlib.sha256(model).hexdigest())
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_random_calls_give_what_a_file_gives(place: Place, seed: int) -> None:
+def test_random_calls_have_the_same_results_as_on_a_plain_file(place: Place, seed: int) -> None:
     """The levels are smaller than the written data, so that all paths of the data are used."""
     threads = ["--worker-threads", seed, "--ram-destagers", 3 * seed, "--flash-destagers", 4 - seed]
     printed = place.python(RANDOM, seed, options=[*SMALL, *threads, "--ram-cache-threshold", 20 * seed])
