@@ -1,6 +1,6 @@
 """A change of a study: one object, one transaction, one revision.
 
-    with changing(principal, name, "trial.complete", "trial/3") as work:
+    with changing(principal, name, "trial.complete", trial=3) as work:
         trial = actions.get_trial(work, 3)
         actions.step_trial(work, trial, TrialState.COMPLETED, metrics=metrics)
 
@@ -12,7 +12,7 @@ notification. A block that changed nothing writes nothing, and one that raises i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +24,7 @@ from psycopg.types.json import Json
 
 from service.core.errors import NotFound
 from service.core.lifecycle import StudyState
-from service.studies.models import Study
+from service.studies.models import Study, Trial
 from service.studies.notifications import CHANNEL
 from service.studies.specs import StudySpec, spec_of
 from service.tenancy import access
@@ -37,6 +37,10 @@ _CLOCK = {"database_time": "statement_timestamp()"}
 _lock_name = Select(Study, "name = %s", ending="FOR NO KEY UPDATE", without=_LARGE, extra=_CLOCK)
 _lock_id = Select(Study, "id = %s", ending="FOR NO KEY UPDATE", without=_LARGE, extra=_CLOCK)
 _read_id = Select(Study, "id = %s", without=_LARGE, extra=_CLOCK)
+_OF_NAME = "study_id = (SELECT id FROM studies_study WHERE tenant_id = %s AND name = %s)"
+_read_trial = Select(Trial, f"{_OF_NAME} AND number = %s")
+_read_client = Select(Trial, f"{_OF_NAME} AND client_id = %s AND state = 'ACTIVE'", ending="ORDER BY number")
+_LARGEST_NUMBER = 2**31 - 1
 
 # The columns that a change writes. All others are written by the action that changes them.
 _COLUMNS = (
@@ -89,6 +93,8 @@ class Snapshot:
     time: datetime
     # The tuner that trials/tuners.py has lent, until what it was fed is committed.
     tuner: object | None = None
+    # The trials that were read together with the lock.
+    trials: list[Trial] = field(default_factory=list)
 
     @property
     def spec(self) -> StudySpec:
@@ -198,29 +204,48 @@ def changing(
     action: str,
     target: str = "",
     detail: Mapping[str, object] | None = None,
+    *,
+    trial: int | None = None,
+    client: str = "",
 ) -> Iterator[Work]:
     """Change the study of this name or primary key in one transaction, which is concluded at the end of the block.
 
+    For a study's name, `work.trials` has the trial with the number `trial`, which is also the target in the audit
+    trail, or the ACTIVE trials of `client`. The lock and these trials are one round trip to the database, where a
+    separate read would be a second one (docs/decisions/0002 has the measurement).
+
     Raises NotFound for a name, Deleted for a primary key, and HalfDone where the block left the change inconsistent.
     """
+    if trial is not None:
+        target = f"trial/{trial}"
     with _turns[hash((principal.tenant_id, study)) % len(_turns)], access.work(principal):
-        found = lock(principal, study)
-        work = Work(principal, found.study, found.time, action=action, target=target, detail=detail or {})
+        found = lock(principal, study, trial=trial, client=client)
+        work = Work(
+            principal, found.study, found.time, trials=found.trials, action=action, target=target, detail=detail or {}
+        )
         yield work
         work.conclude()
 
 
-def lock(principal: Principal, study: str | int) -> Snapshot:
+def lock(principal: Principal, study: str | int, *, trial: int | None = None, client: str = "") -> Snapshot:
     """Return the study of this name or primary key, its row locked until the transaction ends.
 
-    Raises NotFound for a name, and Deleted for a primary key.
+    `trial` and `client` are as in `changing`. Raises NotFound for a name, and Deleted for a primary key.
     """
     if isinstance(study, int):
         return _expect(principal, _lock_id(principal, study))
-    found = _lock_name(principal, study)
+    trials: list[Trial] = []
+    of_study = (principal.tenant_id, study)
+    # A number beyond the column's range would be an error of the database.
+    if trial is not None and 0 < trial <= _LARGEST_NUMBER:
+        found, trials = _lock_name.followed_by(principal, (study,), _read_trial, (*of_study, trial))
+    elif client:
+        found, trials = _lock_name.followed_by(principal, (study,), _read_client, (*of_study, client))
+    else:
+        found = _lock_name(principal, study)
     if not found:
         raise NotFound("study_not_found", f"There is no study {study!r}.")
-    return _expect(principal, found)
+    return _expect(principal, found, trials)
 
 
 def read(principal: Principal, study_id: int) -> Snapshot:
@@ -228,10 +253,10 @@ def read(principal: Principal, study_id: int) -> Snapshot:
     return _expect(principal, _read_id(principal, study_id))
 
 
-def _expect(principal: Principal, found: list[Study]) -> Snapshot:
+def _expect(principal: Principal, found: list[Study], trials: Sequence[Trial] = ()) -> Snapshot:
     if not found:
         raise Deleted("study_not_found", "The study was deleted.")
-    return Snapshot(principal, found[0], found[0].__dict__.pop("database_time"))
+    return Snapshot(principal, found[0], found[0].__dict__.pop("database_time"), trials=list(trials))
 
 
 def _named(study: Study) -> list[tuple[str, Any]]:

@@ -57,6 +57,21 @@ def send_later(tenant_id: int, sql: str, parameters: Sequence[Any]) -> None:
         cursor.execute(sql, parameters)
 
 
+def read_together(tenant_id: int, *statements: tuple[str, Sequence[Any]]) -> list[list[tuple[Any, ...]]]:
+    """Execute statements of a tenant in this order, in one round trip, and return the rows of each.
+
+    Each statement sees what was committed before it began. One that follows a lock therefore sees all that the lock's
+    last holder wrote.
+    """
+    *before, (sql, parameters) = statements
+    with acting(tenant_id), django_connection.cursor() as wrapper:
+        last = cast("TenantCursor", wrapper.cursor)
+        last._before = [(Cursor(last.connection), *statement) for statement in before]
+        cursors = [cursor for cursor, *_ in last._before]
+        wrapper.execute(sql, parameters)
+        return [cursor.fetchall() for cursor in (*cursors, last)]
+
+
 def commit() -> None:
     """Send the writes that wait for another statement, and commit the transaction, in one round trip.
 
@@ -69,6 +84,9 @@ def commit() -> None:
 
 class TenantCursor(Cursor[Any]):
     """The cursor of every statement. It sends statements as they are, after the tenant and the writes that wait."""
+
+    # Statements that `read_together` sends in the same round trip, each with the cursor that takes its rows.
+    _before: Sequence[tuple[Cursor[Any], str, Sequence[Any]]] = ()
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> TenantCursor:
         """Execute a statement as psycopg does. In autocommit it and the tenant's setting are one transaction."""
@@ -85,13 +103,16 @@ class TenantCursor(Cursor[Any]):
             return self
         waiting, connection.trimtab_waiting = connection.trimtab_waiting, []
         first = [] if tenant_id == connection.trimtab_tenant else [_set_tenant(tenant_id)]
-        if not first and not waiting:
+        before, self._before = self._before, ()
+        if not first and not waiting and not before:
             super().execute(query, params, **options)
             return self
         with connection.pipeline():
             # The writes were made for the tenant of the transaction so far.
             for sql, parameters in (*waiting, *first):
                 _sender(connection).execute(sql, parameters)
+            for cursor, sql, parameters in before:
+                cursor.execute(sql, parameters)
             super().execute(query, params, **options)
         connection.trimtab_tenant = tenant_id
         return self

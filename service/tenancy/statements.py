@@ -12,11 +12,13 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
 
-from service.tenancy.cursor import acting, send_later
+from service.tenancy.cursor import read_together, send_later
 from service.tenancy.models import TenantOwned
 from service.tenancy.principal import Principal
 
 Row = TypeVar("Row", bound=TenantOwned)
+Other = TypeVar("Other", bound=TenantOwned)
+Parameter = str | int | UUID
 
 
 class Select(Generic[Row]):
@@ -45,17 +47,34 @@ class Select(Generic[Row]):
             f" WHERE tenant_id = %s AND {condition} {ending}"
         )
 
-    def __call__(self, principal: Principal, *parameters: str | int | UUID) -> list[Row]:
+    def __call__(self, principal: Principal, *parameters: Parameter) -> list[Row]:
         """Return the rows, for the condition's parameters in their order."""
+        (found,) = read_together(principal.tenant_id, (self._sql, (principal.tenant_id, *parameters)))
+        return self._rows(found)
+
+    def followed_by(
+        self,
+        principal: Principal,
+        parameters: Sequence[Parameter],
+        other: Select[Other],
+        other_parameters: Sequence[Parameter],
+    ) -> tuple[list[Row], list[Other]]:
+        """Return the rows, and those of another selection that is executed next, in one round trip."""
+        found, others = read_together(
+            principal.tenant_id,
+            (self._sql, (principal.tenant_id, *parameters)),
+            (other._sql, (principal.tenant_id, *other_parameters)),
+        )
+        return self._rows(found), other._rows(others)
+
+    def _rows(self, found: Sequence[tuple[Any, ...]]) -> list[Row]:
         width = len(self._names)
-        with acting(principal.tenant_id), connection.cursor() as cursor:
-            cursor.execute(self._sql, (principal.tenant_id, *parameters))
-            rows = []
-            for values in cursor.fetchall():
-                row = self._model.from_db(DEFAULT_DB_ALIAS, self._names, values[:width])
-                for name, value in zip(self._extra, values[width:], strict=True):
-                    setattr(row, name, value)
-                rows.append(row)
+        rows = []
+        for values in found:
+            row = self._model.from_db(DEFAULT_DB_ALIAS, self._names, values[:width])
+            for name, value in zip(self._extra, values[width:], strict=True):
+                setattr(row, name, value)
+            rows.append(row)
         return rows
 
 

@@ -53,7 +53,7 @@ def ask(
     check_identifier("request_id", request_id, 100)
     try:
         meter.suggest(principal, count)
-        with changing(principal, study, "study.suggest") as work:
+        with changing(principal, study, "study.suggest", client=client_id) as work:
             return _ask(work, count, client_id, held_trials, fixed or {}, request_id)
     except (IntegrityError, Conflict, ResourceExhausted):
         # A request that is sent twice gets the first answer, even if the first took the last of the budget.
@@ -79,7 +79,9 @@ def _ask(
             "study_runs_on_agents", f"Study {study.name!r} runs on agents: the service itself hands out its trials."
         )
     values = _check_fixed(work, fixed)
-    trials = _own(work, client_id, held_trials, count)
+    held = set(held_trials)
+    # ACTIVE trials of the client that it does not hold: it crashed and asks again.
+    trials = [trial for trial in work.trials if trial.number not in held][:count]
     trials += _enqueued(work, client_id, count - len(trials), values)
     operation = Operation(
         study_id=study.pk,
@@ -144,14 +146,6 @@ def _awaits_results(work: Work) -> bool:
     if study.state != StudyState.ACTIVE or work.spec.final_check is None:
         return False
     return study.final_check is not None or study.open_count > 0
-
-
-def _own(work: Work, client_id: str, held_trials: Sequence[int], count: int) -> list[Trial]:
-    """Return ACTIVE trials of the client that it does not hold: it crashed and asks again."""
-    if not client_id:
-        return []
-    held = set(held_trials)
-    return [trial for trial in actions.active_trials(work, client_id) if trial.number not in held][:count]
 
 
 def _enqueued(work: Work, client_id: str, count: int, fixed: Mapping[str, Scalar]) -> list[Trial]:

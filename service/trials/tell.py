@@ -95,7 +95,7 @@ def report_measurement(
     by default the time since it was given out. Raises InvalidInput, NotFound, Conflict (`trial_already_finished`,
     `trial_not_active`, `step_already_reported`).
     """
-    with changing(principal, study, "trial.report", f"trial/{number}", {"step": step}) as work:
+    with changing(principal, study, "trial.report", detail={"step": step}, trial=number) as work:
         trial = actions.get_trial(work, number)
         if measure(work, trial, step, metrics, elapsed_seconds):
             prune(work, trial, elapsed_seconds)
@@ -107,7 +107,7 @@ def complete_trial(principal: Principal, study: str, number: int, *, metrics: Ma
 
     Raises InvalidInput, NotFound, Conflict (`trial_already_finished`, `trial_not_active`, `trial_runs_on_agent`).
     """
-    with changing(principal, study, "trial.complete", f"trial/{number}") as work:
+    with changing(principal, study, "trial.complete", trial=number) as work:
         trial = actions.get_trial(work, number)
         measured = check_metrics(work, metrics)
         if trial.state != TrialState.COMPLETED or trial.metrics != measured:
@@ -125,7 +125,7 @@ def fail_trial(principal: Principal, study: str, number: int, *, infeasible: boo
     """
     state = TrialState.INFEASIBLE if infeasible else TrialState.FAILED
     detail = {"state": state, "reason": reason}
-    with changing(principal, study, "trial.fail", f"trial/{number}", detail) as work:
+    with changing(principal, study, "trial.fail", detail=detail, trial=number) as work:
         trial = actions.get_trial(work, number)
         if trial.state != state or trial.reason != reason:
             _expect_active(work.study, trial)
@@ -139,7 +139,7 @@ def stop_trial(principal: Principal, study: str, number: int, *, reason: str = "
 
     Raises NotFound, Conflict (`trial_already_finished`).
     """
-    with changing(principal, study, "trial.stop", f"trial/{number}", {"reason": reason}) as work:
+    with changing(principal, study, "trial.stop", detail={"reason": reason}, trial=number) as work:
         trial = actions.get_trial(work, number)
         if trial.state != TrialState.PRUNED:
             _expect_unfinished(work.study, trial)
