@@ -22,7 +22,7 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
     run. While the service is away, trials continue, and it decides later what their results are worth.
     """
     loop = asyncio.get_running_loop()
-    told: set[str] = set()
+    reported: set[str] = set()
     pause = SHORTEST_PAUSE
     while True:
         began = loop.time()
@@ -39,7 +39,7 @@ async def beat(control: ControlPlane, trials: TrialRunner, dry_runs: DryRuns, in
         for asked in renewal.dry_runs:
             dry_runs.start(asked)
         named = {*renewal.cancel, *renewal.lost, *(asked.id for asked in renewal.dry_runs)}
-        pause = min(interval, pause * 2) if named <= told else SHORTEST_PAUSE
-        told = named
+        pause = min(interval, pause * 2) if named <= reported else SHORTEST_PAUSE
+        reported = named
         # Keep the interval even if the service does not hold the heartbeat.
         await asyncio.sleep(pause if named else max(0.0, began + interval - loop.time()))

@@ -50,10 +50,10 @@ class MeasurementReporter:
         """Report new measurements; return whether the service has accepted all of them."""
         for line in self._read():
             try:
-                told = json.loads(line)
-                run = told.get("run", 0)
+                reported = json.loads(line)
+                run = reported.get("run", 0)
                 if await self._control.report_measurement(
-                    self._lease, run, told["step"], told["metrics"], told["elapsed"]
+                    self._lease, run, reported["step"], reported["metrics"], reported["elapsed"]
                 ):
                     self._stop()
             except (CallRefusedError, ValueError, KeyError) as error:

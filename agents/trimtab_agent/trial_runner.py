@@ -353,15 +353,15 @@ class TrialRunner:
                 logger.warning("%s: the service does not store %s: %s", entry.lease.title, artifact.name, refused)
 
     async def _journal_settlement(self, entry: Entry, settlement: Settlement) -> None:
-        told = False
+        reported = False
         while True:
             try:
                 # This runs in a thread, so that the loop can ask for the next lease.
                 await asyncio.to_thread(self._journal.settle, entry, settlement)
                 return
             except OSError as error:
-                if not told:
-                    told = True
+                if not reported:
+                    reported = True
                     logger.error(
                         "the result of %s cannot be written to %s; waiting for disk space: %s",
                         entry.lease.title,

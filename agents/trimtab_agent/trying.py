@@ -120,11 +120,11 @@ async def _answered(work: Coroutine[object, object, Answer], runner: Runner) -> 
     """Return the result of `work`. Raises SchedulerAwayError if the scheduler does not answer for PATIENCE s."""
     task = asyncio.ensure_future(work)
     while not (await asyncio.wait([task], timeout=1.0))[0]:
-        seconds, told = runner.silence()
+        seconds, reported = runner.silence()
         if seconds >= PATIENCE:
             task.cancel()
             await asyncio.wait([task])
-            raise SchedulerAwayError(f"given up after {seconds:.0f} s: {told}")
+            raise SchedulerAwayError(f"given up after {seconds:.0f} s: {reported}")
     return task.result()
 
 

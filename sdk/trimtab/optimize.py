@@ -40,7 +40,7 @@ class _Asked:
 @dataclass(frozen=True)
 class _Finished:
     trial: Trial
-    told: Trial | None
+    reported: Trial | None
     """None: the service did not get the result."""
     error: BaseException | None = None
 
@@ -89,8 +89,8 @@ class Run:
         self._no_more = False
         # The final check has nothing to measure before one of the running trials has a result.
         self._awaiting = False
-        # Whether a result was told after the current ask was sent. That ask may not have seen it.
-        self._told_since = False
+        # Whether a result was reported after the current ask was sent. That ask may not have seen it.
+        self._reported_since = False
         self._running: dict[int, Trial] = {}
         self._begun = 0
         self._failures_in_a_row = 0
@@ -117,8 +117,8 @@ class Run:
             match self._events.get():
                 case _Asked(trials, error):
                     self._take_trials(trials, error)
-                case _Finished(trial, told, error):
-                    self._take_result(trial, told, error)
+                case _Finished(trial, reported, error):
+                    self._take_result(trial, reported, error)
                 case _Interrupted():
                     if isinstance(self._error, KeyboardInterrupt):
                         return
@@ -143,7 +143,7 @@ class Run:
         if self._left is not None:
             count = min(count, self._left)
         if count > 0 and not self._asking and not self._awaiting and not self._no_more:
-            self._asking, self._told_since = True, False
+            self._asking, self._reported_since = True, False
             threading.Thread(target=self._ask_for, args=(count,), name="trimtab-ask", daemon=True).start()
 
     def _ask_for(self, count: int) -> None:
@@ -165,8 +165,12 @@ class Run:
 
     def _take_trials(self, trials: list[Trial], error: BaseException | None) -> None:
         self._asking = False
-        if isinstance(error, TrimtabError) and error.code == RESULTS_AWAITED and (self._running or self._told_since):
-            self._awaiting = not self._told_since
+        if (
+            isinstance(error, TrimtabError)
+            and error.code == RESULTS_AWAITED
+            and (self._running or self._reported_since)
+        ):
+            self._awaiting = not self._reported_since
             return
         if error is not None and not self._is_an_end(error):
             self._stop(error)
@@ -201,16 +205,16 @@ class Run:
     def _evaluate(self, trial: Trial) -> None:
         """Run the function and tell the service its result."""
         error: BaseException | None = None
-        told: Trial | None = None
+        reported: Trial | None = None
         try:
             metrics = self._call(trial)
-            told = self._settle(trial, metrics=metrics)
+            reported = self._settle(trial, metrics=metrics)
         except Infeasible as reason:
-            told = self._settle(trial, infeasible=str(reason) or "infeasible")
+            reported = self._settle(trial, infeasible=str(reason) or "infeasible")
         except BaseException as failure:  # noqa: BLE001 - its trial must not stay open
             error = failure
-            told = self._settle(trial, failed=_reason(failure))
-        self._events.put(_Finished(trial, told, error))
+            reported = self._settle(trial, failed=_reason(failure))
+        self._events.put(_Finished(trial, reported, error))
 
     def _call(self, trial: Trial) -> "Metrics":
         # Ctrl-C reaches the function only if it runs in the main thread: see _ctrl_c_as_event.
@@ -242,7 +246,7 @@ class Run:
             if metrics is not None:
                 raise
         except Conflict as conflict:
-            # A user has stopped it, or a second program with the same client_id has told its result.
+            # A user has stopped it, or a second program with the same client_id has reported its result.
             logger.warning("Trial %d of study %s: %s", trial.number, self._study.name, conflict)
             return trial
         except TrimtabError as error:
@@ -250,11 +254,11 @@ class Run:
             self._stop(error)
         return None
 
-    def _take_result(self, trial: Trial, told: Trial | None, error: BaseException | None) -> None:
+    def _take_result(self, trial: Trial, reported: Trial | None, error: BaseException | None) -> None:
         del self._running[trial.number]
-        self._awaiting, self._told_since = False, True
-        if told is not None:
-            self._progress.update(told)
+        self._awaiting, self._reported_since = False, True
+        if reported is not None:
+            self._progress.update(reported)
         if error is None:
             self._failures_in_a_row = 0
             return

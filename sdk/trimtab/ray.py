@@ -91,8 +91,8 @@ def _why_it_ends() -> str:
 def _in_a_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [""]
     # The text of some of Ray's errors is another error's traceback.
-    told = lines[-1] if lines[0].startswith("Traceback ") else f"{type(error).__name__}: {lines[0]}"
-    return told[:1800]
+    reported = lines[-1] if lines[0].startswith("Traceback ") else f"{type(error).__name__}: {lines[0]}"
+    return reported[:1800]
 
 
 class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotations
@@ -247,12 +247,12 @@ class TrimtabSearch(Searcher):  # type: ignore[misc]  # Ray has no type annotati
         _at_work.discard(self)
         if not self._open and not self._is_asking:
             return
-        told = "Ray Tune ended before this trial did" + (f": {reason}" if reason else "")
+        reported = "Ray Tune ended before this trial did" + (f": {reason}" if reason else "")
         try:
             own = {trial.number for trial in self.study.trials(["ACTIVE"]) if trial.client_id == self.client_id}
             for number in sorted(own.union(self._open.values())):
                 try:
-                    self.study.tell(number, failed=told)
+                    self.study.tell(number, failed=reported)
                 except Conflict as ended:
                     logger.debug("Trial %d of study %s: %s", number, self._name, ended)
         except TrimtabError as error:

@@ -181,15 +181,15 @@ class Study:
         number = _number(trial)
         if metrics is not None:
             complete = pb.CompleteTrialRequest(study=self.name, trial=number, metrics=self._metrics(metrics))
-            told = self._transport.call(self._stub.CompleteTrial, complete)
+            answer = self._transport.call(self._stub.CompleteTrial, complete)
         else:
             reason = failed if infeasible is None else infeasible
             if not isinstance(reason, str):
                 raise InvalidInput.of("reason", reason, "a string that gives the reason")
             fail = pb.FailTrialRequest(study=self.name, trial=number, infeasible=infeasible is not None, reason=reason)
-            told = self._transport.call(self._stub.FailTrial, fail)
+            answer = self._transport.call(self._stub.FailTrial, fail)
         self._held.release(number)
-        return converters.from_trial(self.spec.space, told)
+        return converters.from_trial(self.spec.space, answer)
 
     def report(self, trial: Trial | int, *, step: int, metrics: Metrics, elapsed: float | None = None) -> Trial:
         """Report metric values of a running trial at a step; return the trial.

@@ -37,12 +37,12 @@ def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
     silence = timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
     online = list(access.rows(Agent, principal).filter(last_seen_at__gt=Now() - silence))
     waiting = access.rows(Trial, principal).filter(study_id__in=studies, state=TrialState.REQUESTED)
-    told = set(waiting.values_list("study_id", "reason").distinct())
+    reported = set(waiting.values_list("study_id", "reason").distinct())
     for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
         with isolated(study.tenant_id, study.pk):
             reason = why(study, online)
             # Usually the reason is written already, and no lock is needed.
-            if any(_is_news(before, reason) for of, before in told if of == study.pk):
+            if any(_is_news(before, reason) for of, before in reported if of == study.pk):
                 _write(study, reason)
 
 

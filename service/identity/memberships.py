@@ -36,8 +36,8 @@ def note(identity: Identity) -> None:
         except Tenant.DoesNotExist:
             continue
     try:
-        for tenant_id, told in roles.items():
-            _put(tenant_id, identity, told)
+        for tenant_id, reported in roles.items():
+            _put(tenant_id, identity, reported)
     except IntegrityError:
         # Another process stores the same new person at the same time. The next call tries again.
         return

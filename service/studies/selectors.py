@@ -298,7 +298,7 @@ def log_since(principal: Principal, study: str, number: int, source: str, size: 
     A character whose bytes have not all arrived is left for the next call. Raises NotFound.
     """
     trial = trial_of(principal, study, number)
-    # Read after the trial: what it printed before it ended is then told.
+    # Read after the trial, so that the log holds all that the trial printed before it ended.
     log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
     ended = trial.state not in (TrialState.REQUESTED, TrialState.ACTIVE) and not _may_print(trial)
     if log is None:

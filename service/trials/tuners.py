@@ -147,9 +147,9 @@ def _feed(found: Snapshot, spec: StudySpec, learner: Learner) -> list[TrialRecor
     finished = [trial for trial in seen if trial.state not in OPEN_STATES and trial.number not in learner.counted]
     if finished:
         steps = _steps(found.principal, found.study, finished) if learner.tuner.uses_measurements else {}
-        told = as_seen(finished)
-        learner.tuner.update(within(spec, told), steps)
-        learner.hours += sum(trial.seconds or 0.0 for trial in told) / 3600
+        reported = as_seen(finished)
+        learner.tuner.update(within(spec, reported), steps)
+        learner.hours += sum(trial.seconds or 0.0 for trial in reported) / 3600
         learner.seen = finished[-1].revision
         learner.counted.update(trial.number for trial in finished)
     for trial in seen:

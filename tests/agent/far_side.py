@@ -46,7 +46,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         self.dry_runs: list[agent_pb2.DryRun] = []
         self.answers: dict[str, list[agent_pb2.AnswerDryRunRequest]] = {}
         self.to_cancel: dict[str, str] = {}
-        # those that are told so when they report a measurement
+        # The leases whose trials are pruned when they report a measurement.
         self.to_prune: set[str] = set()
         # lease -> step -> metrics
         self.measured: dict[str, dict[int, dict[str, float]]] = {}

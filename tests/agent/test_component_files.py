@@ -67,8 +67,8 @@ def test_digest_covers_every_file_that_is_referred_to(write_component: Callable[
 def test_bad_file(component: LoadComponent, text: str, line: int, field: str, words: str) -> None:
     with pytest.raises(ComponentError) as caught:
         component(text)
-    told = [(problem.line, problem.field) for problem in caught.value.problems]
-    assert (line, field) in told, str(caught.value)
+    reported = [(problem.line, problem.field) for problem in caught.value.problems]
+    assert (line, field) in reported, str(caught.value)
     assert words in str(caught.value)
     assert "component.yaml" in str(caught.value)
 

@@ -173,10 +173,10 @@ def test_cancel_ends_the_trial_within_a_second_of_the_heartbeat(agent: AgentProc
     def cancel() -> float:
         lease = far_side.offer("basic", application="long")
         far_side.wait_for(lambda: far_side.started.get(lease))
-        told = time.monotonic()
+        reported = time.monotonic()
         far_side.to_cancel[lease] = "pruned"
         settled = far_side.outcome(lease)
-        took = time.monotonic() - told
+        took = time.monotonic() - reported
         assert (settled.outcome, settled.reason) == (Outcome.OUTCOME_CANCELLED, "pruned")
         assert trials_of(agent) == []
         return took

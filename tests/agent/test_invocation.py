@@ -70,8 +70,8 @@ def test_it_is_bounded_and_the_application_comes_first() -> None:
     assert shown.commands[-1].argv[0] == "p"
     assert len(shown.commands[-1].argv[1]) == invocation.TEXT_LENGTH
     assert shown.commands[-1].argv[1].endswith("[...]")
-    told = sum(len(item) for one in shown.commands for item in one.argv) + len(shown.script)
-    assert told <= invocation.TOTAL_LENGTH + len(invocation.CUT)
+    reported = sum(len(item) for one in shown.commands for item in one.argv) + len(shown.script)
+    assert reported <= invocation.TOTAL_LENGTH + len(invocation.CUT)
     assert len(shown.commands) < 100
 
 

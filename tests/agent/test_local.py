@@ -408,7 +408,7 @@ def test_groups_of_dead_agents_are_cleared_away(grouped: None, agent: AgentProce
 async def test_trials_run_without_control_groups_after_one_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, job: Callable[..., tuple[Path, JobSpec]]
 ) -> None:
-    """Where this machine has them, it is told that none is mounted."""
+    """The runner finds no mounted control group, also on a machine that has some."""
     monkeypatch.setattr("trimtab_agent.runners.cgroups._mounts", list)
     runner = LocalRunner(memory=64 * MIB)
     for name in "ab":
@@ -419,8 +419,8 @@ async def test_trials_run_without_control_groups_after_one_warning(
     await until((folder / "work" / "begun").exists)
     os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
     assert (await asyncio.wait_for(runner.wait(folder), 60)).outcome is Ended.FAILED
-    (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told.startswith(
+    (reported,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert reported.startswith(
         "no control groups for trials (no control groups are mounted): there is no memory limit, and trials are "
     )
     assert stored_result(folder) is None

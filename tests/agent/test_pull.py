@@ -96,7 +96,7 @@ def test_it_is_shown_and_installed_with_consent_alone(agent: AgentProcess, pull:
     again = pull()
     assert again.returncode == 0
     assert "already has this content" in again.stdout
-    # The next version is told by what differs, and a pin holds against it.
+    # The command names what differs in the next version. A pinned digest refuses that version.
     write(TEXT.replace("max: 10", "max: 20"), 1)
     pinned = pull("--yes", "--digest", written["sha256"])
     assert (pinned.returncode, target.read_text()) == (0, TEXT)

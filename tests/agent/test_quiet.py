@@ -161,10 +161,10 @@ def test_frequency_scaling(tmp_path: Path, files: dict[str, str], kinds: list[st
 
 
 @pytest.mark.parametrize(
-    ("share", "told"), [(quiet.MOST_LOAD - 0.01, False), (quiet.MOST_LOAD + 0.01, True), (0.5, True)]
+    ("share", "reported"), [(quiet.MOST_LOAD - 0.01, False), (quiet.MOST_LOAD + 0.01, True), (0.5, True)]
 )
-def test_thresholds_are_shares_of_the_trials_cpus(share: float, told: bool) -> None:
+def test_thresholds_are_shares_of_the_trials_cpus(share: float, reported: bool) -> None:
     doubts = quiet.judge(others=share * 4 * 10.0, stolen=0.0, seconds=10.0, count=4, swapped=0, memory=1.0)
-    assert bool(doubts) is told
-    if told:
+    assert bool(doubts) is reported
+    if reported:
         assert doubts["load"] == f"other processes took {100 * share:.0f} % of the 4 CPUs"

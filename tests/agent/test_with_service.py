@@ -250,10 +250,10 @@ def test_trials_are_pruned_by_their_measurements_while_they_run(
     for trial in trials:
         assert trial.state in ("PRUNED", "COMPLETED")
         assert trial.state == "PRUNED" or trial not in bad, study.trial(trial.number)
-        # a trial may be pruned before the cluster has told where its job runs; that comes with the job's end
+        # A trial may be pruned before the cluster reports the job's node, which comes with the job's end.
         wait_until(partial(lambda number: study.trial(number).node in nodes, trial.number))
-        told = [(one.step, one.metrics) for one in study.trial(trial.number).measurements]
-        assert told == [(step, {"value": trial.params["x"]}) for step in (1, 2, 3)][: len(told)]
+        reported = [(one.step, one.metrics) for one in study.trial(trial.number).measurements]
+        assert reported == [(step, {"value": trial.params["x"]}) for step in (1, 2, 3)][: len(reported)]
         if trial.state == "PRUNED":
             assert "worse than the median" in trial.reason
             assert trial.metrics["value"] == trial.params["x"]
@@ -282,7 +282,7 @@ def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
     assert study.spec.execution is not None
     assert study.spec.execution.placement == trimtab.Placement(exclusive=True, spread=True)
     wait_until(lambda: len(study.trial(1).measurements) == 3, 120)
-    # it measures as soon as it runs, which may be before the cluster has told where
+    # The job measures as soon as it runs, which may be before the cluster reports its node.
     wait_until(lambda: study.trial(1).node in (slurm.nodes if slurm else [os.uname().nodename]))
     stopped = study.stop_trial(1, "enough")
     assert (stopped.state, stopped.metrics, stopped.reason) == ("PRUNED", {"value": 7.0}, "enough")
@@ -383,9 +383,9 @@ def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
     assert "\nlast\nvalue=5.0\n" in text
     assert len(started(text)) == 1
 
-    told = rest.get(trial).json()
-    assert (told["state"], told["metrics"]) == ("COMPLETED", {"value": 5.0})
-    released, completed = told["leases"]
+    reported = rest.get(trial).json()
+    assert (reported["state"], reported["metrics"]) == ("COMPLETED", {"value": 5.0})
+    released, completed = reported["leases"]
     assert [(one["agent"], one["node"], one["outcome"], one["state"]) for one in (released, completed)] == [
         ("tested", os.uname().nodename, "released", "SETTLED"),
         ("tested", os.uname().nodename, "completed", "SETTLED"),
@@ -399,8 +399,8 @@ def test_a_trial_is_visible_from_its_dry_run_to_its_artifacts(
     (command,) = completed["invocation"]["commands"]
     assert command["environment"] == {"API_TOKEN": "***", "LEVEL": "5.0"}
     assert command["argv"][-3:] == ["5.0", "--token=***", "5.0"]
-    assert "hunter22" not in told["log"]
-    assert "5.0 '--token=***' 5.0\n" in told["log"]
+    assert "hunter22" not in reported["log"]
+    assert "5.0 '--token=***' 5.0\n" in reported["log"]
     wait_until(lambda: rest.get(trial).json()["artifacts"])
     (artifact,) = rest.get(trial).json()["artifacts"]
     assert artifact["name"] == "own.txt"

@@ -61,8 +61,8 @@ def test_what_is_left_out_of_a_budget_stays(api: Api, study: Create) -> None:
     study(budget={"max_trials": 5, "max_node_hours": 1.5})
     (trial,) = api.ok("POST", "/studies/s/suggestions", {"count": 1})["trials"]
     api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": {"seconds": 1}})
-    told = api.ok("PUT", "/studies/s/budget", {"max_node_hours": 4})["spec"]["budget"]
-    assert told == {"max_trials": 5, "max_seconds": None, "max_node_hours": 4}
+    reported = api.ok("PUT", "/studies/s/budget", {"max_node_hours": 4})["spec"]["budget"]
+    assert reported == {"max_trials": 5, "max_seconds": None, "max_node_hours": 4}
     refusal = api.refused(400, "invalid_argument", "PUT", "/studies/s/budget", {"max_node_hours": 0})
     assert refusal["data"]["field"] == "budget.max_node_hours"
     assert api.ok("PUT", "/studies/s/budget", {"max_node_hours": None})["spec"]["budget"]["max_node_hours"] is None

@@ -61,7 +61,7 @@ def test_a_study_stays_within_what_its_component_takes(api: Api) -> None:
         execution = {"component": "gcc-flags", "application": "small", **changes}
         return {**SPEC, "space": {"parameters": [{**x, "max": high}, {**n, "max": most}]}, "execution": execution}
 
-    # nobody has offered it, or nobody has told its space: nothing is known
+    # No agent has offered the component, or none has reported its space, so nothing is known.
     api.ok("POST", "/studies", {"name": "early", "spec": spec(9.0, 99)})
     register("silent", components=[{**COMPONENT, "name": "other", "space": []}])
     api.ok("POST", "/studies", {"name": "untold", "spec": spec(9.0, 99, component="other")})

@@ -34,7 +34,7 @@ def test_every_fault_of_a_body_is_told(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"count": "x"}, "count: 'x' is not allowed. Use a whole number"),
         ({"count": 2.5}, "count: 2.5 is not allowed. Use a whole number"),
@@ -43,9 +43,9 @@ def test_every_fault_of_a_body_is_told(api: Api) -> None:
         ({"held_trials": "y"}, "held_trials: 'y' is not allowed. Use a list"),
     ],
 )
-def test_a_body_is_refused_with_what_is_allowed(api: Api, changes: dict[str, object], told: str) -> None:
+def test_a_body_is_refused_with_what_is_allowed(api: Api, changes: dict[str, object], reported: str) -> None:
     problem = api.refused(400, "invalid_argument", "POST", "/studies/s/suggestions", {"count": 1, **changes})
-    assert problem["detail"].rstrip(".") == told
+    assert problem["detail"].rstrip(".") == reported
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])

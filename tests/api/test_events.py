@@ -130,20 +130,20 @@ def test_a_tenants_changes_are_told_by_kind_and_together(client: httpx.Client, n
     with client.stream("GET", "/events") as response:
         stream = events(response)
         assert next(stream)[0] == "ready"
-        # What the listener's own beginning may have told.
+        # These events may come from the start of the listener itself.
         _until(stream, "studies", lambda: client.post(f"/studies/{name}/suggestions", json={"count": 60}))
         began = time.monotonic()
         for number in range(1, 61):
             done = client.post(f"/studies/{name}/trials/{number}/complete", json={"metrics": {"seconds": 1}})
             done.raise_for_status()
-        told = 0
+        reported = 0
         client.post("/components", json={"text": f"name: {name}\napplications: {{main: {{command: [x]}}}}\n"})
         for kind, _, data in stream:
-            told += 1
+            reported += 1
             assert (kind, set(data)) == ("change", {"kinds"})
             if "components" in data["kinds"]:
                 break
-        assert told <= 2 * (time.monotonic() - began) + 2
+        assert reported <= 2 * (time.monotonic() - began) + 2
     client.delete(f"/components/{name}/files").raise_for_status()
     assert client.post("/events").status_code == 405
     assert httpx.get(f"{client.base_url}events").status_code == 401

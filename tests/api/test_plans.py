@@ -68,15 +68,15 @@ def test_a_plan_says_which_agents_can_run_it_and_why_others_cannot(api: Api) -> 
     register("bare", components=[{"name": "mpi", "digest": "m", "applications": ["ring"]}])
     execution = {"component": "gcc-flags", "application": "small"}
 
-    def told(**changes: Any) -> dict[str, str]:
+    def reported(**changes: Any) -> dict[str, str]:
         spec = {**SPEC, "execution": {**execution, **changes}}
         return {one["name"]: one["obstacle"] for one in api.ok("POST", "/plans", {"spec": spec})["agents"]}
 
-    assert told() == {"able": "", "bare": "offers mpi, not gcc-flags"}
-    assert told(digest="d2")["able"] == "has another version, d1"
-    assert told(application="huge")["able"] == "has no application huge, but small"
+    assert reported() == {"able": "", "bare": "offers mpi, not gcc-flags"}
+    assert reported(digest="d2")["able"] == "has another version, d1"
+    assert reported(application="huge")["able"] == "has no application huge, but small"
     api.ok("PATCH", "/agents/able", {"draining": True})
-    assert "drained" in told()["able"]
+    assert "drained" in reported()["able"]
 
 
 def test_the_duration_is_told_by_past_trials_of_the_same_kind(api: Api) -> None:
@@ -112,7 +112,7 @@ def test_the_catalogue_names_everything_with_its_options(api: Api) -> None:
 RUNS = {**SPEC, "execution": {"component": "gcc-flags", "application": "small"}}
 
 
-def told(name: str) -> dict[str, Any]:
+def reported(name: str) -> dict[str, Any]:
     command = {"step": "command", "argv": [name], "environment": {}}
     return {"commands": [command], "folder": "/w", "host": "h", "script": "", "scheduler_options": []}
 
@@ -140,12 +140,12 @@ def test_agents_are_asked_what_they_would_run(api: Api) -> None:
         ("nightly-1", "small", params) for params in first
     ]
     for agent in ("a2", "a1", "a2"):
-        rendered: list[tuple[dict[str, Any] | None, str]] = [(told(agent), "")] * 2 + [(None, "no such value")]
+        rendered: list[tuple[dict[str, Any] | None, str]] = [(reported(agent), "")] * 2 + [(None, "no such value")]
         dry_runs.answer(principal, agent_id=agent, dry_run=str(key), trials=rendered)
     assert dry_runs.waiting(principal, "a1") == []
     status, answer = api("POST", "/dry-runs", asked)
     assert (status, answer["state"], answer["agent"], answer["message"]) == (200, "answered", "a2", "")
-    assert [one["invocation"] for one in answer["trials"]] == [told("a2"), told("a2"), None]
+    assert [one["invocation"] for one in answer["trials"]] == [reported("a2"), reported("a2"), None]
     assert [one["refusal"] for one in answer["trials"]] == ["", "", "no such value"]
     # After a minute things may be otherwise there.
     access.rows(DryRun, principal).update(answered_at=Now() - timedelta(seconds=61))
@@ -169,10 +169,10 @@ def test_agents_that_do_not_answer(api: Api) -> None:
     assert api("POST", "/dry-runs", asked)[0] == 202
     ((key, trials),) = dry_runs.waiting(principal, "old")
     with pytest.raises(InvalidInput):
-        dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(told("old"), "")])
+        dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(reported("old"), "")])
     with pytest.raises(InvalidInput):
         dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(None, "")] * len(trials))
-    dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(told("old"), "")] * len(trials))
+    dry_runs.answer(principal, agent_id="old", dry_run=str(key), trials=[(reported("old"), "")] * len(trials))
     assert api("POST", "/dry-runs", asked)[1]["agent"] == "old"
     # Questions are kept for minutes.
     rows.update(asked_at=Now() - timedelta(minutes=11))
@@ -182,14 +182,17 @@ def test_agents_that_do_not_answer(api: Api) -> None:
 
 def test_a_name_is_judged_as_by_creating_and_nothing_is_written(api: Api) -> None:
     for name in ("", "-a", "a b", "a" * 64):
-        told = api.refused(400, "invalid_argument", "POST", "/study-name-checks", {"name": name})
+        reported = api.refused(400, "invalid_argument", "POST", "/study-name-checks", {"name": name})
         refused = api.refused(400, "invalid_argument", "POST", "/studies", {"name": name, "spec": SPEC})
-        assert (told["detail"], told["data"]) == (refused["detail"], refused["data"])
+        assert (reported["detail"], reported["data"]) == (refused["detail"], refused["data"])
     assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204
     assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204
     api.ok("POST", "/studies", {"name": "s", "spec": SPEC})
-    told = api.refused(409, "study_exists", "POST", "/study-name-checks", {"name": "s"})
-    assert told["detail"] == api.refused(409, "study_exists", "POST", "/studies", {"name": "s", "spec": SPEC})["detail"]
+    reported = api.refused(409, "study_exists", "POST", "/study-name-checks", {"name": "s"})
+    assert (
+        reported["detail"]
+        == api.refused(409, "study_exists", "POST", "/studies", {"name": "s", "spec": SPEC})["detail"]
+    )
     api.ok("PATCH", "/studies/s", {"state": "ABORTED"})
     assert api("DELETE", "/studies/s")[0] == 204
     assert api("POST", "/study-name-checks", {"name": "s"})[0] == 204

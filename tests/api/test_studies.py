@@ -321,12 +321,12 @@ def test_a_study_starts_from_earlier_ones_as_its_plan_says(api: Api) -> None:
     measured(api, "two", 0.2)
     space = {"parameters": [{**SPEC["space"]["parameters"][0], "max": 0.6}, SPEC["space"]["parameters"][1]]}
     spec = {**SPEC, "space": space, "start_from": ["one", "two"]}
-    told = [{"study": "one", "taken": 1, "passed_over": 1}, {"study": "two", "taken": 1, "passed_over": 0}]
+    reported = [{"study": "one", "taken": 1, "passed_over": 1}, {"study": "two", "taken": 1, "passed_over": 0}]
     planned = api.ok("POST", "/plans", {"spec": spec})
-    assert (planned["started_from"], planned["spec"]["start_from"]) == (told, ["one", "two"])
+    assert (planned["started_from"], planned["spec"]["start_from"]) == (reported, ["one", "two"])
     body = {"name": "s", "spec": spec, "request_id": "r"}
     created = api.ok("POST", "/studies", body)
-    assert (created["started_from"], created["spec"]["start_from"]) == (told, ["one", "two"])
+    assert (created["started_from"], created["spec"]["start_from"]) == (reported, ["one", "two"])
     assert (created["trial_count"], created["requested_count"]) == (3, 3)
     # Sent twice it is created once, also when what it started from is gone.
     api.ok("DELETE", "/studies/one")
@@ -339,7 +339,7 @@ def test_a_study_starts_from_earlier_ones_as_its_plan_says(api: Api) -> None:
     exported = api.client.get("/api/v1/studies/s/trials.csv").getvalue()
     assert exported.count(b",earlier,") == 2
     entries = api.ok("GET", "/audit?target=study/s")["entries"]
-    assert [entry["detail"] for entry in entries if entry["action"] == "study.create"] == [{"started_from": told}]
+    assert [entry["detail"] for entry in entries if entry["action"] == "study.create"] == [{"started_from": reported}]
 
 
 def test_a_study_that_starts_from_none_says_so(api: Api) -> None:

@@ -53,7 +53,7 @@ def test_rows_are_filtered_and_paged(api: Api, table: str) -> None:
     assert ([trial["number"] for trial in page["trials"]], page["total_count"]) == ([3, 1], 5)
     assert numbers(api, "state=FAILED&state=INFEASIBLE") == [4, 5]
     assert numbers(api, "reason=the+node+died") == [5]
-    # Empty is a reason too: none was told.
+    # An empty reason can be selected too.
     api.ok("POST", "/studies/s/suggestions", {"count": 1})
     api.ok("POST", "/studies/s/trials/6/fail", {"infeasible": False})
     assert numbers(api, "state=FAILED") == [5, 6]

@@ -73,12 +73,12 @@ def test_anybody_may_ask_how_to_sign_in(db: None) -> None:
 def test_members_are_those_that_the_identity_provider_told_of_last(api: Api) -> None:
     assert api.ok("GET", "/members") == {"members": []}
     tenant = tenants.slug_of(administrator().tenant_id)
-    told: Sequence[tuple[str, str, dict[str, Role]]] = (
+    reported: Sequence[tuple[str, str, dict[str, Role]]] = (
         ("s1", "vera", {tenant: Role.VIEWER}),
         ("s2", "mel", {tenant: Role.MEMBER}),
         ("s2", "mel", {}),
     )
-    for time, (subject, name, roles) in enumerate(told, 1):
+    for time, (subject, name, roles) in enumerate(reported, 1):
         proof = Proof(f"{subject}-{tenant}", name, "", time, time + 60)
         memberships.note(Identity(proof, roles, operator=False))
     members = api.ok("GET", "/members")["members"]

@@ -27,7 +27,7 @@ UPDATES_PER_SECOND = 200
 LIVE_SECONDS = 15
 ZOOM_STEPS = 40
 STUDY = "long"
-# Counts what the page is told, and notes how long its scripts keep it from answering.
+# Counts the messages that the page receives, and measures how long its scripts keep it busy.
 PROBE = """
 window.probe = { messages: 0, busy: 0, longest: 0 };
 window.EventSource = class extends window.EventSource {
@@ -137,13 +137,13 @@ def live(service: EmbeddedService, page: Page) -> dict[str, Any]:
     pairs = UPDATES_PER_SECOND / 2  # an ask and a tell are two updates
     page.evaluate("window.probe = { messages: 0, busy: 0, longest: 0 }")
     with ThreadPoolExecutor(CLIENTS) as pool:
-        told = [pool.submit(tell, service, 10**6, CLIENTS / pairs, over) for _ in range(CLIENTS)]
+        reported = [pool.submit(tell, service, 10**6, CLIENTS / pairs, over) for _ in range(CLIENTS)]
         began = time.monotonic()
         page.wait_for_timeout(1000 * LIVE_SECONDS)
         seconds = time.monotonic() - began
         found: dict[str, Any] = page.evaluate("window.probe")
         over.set()
-        count = sum(one.result() for one in told)
+        count = sum(one.result() for one in reported)
     return {**found, "seconds": seconds, "updates": 2 * count}
 
 

@@ -1,8 +1,8 @@
 """The cost of one `gp` suggestion, compared with Optuna's GPSampler and Ax's default, in one process.
 
 Each optimiser is fed the same 20, 50, 100 and 200 random trials of one function of eight parameters. After a first
-suggestion, which pays for imports and first fits, five more are asked for and told, the optimisers taking turns. The
-figures are the medians of these five, in CPU seconds and wall seconds. Every library has one thread.
+suggestion, which pays for imports and first fits, five more are requested and their results reported. The optimisers
+take turns. The figures are the medians of these five, in CPU seconds and wall seconds. Every library has one thread.
 
 Run as `python -m tests.benchmarks.gp_cost [--quick]`; needs the dependency group `bench`.
 """
@@ -39,7 +39,7 @@ class Peer(Protocol):
     def tell(self, point: Point) -> None: ...
 
     def suggest(self) -> Point:
-        """One suggestion. It is told, with its value, by `finish`."""
+        """One suggestion, whose value `finish` reports."""
 
     def finish(self, point: Point) -> None: ...
 
@@ -114,7 +114,7 @@ PEERS: dict[str, Callable[[], Peer]] = {"gp": Gp, "optuna": Optuna, "ax": Ax}
 
 
 def timed(peer: Peer) -> tuple[float, float]:
-    """CPU and wall seconds of one suggestion, which is told afterwards."""
+    """Return the CPU and wall seconds of one suggestion, whose result is reported afterwards."""
     cpu, wall = time.process_time(), time.perf_counter()
     point = peer.suggest()
     spent = time.process_time() - cpu, time.perf_counter() - wall

@@ -44,7 +44,7 @@ FIRST_SEED = 100
 
 @dataclass(frozen=True)
 class Dimension:
-    """One parameter, in the words all three libraries can be told it in."""
+    """One parameter, described in terms that all three libraries accept."""
 
     name: str
     kind: str  # float, int, ordinal, categorical or bool

@@ -445,9 +445,9 @@ def test_goes_on_in_a_space_of_other_ranges(name: str) -> None:
     other = create(name, OTHER, seed=1)
     # Nobody loads what was learned of the old space; if somebody did, it would be of no use and do no harm.
     other.load(algorithm.dump())
-    told = carried_over(OTHER, trials)
-    assert 3 < len(told) < 30
-    other.update(told)
+    reported = carried_over(OTHER, trials)
+    assert 3 < len(reported) < 30
+    other.update(reported)
     pending = active(create("random", OTHER, seed=5).suggest(2, cursor=0).configurations, first=70)
     for start in (0, cursor):
         check(OTHER, batch := other.suggest(4, cursor=start, pending=pending))

@@ -14,10 +14,10 @@ from trimtab_agent.components.loader import load
 from trimtab_agent.errors import ComponentError
 
 WORKLOADS = sorted((Path(__file__).parents[2] / "agents/workloads").glob("*/component.yaml"))
-Told = list[tuple[int, int, str, str]]
+Reported = list[tuple[int, int, str, str]]
 
 
-def by_the_agent(folder: Path, text: str) -> Told:
+def by_the_agent(folder: Path, text: str) -> Reported:
     (folder / "component.yaml").write_text(text)
     for name, content in FILES.items():
         (folder / name.replace("__", ".")).write_text(content)
@@ -28,16 +28,16 @@ def by_the_agent(folder: Path, text: str) -> Told:
     return []
 
 
-def by_the_service(text: str) -> Told:
+def by_the_service(text: str) -> Reported:
     found = component_files.check(text).problems
     return sorted((one.line, one.column, one.field, one.message) for one in found)
 
 
 @pytest.mark.parametrize(("text", "line", "field", "words"), BAD)
 def test_both_refuse_alike(tmp_path: Path, text: str, line: int, field: str, words: str) -> None:
-    told = by_the_service(text)
-    assert told == by_the_agent(tmp_path, text)
-    assert any((line, field) == (one[0], one[2]) and words in one[3] for one in told), told
+    reported = by_the_service(text)
+    assert reported == by_the_agent(tmp_path, text)
+    assert any((line, field) == (one[0], one[2]) and words in one[3] for one in reported), reported
 
 
 @pytest.mark.parametrize(("text", "line", "field", "words"), IN_FOLDER)

@@ -55,9 +55,9 @@ def test_both_refuse_with_the_same_error(rest: httpx.Client, client: trimtab.Cli
         client.parse_study_file(text)
     assert (caught.value.code, caught.value.message) == (problem["code"], problem["detail"])
     # gRPC, which carries errors in headers, shortens long values.
-    told = {**caught.value.data}
-    assert str(problem["data"].pop("allowed")).startswith(str(told.pop("allowed")).removesuffix("…"))
-    assert told == problem["data"]
+    reported = {**caught.value.data}
+    assert str(problem["data"].pop("allowed")).startswith(str(reported.pop("allowed")).removesuffix("…"))
+    assert reported == problem["data"]
     assert (problem["data"]["field"], problem["data"].get("line")) == (field, line), problem["detail"]
     assert words in problem["detail"]
     created = rest.post("/studies", json={"name": "refused", "file": text})

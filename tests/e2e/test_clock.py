@@ -34,8 +34,8 @@ def test_the_clock_is_one_that_jumps(clock: Clock) -> None:
     environment = {**os.environ, **clock.variables}
     for offset in (0, 3600, -7200):
         clock.set(offset)
-        told = subprocess.run(["date", "+%s"], env=environment, capture_output=True, check=True).stdout
-        assert abs(int(told) - time.time() - offset) < 60
+        reported = subprocess.run(["date", "+%s"], env=environment, capture_output=True, check=True).stdout
+        assert abs(int(reported) - time.time() - offset) < 60
 
 
 def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

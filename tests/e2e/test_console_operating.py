@@ -143,7 +143,7 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (agent.components / "written/component.yaml").read_text() == TEXT
-    # The running agent notices, and the page is told.
+    # The running agent notices the change, and the page shows it.
     expect(files).to_contain_text("offered by cluster")
     # A new version begins with the old one's text.
     files.get_by_role("link", name="Edit version 1").click()
@@ -222,9 +222,9 @@ def test_an_operator_sees_the_queue_and_sets_limits(page: Page, rest: Rest, serv
 def test_lists_follow_changes_and_a_restart_of_the_service(page: Page, rest: Rest, service: EmbeddedService) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto("/studies")
+    with page.expect_response("**/api/v1/events"):
+        page.goto("/studies")
     expect(page.get_by_role("heading", name="Studies")).to_be_visible()
-    page.wait_for_timeout(500)
     rest.study("appears")
     expect(page.get_by_role("link", name="appears")).to_be_visible()
     os.kill(service.processes()["web"], signal.SIGKILL)

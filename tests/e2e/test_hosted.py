@@ -115,13 +115,15 @@ def written(hosted: Hosted, process: str, **about: object) -> dict[str, Any]:
 
 
 def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimtab.Client) -> None:
-    client.create_study("told", space=[trimtab.Bool("b")], objectives=[trimtab.Minimize("y")], algorithm="random").ask()
+    client.create_study(
+        "reported", space=[trimtab.Bool("b")], objectives=[trimtab.Minimize("y")], algorithm="random"
+    ).ask()
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Request-ID": "a-name-of-ones-own"}
-    answer = httpx.get(f"{hosted.http_url}/api/v1/studies/told/trials/1", headers=headers, timeout=60)
+    answer = httpx.get(f"{hosted.http_url}/api/v1/studies/reported/trials/1", headers=headers, timeout=60)
     assert (answer.status_code, answer.headers["X-Request-ID"]) == (200, "a-name-of-ones-own")
     line = written(hosted, "web", request="a-name-of-ones-own")
-    assert {"tenant": 1, "study": "told", "trial": 1, "actor": "administrator"}.items() <= line.items()
-    assert line["message"].startswith("GET /api/v1/studies/told/trials/1 200 ")
+    assert {"tenant": 1, "study": "reported", "trial": 1, "actor": "administrator"}.items() <= line.items()
+    assert line["message"].startswith("GET /api/v1/studies/reported/trials/1 200 ")
     # A name that could pass for something else is not taken.
     forged = httpx.get(f"{hosted.http_url}/healthz", headers={"X-Request-ID": 'x" {}'}, timeout=60)
     assert re.fullmatch("[0-9a-f]{32}", forged.headers["X-Request-ID"])
@@ -130,11 +132,11 @@ def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimt
         stub = tuning_pb2_grpc.TuningServiceStub(channel)
         for number, request in ((1, "by-grpc"), (99, "by-grpc-2")):
             named = (("authorization", f"Bearer {TOKEN}"), ("x-request-id", request))
-            wanted = tuning_pb2.GetTrialRequest(study="told", trial=number)
+            wanted = tuning_pb2.GetTrialRequest(study="reported", trial=number)
             future = stub.GetTrial.future(wanted, metadata=named, timeout=60)
             assert ("x-request-id", request) in {(key, value) for key, value in future.trailing_metadata()}
     line = written(hosted, "grpc", request="by-grpc")
-    assert {"tenant": 1, "study": "told", "trial": 1, "level": "DEBUG"}.items() <= line.items()
+    assert {"tenant": 1, "study": "reported", "trial": 1, "level": "DEBUG"}.items() <= line.items()
     line = written(hosted, "grpc", request="by-grpc-2")
     assert {"trial": 99, "level": "INFO"}.items() <= line.items()
     assert "NOT_FOUND" in line["message"]
@@ -149,11 +151,11 @@ def test_a_worker_says_what_it_computes_for(hosted: Hosted, client: trimtab.Clie
         for trial in study.ask(3, timeout=100):
             study.tell(trial, float(trial.params["x"]))
 
-    def told() -> bool:
+    def reported() -> bool:
         found = [line for name in ("worker-1", "worker-2") for line in lines(hosted, name, tenant=1)]
         return any({"operation", "study_id"} <= line.keys() for line in found)
 
-    wait_for(told, 120, "a worker has written what it computed for")
+    wait_for(reported, 120, "a worker has written what it computed for")
 
 
 def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> None:

@@ -369,7 +369,7 @@ def test_the_same_failure_ten_times_in_a_row(service: EmbeddedService, agents: A
     agents.stop()
 
 
-def told(study: Study) -> str:
+def reported(study: Study) -> str:
     """Return the reason of the first trial."""
     return study.trials()[0].reason
 
@@ -379,14 +379,14 @@ def test_a_component_that_nobody_has(service: EmbeddedService, agents: Agents, n
     """The trial says so; once somebody has it, it is run."""
     with client_of(service) as client:
         study = create(client, name, "faults", one_to(1), digest="ab" * 32)
-        wait_for(lambda: told(study) == "Waits for an agent: none is online.", 120, "told")
+        wait_for(lambda: reported(study) == "Waits for an agent: none is online.", 120, "reported")
         agents.start(service)
         mine = next(agent for agent in client.list_agents() if agent.online)
         digest = mine.components[0].digest
         expected = f"with digest abababababab; those online have {digest[:12]} (agent0). Its files have been changed"
-        wait_for(lambda: expected in told(study), 120, "told")
+        wait_for(lambda: expected in reported(study), 120, "reported")
         other = create(client, f"{name}-2", "faults", one_to(1), component="none")
-        wait_for(lambda: told(other).startswith("Waits for an agent that offers component 'none'"), 120, "told")
+        wait_for(lambda: reported(other).startswith("Waits for an agent that offers component 'none'"), 120, "reported")
         right = create(client, f"{name}-3", "faults", one_to(1), component=name, digest=digest)
         assert [trial.state for trial in ends(right, agents)] == ["COMPLETED"]
         for one in (study, other):

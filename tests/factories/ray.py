@@ -154,8 +154,10 @@ def _unless_it_starts() -> suppress:
 
 
 def _begin(child: Child, sessions: set[int], ready: Callable[[], bool], what: str) -> None:
-    """Starts it, and again when Ray has ended itself since one of its parts took too long to begin; waits until it is
-    ready. Its sessions are told in `sessions`."""
+    """Start the child and wait until it is ready. `sessions` receives the identifiers of its sessions.
+
+    Ray ends itself if one of its parts takes too long to start. It is then started again.
+    """
 
     def is_ready() -> bool:
         if not child.running():

@@ -51,7 +51,7 @@ OUTSIDE = """() => {
 
 def wrap_texts(context: BrowserContext) -> list[object]:
     """Has a context's pages show each text of the catalogue in brackets. Returns where answers are noted."""
-    told: list[object] = []
+    reported: list[object] = []
 
     def catalogue(route: Route) -> None:
         answer = route.fetch()
@@ -63,18 +63,18 @@ def wrap_texts(context: BrowserContext) -> list[object]:
         with suppress(Error):
             answer = route.fetch()
             if "json" in answer.headers.get("content-type", ""):
-                told.append(answer.json())
+                reported.append(answer.json())
             route.fulfill(response=answer)
 
     context.route(re.compile(r"/assets/en-[^/]*\.js$"), catalogue)
     # Not the streams, which do not end.
     context.route(re.compile(r"/api/v1/(?!session|events|.*/(events|log)\b)"), noted)
-    return told
+    return reported
 
 
-def names_and_values(told: object) -> set[str]:
-    """All that was told, each name and value as a whole."""
-    return {text.strip(EDGES) for text in _texts(told)}
+def names_and_values(reported: object) -> set[str]:
+    """Return every name and value of a report, each as a whole."""
+    return {text.strip(EDGES) for text in _texts(reported)}
 
 
 def unwrapped(page: Page) -> list[tuple[str, str]]:

@@ -184,23 +184,23 @@ def test_what_an_aborted_run_has_measured_is_dropped(agent: Agent, tuning: Tunin
     agent.study(tuning)
     (lease,) = agent.acquire()
 
-    def told() -> list[tuple[int, float]]:
+    def reported() -> list[tuple[int, float]]:
         return [(one.step, one.metrics["loss"]) for one in trial_of(tuning, lease).measurements]
 
     agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="n", run=1))
     for step in (1, 2):
         measure(agent, lease, step, 9.0, run=1)
-    assert told() == [(1, 9.0), (2, 9.0)]
+    assert reported() == [(1, 9.0), (2, 9.0)]
     measure(agent, lease, 1, 5.0, run=2)
-    assert told() == [(1, 5.0)]
+    assert reported() == [(1, 5.0)]
     # late, and of the earlier run
     measure(agent, lease, 3, 9.0, run=1)
-    assert told() == [(1, 5.0)]
+    assert reported() == [(1, 5.0)]
     agent.stub.ReportStarted(pb.ReportStartedRequest(agent_id=agent.id, lease=lease.id, node="n", run=3))
-    assert told() == []
+    assert reported() == []
     measure(agent, lease, 1, 4.0, run=3)
     measure(agent, lease, 2, 3.0, run=0)
-    assert told() == [(1, 4.0), (2, 3.0)]
+    assert reported() == [(1, 4.0), (2, 3.0)]
 
 
 def test_what_a_trial_left_is_kept_once(agent: Agent, tuning: TuningServiceStub) -> None:
@@ -219,8 +219,8 @@ def test_what_a_trial_left_is_kept_once(agent: Agent, tuning: TuningServiceStub)
         assert agent.stub.PutArtifact(put()).left_out == ""
     # of two with one name the first counts
     assert agent.stub.PutArtifact(put(data=b"", sha256="", left_out="too large")).left_out == ""
-    told = put(name="big", size=10**12, data=b"", sha256="", left_out="too large")
-    assert agent.stub.PutArtifact(told).left_out == "too large"
+    reported = put(name="big", size=10**12, data=b"", sha256="", left_out="too large")
+    assert agent.stub.PutArtifact(reported).left_out == "too large"
     for changes, field in (
         ({"name": "../t"}, "name"),
         ({"name": "/t"}, "name"),
@@ -305,8 +305,8 @@ def test_a_held_heartbeat_is_answered_as_soon_as_a_trial_is_to_stop(agent: Agent
             (second,) = agent.acquire(held=(first.id,))
         act()
         answer = renewal.result()
-        told = [one.lease for one in answer.cancel] if answered == "cancel" else list(answer.lost)
-        assert told == ([second.id] if answered == "cancel" else [first.id])
+        reported = [one.lease for one in answer.cancel] if answered == "cancel" else list(answer.lost)
+        assert reported == ([second.id] if answered == "cancel" else [first.id])
         if answered == "cancel":
             agent.settle(second.id, Outcome.OUTCOME_CANCELLED)
 

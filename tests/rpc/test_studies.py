@@ -209,10 +209,12 @@ def test_budget_and_space_of_a_search_that_goes_on(tuning: TuningServiceStub) ->
     def extend(paths: list[str], **budget: Any) -> pb.ExtendBudgetRequest:
         return pb.ExtendBudgetRequest(study=name, budget=pb.Budget(**budget), fields=FieldMask(paths=paths))
 
-    told = tuning.ExtendBudget(extend(["max_trials", "max_node_hours"], max_trials=70, max_node_hours=1.5)).spec.budget
-    assert (told.max_trials, told.max_time.seconds, told.max_node_hours) == (70, 90, 1.5)
-    told = tuning.ExtendBudget(extend(["max_time"])).spec.budget
-    assert (told.HasField("max_time"), told.max_trials) == (False, 70)
+    reported = tuning.ExtendBudget(
+        extend(["max_trials", "max_node_hours"], max_trials=70, max_node_hours=1.5)
+    ).spec.budget
+    assert (reported.max_trials, reported.max_time.seconds, reported.max_node_hours) == (70, 90, 1.5)
+    reported = tuning.ExtendBudget(extend(["max_time"])).spec.budget
+    assert (reported.HasField("max_time"), reported.max_trials) == (False, 70)
     assert refusal(tuning.ExtendBudget, extend(["max_tries"])).data["field"] == "fields"
 
     def change(ranges: dict[str, pb.Range], only: bool = False) -> pb.ChangeSpaceRequest:

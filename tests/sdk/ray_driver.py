@@ -25,7 +25,7 @@ metric = os.environ.get("METRIC", "loss")
 
 
 def trainable(config: dict[str, Any]) -> None:
-    """loss = x, plus what falls with the steps; what x stands for beyond 1 is told in the test."""
+    """Report loss = x plus a term that falls with the steps. The test explains the values of x above 1."""
     with (folder / "runs").open("a") as runs:
         runs.write(json.dumps([config["x"], os.getpid(), config["constant"]]) + "\n")
     if config["x"] == 5.0:

@@ -97,11 +97,11 @@ def test_a_tuner_with_asha(client: trimtab.Client, name: str, driver: Driver) ->
     trials = {trial.params["x"]: study.trial(trial.number) for trial in study.trials()}
     assert len(trials) == 9
     assert all(trial.client_id.startswith("ray-") for trial in trials.values())
-    # complete: its last value counts, and the other number that it told
+    # complete: its last value counts, and the other number that it reported
     assert trials[0.25].state == "COMPLETED"
     assert trials[0.25].metrics == {"loss": 0.25 + 1 / STEPS, "memory": 10.0 * STEPS}
-    told = [(one.step, one.metrics["loss"]) for one in trials[0.25].measurements]
-    assert told == [(step, 0.25 + 1 / step) for step in range(1, STEPS)]
+    reported = [(one.step, one.metrics["loss"]) for one in trials[0.25].measurements]
+    assert reported == [(step, 0.25 + 1 / step) for step in range(1, STEPS)]
     # given up by ASHA: a bound
     stopped = [trial for trial in trials.values() if "AsyncHyperBand" in trial.reason]
     assert stopped
@@ -364,8 +364,8 @@ def test_what_was_open_at_the_end_counts_once_a_restored_tuner_has_measured_it(
     search.close("RuntimeError: no space left")
     search.close()
     states = {trial.number: (trial.state, trial.reason) for trial in search.study.trials()}
-    told = ("FAILED", "Ray Tune ended before this trial did: RuntimeError: no space left")
-    assert states == {1: told, 2: ("COMPLETED", ""), lost.number: told}
+    reported = ("FAILED", "Ray Tune ended before this trial did: RuntimeError: no space left")
+    assert states == {1: reported, 2: ("COMPLETED", ""), lost.number: reported}
     again = TrimtabSearch(search.study)
     again.restore(str(tmp_path / "state"))
     for trial_id, loss in (("a", 2.0), ("b", 1.0)):

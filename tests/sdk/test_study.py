@@ -248,8 +248,8 @@ def test_ranges_and_budget_are_changed_while_the_search_goes_on(client: trimtab.
         study.tell(trial, float(trial.params["x"]) + (trial.params["alg"] == "b"))
     ranges = {"x": {"min": 0.4, "max": 2.0}, "alg": {"values": ["a", "c"]}}
     outside = study.change_space(ranges, validate_only=True)
-    told = study.trials()
-    beyond = [trial for trial in told if float(trial.params["x"]) < 0.4 or trial.params["alg"] == "b"]
+    reported = study.trials()
+    beyond = [trial for trial in reported if float(trial.params["x"]) < 0.4 or trial.params["alg"] == "b"]
     assert (outside.finished, outside.running, outside.waiting) == (len(beyond), 0, 0)
     assert (study.spec.space[0], study.status.space_version) == (space[0], 1)
     assert study.change_space(ranges) == outside

@@ -53,8 +53,8 @@ class Reader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            told = " ".join(part for part in (error.context, error.problem) if part)
-            self.problems.append(Problem(self.label, line, "syntax", f"not valid YAML: {told}", column))
+            reported = " ".join(part for part in (error.context, error.problem) if part)
+            self.problems.append(Problem(self.label, line, "syntax", f"not valid YAML: {reported}", column))
             return None
         except yaml.YAMLError as error:
             self.problems.append(Problem(self.label, 1, "syntax", f"not valid YAML: {error}"))

@@ -225,9 +225,9 @@ class RayRunner(BatchRunner):
                 lacking = await self._lacking(folder)
         before = self._stuck.pop(folder, "")
         if lacking:
-            self._stuck[folder] = told = f"Ray job {job.id} waits: {lacking}"
-            if told != before:
-                logger.warning("%s: %s", folder.name, told)
+            self._stuck[folder] = reported = f"Ray job {job.id} waits: {lacking}"
+            if reported != before:
+                logger.warning("%s: %s", folder.name, reported)
 
     def _let_go(self, folder: Path) -> None:
         self._stuck.pop(folder, None)

@@ -108,8 +108,8 @@ def choose_address(given: str | None) -> str:
         return head
     # Ray's own programs also accept `auto`, which means the node that they run on.
     is_host = found and not scheme and host not in ("auto", "local")
-    told = f"; try --ray-address=http://{host}:{DASHBOARD_PORT}" if is_host else ""
-    raise ConfigError(f"{source} {address!r} is not {ADDRESS_ALLOWED}{told}")
+    reported = f"; try --ray-address=http://{host}:{DASHBOARD_PORT}" if is_host else ""
+    raise ConfigError(f"{source} {address!r} is not {ADDRESS_ALLOWED}{reported}")
 
 
 class Dashboard:
@@ -181,10 +181,10 @@ def _call(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
     except urllib.error.HTTPError as error:
         text = error.read().decode(errors="replace").strip()
         # The last line of a traceback is the error.
-        told = text.splitlines()[-1] if text else error.reason
+        reported = text.splitlines()[-1] if text else error.reason
         passing = error.code >= 500 or error.code in (401, 403, 408, 429)
         hint = TOKEN_HINT if error.code in (401, 403) else ""
-        raise RayError(f"{what}: {error.code} {told}{hint}", passing=passing) from None
+        raise RayError(f"{what}: {error.code} {reported}{hint}", passing=passing) from None
     except (OSError, ValueError) as error:
         raise RayError(f"{what}: {getattr(error, 'reason', None) or error}", passing=True) from None
 

@@ -59,10 +59,10 @@ def meaning_of(state: str, error: str, message: str, exit_code: int | None) -> M
     if OUT_OF_MEMORY in message:
         return _failed("the job was killed because its node ran out of memory")
     meaning = FAILURES.get(error, meaning)
-    told = message.strip().splitlines()
-    if not told or error in NEVER_STARTED:
+    reported = message.strip().splitlines()
+    if not reported or error in NEVER_STARTED:
         return meaning
     if error == "JOB_ENTRYPOINT_COMMAND_ERROR":
         # The message holds the shell's empty log. The supervisor's log is in the folder.
         return _failed(f"{meaning.reason}, with exit code {exit_code}")
-    return _failed(f"{meaning.reason}: {told[0][:500]}")
+    return _failed(f"{meaning.reason}: {reported[0][:500]}")

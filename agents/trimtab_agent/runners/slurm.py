@@ -147,9 +147,9 @@ class SlurmRunner(BatchRunner):
         why = HELD.get(job.reason.partition(",")[0], "") if job.meaning.state is JobState.QUEUED else ""
         before = self._held.pop(folder, "")
         if why:
-            self._held[folder] = told = f"Slurm job {job.id} waits: {why} ({job.reason})"
-            if told != before:
-                logger.warning("%s: %s", folder.name, told)
+            self._held[folder] = reported = f"Slurm job {job.id} waits: {why} ({job.reason})"
+            if reported != before:
+                logger.warning("%s: %s", folder.name, reported)
 
     def waiting(self, folder: Path) -> str:
         return self._held.get(folder, "")

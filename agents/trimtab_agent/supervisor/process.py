@@ -107,7 +107,7 @@ class Ended:
         self.seconds = seconds
         self.timed_out = timed_out
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """Return the result as text."""
         if self.code >= 0:
             return f"ended with exit code {self.code}"

@@ -191,7 +191,7 @@ class Supervisor:
                 )
             if ended.code != 0:
                 outcome = "failed" if ended.code in self.spec["failed_exit_codes"] else "infeasible"
-                raise TrialOverError(outcome, self._with_output(f"build: {argv[0]} {ended.told()}"))
+                raise TrialOverError(outcome, self._with_output(f"build: {argv[0]} {ended.reported()}"))
 
     def _measure(self) -> dict[str, float]:
         spec = self.spec
@@ -206,7 +206,7 @@ class Supervisor:
                         self._with_output(f"header: {argv[0]} did not end within the trial's {spec['timeout']:g} s"),
                     )
                 if ended.code != 0:
-                    raise TrialOverError("failed", self._with_output(f"header: {argv[0]} {ended.told()}"))
+                    raise TrialOverError("failed", self._with_output(f"header: {argv[0]} {ended.reported()}"))
             ended = self._run_application(deadline)
             runs.append(self._metrics(ended.seconds))
         from trimtab_agent.metrics.extract import aggregate
@@ -219,12 +219,12 @@ class Supervisor:
         captures = [Capture(path, spec["stream_limit"]) for path in self.streams.values()]
         watch = quiet.Watch(self.cpus)
         began = time.monotonic()
-        told = self._told(began)
+        reported = self._told(began)
         self._tell_elapsed(f"{began}")
         try:
             left = deadline - began
             ended = self._step(
-                "command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures, told=told
+                "command", spec["command"], spec["env"], spec["cwd"], seconds=left, captures=captures, reported=reported
             )
         except TrialOverError:
             self.elapsed += time.monotonic() - began
@@ -233,8 +233,8 @@ class Supervisor:
         finally:
             for capture in captures:
                 capture.close()
-            if told:
-                told.close()
+            if reported:
+                reported.close()
         self.output_failure = captures[0].failure or captures[1].failure
         self.elapsed += ended.seconds
         self.doubts |= watch.doubts()
@@ -246,7 +246,7 @@ class Supervisor:
                 "failed", self._with_output(f"ended with exit code {ended.code}, which `exit_codes: failed` lists")
             )
         if ended.code != 0:
-            raise TrialOverError("infeasible", self._with_output(ended.told()))
+            raise TrialOverError("infeasible", self._with_output(ended.reported()))
         return ended
 
     def _told(self, began: float) -> "Streams | None":
@@ -279,15 +279,15 @@ class Supervisor:
         *,
         seconds: float,
         captures: Sequence[Capture] = (),
-        told: "Streams | None" = None,
+        reported: "Streams | None" = None,
     ) -> process.Ended:
-        """Run a command. Its output goes to the log, to `captures` (none or one per stream) and to `told`."""
+        """Run a command. Its output goes to the log, to `captures` (none or one per stream) and to `reported`."""
         self.log.add(f"$ {self._line(step, argv)}\n".encode())
         self.log.forget()
         sinks: list[list[process.Sink]] = [[self.log, *captures[:1]], [self.log, *captures[1:]]]
-        if told:
+        if reported:
             for sink, name in zip(sinks, self.streams, strict=True):
-                sink += filter(None, [told.sources.get(name)])
+                sink += filter(None, [reported.sources.get(name)])
         group = self.spec["cgroup"]
         killed = cgroup.memory_kills(group) if group else 0
         try:
@@ -301,7 +301,7 @@ class Supervisor:
                 stderr=sinks[1],
                 signals=self.signals,
                 cpus=self.spec["cpus"],
-                watch=told.look if told else None,
+                watch=reported.look if reported else None,
             )
         except process.NotStartedError as error:
             raise TrialOverError("failed", f"{step}: {error}") from None
@@ -373,22 +373,24 @@ class Supervisor:
         host = os.path.join(os.path.dirname(os.path.abspath(extract.__file__)), "function_host.py")
         argv = [self.spec["python"], "-I", host, request, answer]
         ended = self._step("metric", argv, self.spec["base_env"], self.spec["work"], seconds=metric["timeout"])
-        told = f"{os.path.basename(metric['file'])}:{metric['function']}"
+        reported = f"{os.path.basename(metric['file'])}:{metric['function']}"
         if ended.timed_out:
-            raise _NoMetricError("failed", f"{told} did not end within {metric['timeout']:g} s")
+            raise _NoMetricError("failed", f"{reported} did not end within {metric['timeout']:g} s")
         try:
             with open(answer, encoding="utf-8") as file:
                 data = json.load(file)
         except (OSError, ValueError):
-            raise _NoMetricError("failed", self._with_output(f"{told} {ended.told()} without an answer")) from None
+            raise _NoMetricError(
+                "failed", self._with_output(f"{reported} {ended.reported()} without an answer")
+            ) from None
         if "error" in data:
-            raise _NoMetricError("failed", f"{told} raised {data['error']}")
+            raise _NoMetricError("failed", f"{reported} raised {data['error']}")
         if data["value"] is None:
-            raise _NoMetricError("infeasible", f"{told} found no number")
+            raise _NoMetricError("infeasible", f"{reported} found no number")
         try:
             return extract.number(data["value"], metric)
         except extract.NoValueError as error:
-            raise _NoMetricError("infeasible", f"{told}: {error}") from None
+            raise _NoMetricError("infeasible", f"{reported}: {error}") from None
 
 
 class _NoMetricError(Exception):

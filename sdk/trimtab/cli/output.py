@@ -89,11 +89,11 @@ def table(*columns: str) -> Table:
 def study_json(study: "Study") -> dict[str, object]:
     """Return the status of a study as JSON."""
     status = study.status
-    told = {field.name: getattr(status, field.name) for field in fields(status)}
+    reported = {field.name: getattr(status, field.name) for field in fields(status)}
     for name in ("algorithm_choice", "verdict"):
-        told[name] = None if told[name] is None else asdict(told[name])
-    told["started_from"] = [asdict(one) for one in status.started_from]
-    return {"name": study.name, **told}
+        reported[name] = None if reported[name] is None else asdict(reported[name])
+    reported["started_from"] = [asdict(one) for one in status.started_from]
+    return {"name": study.name, **reported}
 
 
 def say_start(study: "Study") -> None:

@@ -16,7 +16,7 @@ async def ended(runner: RayRunner, folder: Path, seconds: float = 60.0) -> JobRe
 
 
 class Board(BaseHTTPRequestHandler):
-    """A dashboard that answers as it is told to, and runs nothing."""
+    """A dashboard that gives prepared answers and runs nothing."""
 
     jobs: dict[str, dict[str, Any]]
     calls: list[tuple[str, str]]

@@ -90,9 +90,9 @@ def test_a_try_gives_a_scheduler_up_that_does_not_answer(
     with pytest.raises(SystemExit) as end:
         main(["try", "gated", *where])
     assert end.value.code == 1
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     for word in ("given up after", *words):
-        assert word in told
+        assert word in reported
     assert list((tmp_path / "state" / "tries").iterdir()) == []
 
 

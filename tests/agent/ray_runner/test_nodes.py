@@ -63,8 +63,8 @@ async def test_replicates_are_spread_over_nodes(runner: RayRunner, tmp_path: Pat
     before = {"head": [HEAD], "other": [OTHER], "both": [HEAD, OTHER, OTHER], "only": [OTHER] * 3}
     for name, measured_on in before.items():
         options = [ON_OTHER] if name == "only" else []
-        told = {"replicates": name, "measured_on": measured_on, "scheduler_options": options}
-        jobs.append(job(tmp_path, name, "true", **told))
+        reported = {"replicates": name, "measured_on": measured_on, "scheduler_options": options}
+        jobs.append(job(tmp_path, name, "true", **reported))
     await asyncio.gather(*(runner.submit(*one) for one in jobs))
     nodes = [(await ended(runner, folder)).node for folder, _ in jobs]
     assert dict(zip(before, nodes, strict=True)) == {"head": OTHER, "other": HEAD, "both": HEAD, "only": OTHER}

@@ -42,10 +42,10 @@ def test_cancelled_by_the_service(agent: AgentProcess, far_side: FarSide, place:
     def cancel() -> float:
         lease = far_side.offer("gated", application="gate", x=1.0)
         far_side.wait_for(lambda: far_side.elapsed.get(lease, 0.0) > 0.3)
-        told = time.monotonic()
+        reported = time.monotonic()
         far_side.to_cancel[lease] = "pruned"
         settled = far_side.outcome(lease)
-        took = time.monotonic() - told
+        took = time.monotonic() - reported
         assert (settled.outcome, settled.reason) == (Outcome.OUTCOME_CANCELLED, "pruned")
         assert settled.elapsed.ToNanoseconds() / 1e9 >= 0.3
         return took

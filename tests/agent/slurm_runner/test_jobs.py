@@ -38,7 +38,7 @@ async def test_a_requeued_job_starts_again_in_its_first_work_folder(
     result = await asyncio.wait_for(waiting, 60)
     assert result.outcome is Ended.COMPLETED, result.reason
     assert (folder / "log").read_text().count("as it was") == 1
-    # What it measured is told as another run's.
+    # Its measurements belong to another run.
     assert [json.loads(line)["run"] for line in (folder / "measurements").read_text().splitlines()] == [10_002]
 
 

@@ -129,8 +129,8 @@ async def test_arrays_are_no_larger_than_the_site_allows(
 async def test_a_real_slurm_refuses_an_array_that_is_too_large(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm
 ) -> None:
-    told = slurm.run("sh", "-c", "sbatch --array=0-5000 --wrap=true 2>&1")
-    assert slurm_states.refusal(told) == "array"
+    reported = slurm.run("sh", "-c", "sbatch --array=0-5000 --wrap=true 2>&1")
+    assert slurm_states.refusal(reported) == "array"
 
 
 async def test_a_limit_on_jobs_lets_as_many_start_as_may(
@@ -181,7 +181,7 @@ async def test_a_trial_cancelled_while_its_array_cannot_be_submitted(
 
 async def test_an_exclusive_trial_has_its_node_for_itself(tmp_path: Path, slurm: Slurm) -> None:
     """Unless the administrator does not want that. Shared ones are side by side."""
-    told = {}
+    reported = {}
     for name, options, exclusive in (
         ("alone", [], True),
         ("shared", [], False),
@@ -191,10 +191,10 @@ async def test_an_exclusive_trial_has_its_node_for_itself(tmp_path: Path, slurm:
         folder, spec = job(tmp_path, name, "sleep", "1", exclusive=exclusive)
         await runner.submit(folder, spec)
         shown = slurm.run("scontrol", "show", "job", (folder / "job").read_text())
-        told[name] = "OverSubscribe=NO" in shown
+        reported[name] = "OverSubscribe=NO" in shown
         assert (await ended(runner, folder)).outcome is Ended.COMPLETED
         runner.close()
-    assert told == {"alone": True, "shared": False, "overridden": False}
+    assert reported == {"alone": True, "shared": False, "overridden": False}
 
 
 # -- replicates on different nodes

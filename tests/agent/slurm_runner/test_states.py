@@ -20,9 +20,9 @@ from trimtab_agent.runners.slurm_states import STATES, refusal
 
 def test_every_state_has_a_meaning(slurm: Slurm) -> None:
     """The states of the installed Slurm. The table also has later ones."""
-    told = slurm.run("sh", "-c", "squeue --states=none-such 2>&1")
-    listed = re.search(r"Valid job states include: (.*)", told)
-    assert listed, told
+    reported = slurm.run("sh", "-c", "squeue --states=none-such 2>&1")
+    listed = re.search(r"Valid job states include: (.*)", reported)
+    assert listed, reported
     known = {state.strip().upper() for state in listed.group(1).replace(" and ", ",").split(",") if state.strip()}
     assert len(known) > 15
     assert known <= set(STATES)
@@ -53,10 +53,10 @@ def test_whose_fault_a_state_is(state: str, outcome: Ended | None) -> None:
 
 
 def test_slurmctld_being_away_is_no_refusal(slurm: Slurm) -> None:
-    told: list[str] = []
-    slurm.restart_controller(lambda: told.append(slurm.run("sh", "-c", "squeue 2>&1; sbatch --wrap=true 2>&1")))
-    assert "Unable to contact slurm controller" in told[0]
-    assert refusal(told[0]) == "passing"
+    reported: list[str] = []
+    slurm.restart_controller(lambda: reported.append(slurm.run("sh", "-c", "squeue 2>&1; sbatch --wrap=true 2>&1")))
+    assert "Unable to contact slurm controller" in reported[0]
+    assert refusal(reported[0]) == "passing"
     wait_until(lambda: "PARTITION" in slurm.run("sinfo"))
 
 

@@ -50,7 +50,7 @@ async def test_script_options_and_environment(place: Path, slurm: Slurm) -> None
         "it's 100%A of a $(touch pwned)",
         "sh",
         "-c",
-        'echo "$SLURM_JOB_NUM_NODES" > told; env > env',
+        'echo "$SLURM_JOB_NUM_NODES" > reported; env > env',
         env={"OWN": "$(touch pwned) 'quoted'"},
         own_env=["OWN"],
         scheduler_options=["--nodes", "2"],
@@ -61,7 +61,7 @@ async def test_script_options_and_environment(place: Path, slurm: Slurm) -> None
     shown = slurm.run("scontrol", "show", "job", number)
     assert (await ended(runner, folder)).outcome is Ended.COMPLETED
     runner.close()
-    assert (folder / "work" / "told").read_text() == "2\n"
+    assert (folder / "work" / "reported").read_text() == "2\n"
     variables = (folder / "work" / "env").read_text().splitlines()
     assert "OWN=$(touch pwned) 'quoted'" in variables
     assert f"SLURM_JOB_ID={number}" in variables

@@ -12,7 +12,7 @@ from tests.contract.runners.jobs import PATIENCE, run, shell, until
 from trimtab_agent.runners.base import JobState, Outcome, Runner
 
 
-def told(folder: Path) -> list[tuple[int, dict[str, float]]]:
+def reported(folder: Path) -> list[tuple[int, dict[str, float]]]:
     """The measurements so far."""
     with suppress(FileNotFoundError):
         whole, _, _ = (folder / "measurements").read_text().rpartition("\n")
@@ -28,20 +28,20 @@ async def test_measurements_come_while_the_application_runs(runner: Runner, fold
     gate = folder / "work" / "gate"
     script = (
         "echo noise; echo step 1: loss=0.5; echo step 2: loss=nan; printf 'step 3: lo'\n"
-        'echo \'{"step": 10, "rate": 7, "name": "x"}\' > told; printf \'{"step": 11, "rate"\' >> told\n'
+        'echo \'{"step": 10, "rate": 7, "name": "x"}\' > reported; printf \'{"step": 11, "rate"\' >> reported\n'
         f"until [ -e {gate} ]; do sleep 0.02; done\n"
-        "echo ss=0.25; echo ': 8}' >> told; printf 'step 4: loss=0.125'"
+        "echo ss=0.25; echo ': 8}' >> reported; printf 'step 4: loss=0.125'"
     )
     streams = [
         {"source": "stdout", "pattern": r"step (?P<step>\d+): loss=(?P<loss>\S+)"},
-        {"source": "told", "pattern": ""},
+        {"source": "reported", "pattern": ""},
     ]
     await runner.submit(folder, shell(folder, script, stream=streams))
-    await until(lambda: sorted(told(folder)) == [(1, {"loss": 0.5}), (10, {"rate": 7})])
+    await until(lambda: sorted(reported(folder)) == [(1, {"loss": 0.5}), (10, {"rate": 7})])
     assert await runner.status(folder) is JobState.RUNNING
     gate.touch()
     assert (await asyncio.wait_for(runner.wait(folder), PATIENCE)).outcome is Outcome.COMPLETED
-    assert sorted(told(folder)) == [
+    assert sorted(reported(folder)) == [
         (1, {"loss": 0.5}),
         (3, {"loss": 0.25}),
         (4, {"loss": 0.125}),
@@ -56,7 +56,7 @@ async def test_steps_without_numbers_are_counted_and_many_are_thinned(runner: Ru
     result = await run(runner, folder, replace(spec, stream=[{"source": "stdout", "pattern": "v=(?P<v>.*)"}]))
     assert result.outcome is Outcome.COMPLETED
     steps = [*range(1, 100), *range(100, 1000, 10), 1000, 1100, 1200]
-    assert told(folder) == [(step, {"v": step}) for step in steps]
+    assert reported(folder) == [(step, {"v": step}) for step in steps]
 
 
 @pytest.mark.without_ray
@@ -64,5 +64,5 @@ async def test_a_costly_pattern_of_a_stream_ends_the_stream_alone(runner: Runner
     spec = shell(folder, f"echo {'a' * 40}; sleep 3; echo v=1")
     result = await run(runner, folder, replace(spec, stream=[{"source": "stdout", "pattern": "(?P<v>(a+)+b)|v=(.)"}]))
     assert result.outcome is Outcome.COMPLETED
-    assert told(folder) == []
+    assert reported(folder) == []
     assert "[stream: reading lines took 2 s, so no more are read" in (folder / "log").read_text()

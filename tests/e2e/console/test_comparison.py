@@ -100,7 +100,7 @@ def test_what_is_compared_is_chosen_on_the_page_and_kept_in_the_address(page: Pa
     expect(lines).to_have_text(["io-path-2", "io-path-3"])
     page.go_back()
     expect(lines).to_have_text(["io-path-1", "io-path-2", "io-path-3"])
-    # Of what has nothing in common, what is not there is told too.
+    # The page also names a study that does not exist when the others have no common objective.
     page.goto("/compare?study=io-path-1&study=bowl-1&study=never-was")
     expect(page.get_by_role("main")).to_contain_text("No common objective")
     expect(compared).to_contain_text("This study does not exist.")

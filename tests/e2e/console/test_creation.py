@@ -108,7 +108,7 @@ def test_a_study_is_made_step_by_step_and_runs(page: Page, api: Rest) -> None:
     expect(page.get_by_label("Trials", exact=True)).to_have_value("four")
     expect(page.get_by_text("budget.max_trials: ")).to_be_visible()
     page.get_by_label("Trials", exact=True).fill("4")
-    # What the service says in seconds is told in the unit that stands in the field.
+    # The service's error is in seconds. The page shows it in the field's unit.
     page.get_by_label("Total time", exact=True).fill("0m")
     expect(page.get_by_text("budget.max_time: 0m is not allowed. Use more than 0m, at most 5,270,400m")).to_be_visible()
     page.get_by_label("Total time", exact=True).fill("")

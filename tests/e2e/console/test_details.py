@@ -44,8 +44,8 @@ def test_agents_are_enrolled_drained_and_shown_at_work(page: Page, api: Rest, se
     expect(agent.get_by_role("link", name=re.compile(r"bowl-2 #\d+")).first).to_be_visible()
     agent.get_by_role("button", name="Drain").click()
     expect(agent).to_contain_text("drained")
-    (told,) = api("GET", "/agents")["agents"]
-    assert (told["draining"], told["busy"]) == (True, 0)
+    (reported,) = api("GET", "/agents")["agents"]
+    assert (reported["draining"], reported["busy"]) == (True, 0)
     agent.get_by_role("button", name="Accept trials").click()
     expect(agent).to_contain_text("online")
     page.get_by_role("button", name="Enrol an agent").click()

@@ -40,7 +40,7 @@ def test_the_palette_goes_anywhere_by_keyboard(page: Page) -> None:
 
 
 def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> None:
-    name = api.study(f"told-{uuid.uuid4().hex[:6]}")
+    name = api.study(f"palette-{uuid.uuid4().hex[:6]}")
     find = page.get_by_placeholder("Search for a study, page or command")
 
     def go(address: str) -> None:
@@ -70,7 +70,7 @@ def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> 
     expect(option("Stop")).to_be_visible()
     # What is not shown of a command does not find it; a name alone opens the study.
     expect(option("Pause")).to_have_count(0)
-    find.fill("told-")
+    find.fill("palette-")
     expect(page.get_by_role("group", name="Studies").get_by_role("option", name=name)).to_have_attribute(
         "aria-selected", "true"
     )
@@ -128,7 +128,7 @@ def test_the_palette_pauses_resumes_and_stops_a_study(page: Page, api: Rest) -> 
     dialogue.get_by_role("button", name="Finish").click()
     expect(dialogue).to_be_hidden()
     assert state() == "COMPLETED"
-    # What has ended can be told nothing more.
+    # An ended study cannot be paused, resumed or stopped.
     page.keyboard.press("Control+k")
     expect(page.get_by_role("option", name="Clone this study")).to_be_visible()
     expect(page.get_by_role("option", name=re.compile(f"(Pause|Resume|Stop) {name}"))).to_have_count(0)

@@ -50,13 +50,14 @@ def test_no_page_has_a_fault_that_axe_finds_and_all_fit_a_phone(
 
 def test_every_text_comes_from_the_catalogue(browser: Browser, service: EmbeddedService, api: Rest) -> None:
     context = browser.new_context(base_url=service.http_url)
-    told = wrap_texts(context)
+    reported = wrap_texts(context)
     page = open_page(context)
     found: dict[str, list[tuple[str, str]]] = {}
 
     def look(name: str) -> None:
-        # What comes after the first answer, and the first frame of a chart.
-        page.wait_for_timeout(800)
+        expect(page.get_by_role("status").filter(has_text="Loading")).to_have_count(0)
+        # A chart draws its first frame after its data has arrived.
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         found[name] = unwrapped(page)
 
     page.goto("/sign-in")
@@ -81,8 +82,8 @@ def test_every_text_comes_from_the_catalogue(browser: Browser, service: Embedded
     look("palette")
 
     studies = [one["name"] for one in api("GET", "/studies")["studies"]]
-    told += [api("GET", f"/studies/{name}") for name in studies] + [api("GET", "/studies/bowl-1/trials")]
-    known = names_and_values(told)
+    reported += [api("GET", f"/studies/{name}") for name in studies] + [api("GET", "/studies/bowl-1/trials")]
+    known = names_and_values(reported)
     context.close()
     leftovers = {
         name: texts

@@ -294,7 +294,7 @@ def test_while_keycloak_does_not_answer_its_tokens_count(interfaces: Interfaces,
         os.kill(process.pid, signal.SIGSTOP)
     try:
         assert [interfaces.who(token)[0] for token in tokens] == ["alice", "mel", "vera"]
-        # A key that nobody knows cannot be asked for: the caller is told to try again, or no.
+        # A token names an unknown key: the caller gets 401.
         status, _ = interfaces.refused(jwt.encode({}, "x" * 32, "HS256", headers={"kid": "made-up"}))
         assert status == 401
     finally:

@@ -82,11 +82,11 @@ class Shell:
             [*TRIMTAB, "login", self._address], env=self.environment, stderr=subprocess.PIPE, text=True
         )
         assert login.stderr is not None
-        told = ""
-        while (found := re.search(r"(http\S+)\s.*shows the code (\S+)\.", told, re.DOTALL)) is None:
+        reported = ""
+        while (found := re.search(r"(http\S+)\s.*shows the code (\S+)\.", reported, re.DOTALL)) is None:
             line = login.stderr.readline()
-            assert line, told
-            told += line
+            assert line, reported
+            reported += line
         browse(found[1], found[2])
         rest = login.stderr.read()
         login.stderr.close()

@@ -18,8 +18,10 @@ def test_login_checks_the_token_and_keeps_it(embedded_service: EmbeddedService, 
     token_file = str(embedded_service.data_dir / "admin-token")
     run = shell.run("login", embedded_service.grpc_address, "--token-file", token_file)
     path = tmp_path / "trimtab" / "credentials.json"
-    told = f"Logged in to {embedded_service.grpc_address} as administrator, operator of default; stored in {path}.\n"
-    assert run.stderr == told
+    reported = (
+        f"Logged in to {embedded_service.grpc_address} as administrator, operator of default; stored in {path}.\n"
+    )
+    assert run.stderr == reported
     assert path.stat().st_mode & 0o777 == 0o600
     assert study.name in shell.succeed("study", "list")
     assert embedded_service.token not in run.stdout + run.stderr

@@ -95,8 +95,8 @@ def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:
     params = {"x": 1.0, "n": 1, "block": 4, "alg": "a", "huge": True}
     assert [(trial.origin, trial.params) for trial in study.trials()] == [("enqueued", params)] * 2
     for wrong, allowed in (("alg=c", "a, b"), ("huge=1", "true, false"), ("n=1.5", "a whole number"), ("n", "=")):
-        told = shell.fail("study", "enqueue", name, wrong)
-        assert allowed in told
+        reported = shell.fail("study", "enqueue", name, wrong)
+        assert allowed in reported
     assert len(study.trials()) == 2
 
 
@@ -133,8 +133,8 @@ def test_change_the_space_and_the_budget(shell: Shell, study: Study) -> None:
     assert (x, n) == (trimtab.Float("x", 0.5, 10, log=True), trimtab.Int("n", 1, 8, step=1))
     assert (block, alg) == (trimtab.Ordinal("block", [16, 64, 512]), trimtab.Categorical("alg", ["a", "c"]))
     assert [trial.state for trial in study.trials()] == ["FAILED"]
-    for wrong, told in (("n=8", "MIN..MAX"), ("n=1..x", "a whole number"), ("huge=true", "parameter_unchangeable")):
-        assert told in shell.fail("study", "change-space", name, wrong)
+    for wrong, reported in (("n=8", "MIN..MAX"), ("n=1..x", "a whole number"), ("huge=true", "parameter_unchangeable")):
+        assert reported in shell.fail("study", "change-space", name, wrong)
     assert "30 trials or 60 s" in shell.succeed("study", "extend", name, "--trials", "30", "--seconds", "60")
     assert "30 trials." in shell.succeed("study", "extend", name, "--seconds", "none")
     assert "--trials" in shell.fail("study", "extend", name)

@@ -28,13 +28,13 @@ def child(argv: list[str], log: Path, **more: object) -> Child:
 def test_a_dead_process_restarts_after_a_back_off(tmp_path: Path) -> None:
     it = child([sys.executable, "-c", "import sys; sys.exit(3)"], tmp_path / "log")
     it.start()
-    told = []
+    reported = []
     end = time.monotonic() + 120
     while it.deaths < 3 and time.monotonic() < end:
-        told += [message] if (message := it.keep_alive()) else []
+        reported += [message] if (message := it.keep_alive()) else []
         time.sleep(0.01)
     assert it.deaths == 3
-    assert "exit code 3" in told[0]
+    assert "exit code 3" in reported[0]
     assert it.not_before - time.monotonic() > processes.BACK_OFF_SECONDS[1]
     assert it.keep_alive() is None  # not due yet
     assert not it.running()

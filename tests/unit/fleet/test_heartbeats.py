@@ -101,8 +101,8 @@ def test_a_heartbeat_prunes_what_runs_for_too_long(principal: Principal, agent: 
     # Neither the time since the grant nor that before the trial began counts.
     access.rows(Trial, principal).update(started_at=Now() - timedelta(hours=1))
     assert heartbeats.renew(principal, agent_id=AGENT, leases=both).cancel == []
-    told = {quick.lease: 4.0, slow.lease: 6.5}
-    ((cancelled, reason),) = heartbeats.renew(principal, agent_id=AGENT, leases=both, elapsed=told).cancel
+    reported = {quick.lease: 4.0, slow.lease: 6.5}
+    ((cancelled, reason),) = heartbeats.renew(principal, agent_id=AGENT, leases=both, elapsed=reported).cancel
     assert (cancelled, "5 s" in reason) == (slow.lease, True)
     pruned = trial(principal, name, slow.trial)
     assert (pruned.state, pruned.seconds, pruned.metrics) == ("PRUNED", 6.5, {"seconds": 6.5})

@@ -26,8 +26,8 @@ class Person:
         """Sign in with a token that states these roles."""
         self.second += 1
         proof = Proof(self.subject, self.name, "", second or self.second, 2 * self.second)
-        told = {tenants.slug_of(principal.tenant_id): role for principal, role in roles}
-        memberships.note(Identity(proof, told, operator=operator))
+        reported = {tenants.slug_of(principal.tenant_id): role for principal, role in roles}
+        memberships.note(Identity(proof, reported, operator=operator))
 
     def token(self, there: Principal, role: Role) -> str:
         """Create an API token with this role."""
@@ -45,7 +45,7 @@ def role_of(token: str) -> Role:
 
 
 @pytest.mark.parametrize(
-    ("made", "told", "left"),
+    ("made", "reported", "left"),
     [
         (Role.ADMIN, Role.MEMBER, Role.MEMBER),
         (Role.ADMIN, Role.VIEWER, Role.VIEWER),
@@ -54,10 +54,10 @@ def role_of(token: str) -> Role:
         (Role.VIEWER, Role.VIEWER, Role.VIEWER),
     ],
 )
-def test_the_lower_role_counts(principal: Principal, person: Person, made: Role, told: Role, left: Role) -> None:
+def test_the_lower_role_counts(principal: Principal, person: Person, made: Role, reported: Role, left: Role) -> None:
     token = person.token(principal, made)
     assert role_of(token) == made
-    person.comes((principal, told))
+    person.comes((principal, reported))
     assert role_of(token) == left
 
 

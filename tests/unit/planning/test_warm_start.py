@@ -56,10 +56,10 @@ def test_the_best_come_first_in_turn_and_each_once(principal: Principal) -> None
     # 0.2 is both the second of the one and the first of the other.
     assert [trial.params["x"] for trial in trials] == [0.1, 0.2, 0.7, 0.3, 0.8]
     assert {(trial.origin, trial.state, trial.metrics) for trial in trials} == {("earlier", "REQUESTED", None)}
-    told = (StartedFrom(one, 2, 0), StartedFrom(two, 3, 0), StartedFrom(none, 0, 0))
-    assert spec_of(selectors.get_study(principal, study.name)).started_from == told
+    reported = (StartedFrom(one, 2, 0), StartedFrom(two, 3, 0), StartedFrom(none, 0, 0))
+    assert spec_of(selectors.get_study(principal, study.name)).started_from == reported
     entry = access.rows(AuditEntry, principal).get(action="study.create", target=f"study/{study.name}")
-    assert entry.detail == {"started_from": [one.to_json() for one in told]}
+    assert entry.detail == {"started_from": [one.to_json() for one in reported]}
     asked = ask(principal, study.name, 6)
     assert [trial.origin for trial in asked] == ["earlier"] * 5 + ["suggested"]
     assert [trial.number for trial in asked] == [1, 2, 3, 4, 5, 6]

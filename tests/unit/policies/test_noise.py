@@ -158,8 +158,8 @@ def test_a_lucky_run_is_not_believed_and_replicates_are() -> None:
 @pytest.mark.parametrize("penalty", [1e200, 1e300, 1.7e308])
 def test_values_whose_squares_are_no_numbers_are_believed_as_others_are(penalty: float) -> None:
     beliefs, places = noise.believe([[penalty], [-penalty], [0.0], [1e-300], [5.0, 5.1]])
-    told = np.concatenate([beliefs.mean, beliefs.deviation, beliefs.low, beliefs.high])
-    assert np.isfinite([*told, beliefs.noise, beliefs.spread]).all()
+    reported = np.concatenate([beliefs.mean, beliefs.deviation, beliefs.low, beliefs.high])
+    assert np.isfinite([*reported, beliefs.noise, beliefs.spread]).all()
     assert np.argmin(beliefs.mean) == 1
     assert list(places) == [0, 1, 2, 3, 4]
 

@@ -20,7 +20,7 @@ from tests.factories.domain import make_spec, study_name
 
 
 @pytest.fixture(autouse=True)
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Return the messages to workers: tenant and study."""
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(messages, "send_insight", lambda *key: sent.append(key))
@@ -46,17 +46,19 @@ def look(principal: Principal, name: str) -> StudyInsight:
 
 
 def test_nothing_is_computed_before_there_is_something_to_tell(
-    principal: Principal, study: str, told: list[tuple[int, int]]
+    principal: Principal, study: str, reported: list[tuple[int, int]]
 ) -> None:
     found = look(principal, study)
-    assert (found.data, found.asked_at, told) == (None, None, [])
+    assert (found.data, found.asked_at, reported) == (None, None, [])
 
 
-def test_a_look_asks_once_and_the_answer_is_kept(principal: Principal, study: str, told: list[tuple[int, int]]) -> None:
+def test_a_look_asks_once_and_the_answer_is_kept(
+    principal: Principal, study: str, reported: list[tuple[int, int]]
+) -> None:
     measure(principal, study, 1)
     assert look(principal, study).asked_at is not None
     assert look(principal, study).data is None
-    (key,) = told
+    (key,) = reported
     insight.compute(*key)
     found = look(principal, study)
     assert (found.finished, found.error, found.asked_at) == (FEWEST, "", None)
@@ -66,26 +68,26 @@ def test_a_look_asks_once_and_the_answer_is_kept(principal: Principal, study: st
     measure(principal, study, 3)
     assert look(principal, study).asked_at is not None
     assert look(principal, study).data == found.data
-    assert told == [key, key]
+    assert reported == [key, key]
 
 
-def test_a_lost_request_is_repeated(principal: Principal, study: str, told: list[tuple[int, int]]) -> None:
+def test_a_lost_request_is_repeated(principal: Principal, study: str, reported: list[tuple[int, int]]) -> None:
     measure(principal, study, 1)
     look(principal, study)
     rows = access.rows(StudyInsight, principal)
     rows.update(asked_at=Now() - timedelta(minutes=5), claimed_at=Now() - timedelta(minutes=5))
     look(principal, study)
-    assert len(told) == 2
-    insight.compute(*told[0])
+    assert len(reported) == 2
+    insight.compute(*reported[0])
     assert look(principal, study).data is not None
 
 
 def test_a_failure_is_reported_and_the_last_answer_stays(
-    principal: Principal, study: str, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    principal: Principal, study: str, reported: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measure(principal, study, 1)
     look(principal, study)
-    insight.compute(*told[0])
+    insight.compute(*reported[0])
 
     def fail(*_: object, **__: object) -> None:
         raise ValueError("no forest")
@@ -93,14 +95,14 @@ def test_a_failure_is_reported_and_the_last_answer_stays(
     monkeypatch.setattr(insight, "insight", fail)
     measure(principal, study, 20)
     look(principal, study)
-    insight.compute(*told[0])
+    insight.compute(*reported[0])
     found = look(principal, study)
     assert (found.error, found.asked_at) == ("ValueError: no forest", None)
     assert found.data is not None
 
 
 def test_it_is_drawn_around_what_is_recommended_not_around_a_lucky_run(
-    principal: Principal, told: list[tuple[int, int]]
+    principal: Principal, reported: list[tuple[int, int]]
 ) -> None:
     name = create_study(principal, study_name(), make_spec(noisy=True)).name
     steady, lucky = {"x": 0.1, "n": 4}, {"x": 0.9, "n": 4}
@@ -112,7 +114,7 @@ def test_it_is_drawn_around_what_is_recommended_not_around_a_lucky_run(
     for params, seconds in results:
         add_trial(principal, name, params=params, metrics={"seconds": seconds})
     look(principal, name)
-    insight.compute(*told[0])
+    insight.compute(*reported[0])
     study = selectors.get_study(principal, name)
     assert [found.params for found in analysis.analyse(principal, study).best] == [steady]
     assert look(principal, name).data["objectives"][0]["best"] == steady

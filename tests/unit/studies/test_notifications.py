@@ -67,12 +67,12 @@ async def test_agents_are_notified_of_work(principal: Principal) -> None:
 
 async def test_agents_are_notified_of_trials_to_stop(principal: Principal) -> None:
     """And not for each of their results."""
-    name, told = study_name(), study_name()
-    await in_thread(lambda: create_study(principal, told, make_spec()))
+    name, reported = study_name(), study_name()
+    await in_thread(lambda: create_study(principal, reported, make_spec()))
     async with listener().subscribe(stop=principal.tenant_id) as subscription:
         await settled(subscription)
-        await in_thread(lambda: ask_trials(principal, told))
-        await in_thread(lambda: stop_trial(principal, told, 1))
+        await in_thread(lambda: ask_trials(principal, reported))
+        await in_thread(lambda: stop_trial(principal, reported, 1))
         await in_thread(lambda: create_study(principal, name, make_spec(execution=make_execution())))
         await in_thread(lambda: stop_trial(principal, name, 1))
         assert not await subscription.wait(0.3), "what no agent runs is no agent's business"

@@ -124,14 +124,14 @@ class Trial:
         self._fingerprint = fingerprint
 
     def attempt(self, name: str, call: Callable[[], tuple[bool, str]], *, own: bool) -> None:
-        """`call` says whether it was refused as not found or not allowed, and what it was told."""
+        """Run `call`, which returns whether it was refused as not found or not allowed, and the answer."""
         tenant_id = self.victim.principal.tenant_id if own else None
         before = self._fingerprint(tenant_id)
-        refused, told = call()
+        refused, reported = call()
         self.tried.append(name)
         if not refused and not own:
-            self.faults.append(f"{name} was answered: {told[:300]}")
-        shown = {word for word in self.victim.words if word in told and not refused}
+            self.faults.append(f"{name} was answered: {reported[:300]}")
+        shown = {word for word in self.victim.words if word in reported and not refused}
         if shown:
             self.faults.append(f"{name} shows {shown}")
         if self._fingerprint(tenant_id) != before:
@@ -200,8 +200,8 @@ def rest(victim: Furnished, fingerprint: Callable[..., str], caller: Callable[[]
         def call(method: str = method, path: str = path, body: Any = body) -> tuple[bool, str]:
             # A new one each time: signing out would end what follows.
             answer: Any = caller().generic(method, path, _json(body), "application/json")
-            told = b"".join(answer) if answer.streaming else answer.content
-            return answer.status_code in (401, 403, 404), f"{answer.status_code} {told.decode()}"
+            reported = b"".join(answer) if answer.streaming else answer.content
+            return answer.status_code in (401, 403, 404), f"{answer.status_code} {reported.decode()}"
 
         trial.attempt(name, call, own=name in OWN)
     assert len(trial.tried) >= 30
@@ -367,14 +367,14 @@ def over_grpc(
                 try:
                     if method.server_streaming:
                         stream = channel.unary_stream(path, _bytes, answers.FromString)
-                        told = str(next(iter(stream(request, timeout=PATIENCE, metadata=metadata))))
+                        reported = str(next(iter(stream(request, timeout=PATIENCE, metadata=metadata))))
                     else:
                         unary = channel.unary_unary(path, _bytes, answers.FromString)
-                        told = str(unary(request, timeout=PATIENCE, metadata=metadata))
+                        reported = str(unary(request, timeout=PATIENCE, metadata=metadata))
                 except grpc.RpcError as error:
                     statuses[f"{service.name}.{method.name}"] = error.code()
                     return error.code() in REFUSED, str(error)
-                return False, told
+                return False, reported
 
             trial.attempt(name, call, own=name in OWN)
     assert len(trial.tried) >= 35

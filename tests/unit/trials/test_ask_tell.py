@@ -348,14 +348,14 @@ def test_an_ask_and_a_tell_cost_few_statements(one_minute: None, principal: Prin
     ask(principal, study)
     with CaptureQueriesContext(connection) as asked:
         trials = ask(principal, study, 3, client_id="a", request_id="r")
-    with CaptureQueriesContext(connection) as told:
+    with CaptureQueriesContext(connection) as reported:
         tell(principal, study, trials[0])
 
     def statements(context: CaptureQueriesContext) -> list[str]:
         return [one["sql"] for one in context.captured_queries if one["sql"] not in ("BEGIN", "COMMIT")]
 
     assert len(statements(asked)) <= 5, statements(asked)
-    assert len(statements(told)) <= 4, statements(told)
+    assert len(statements(reported)) <= 4, statements(reported)
 
 
 def test_lists_go_by_pages(principal: Principal, study: str) -> None:

@@ -45,16 +45,16 @@ def test_clients_and_a_worker_change_a_study_at_once(principal: Principal, monke
             connection.close()
 
     def tune(client: int) -> list[int]:
-        told = []
+        reported = []
         try:
             for round_ in range(ROUNDS):
                 asked = ask_trials(principal, study, client_id=f"c{client}", request_id=f"{client}-{round_}")
                 (trial,) = finished(principal, asked.operation)
                 complete_trial(principal, study, trial.number, metrics={"seconds": 1.0 + trial.params["x"]})
-                told.append(trial.number)
+                reported.append(trial.number)
         finally:
             connection.close()
-        return told
+        return reported
 
     def watch() -> dict[int, list[str]]:
         seen: dict[int, list[str]] = {}
@@ -75,14 +75,14 @@ def test_clients_and_a_worker_change_a_study_at_once(principal: Principal, monke
     with ThreadPoolExecutor(CLIENTS + 2) as threads:
         try:
             watched, worker = threads.submit(watch), threads.submit(work)
-            told = [one.result(PATIENCE) for one in [threads.submit(tune, client) for client in range(CLIENTS)]]
+            reported = [one.result(PATIENCE) for one in [threads.submit(tune, client) for client in range(CLIENTS)]]
         finally:
             done.set()
         worker.result(PATIENCE)
         seen = watched.result(PATIENCE)
 
     total = CLIENTS * ROUNDS
-    assert sorted(number for numbers in told for number in numbers) == list(range(1, total + 1))
+    assert sorted(number for numbers in reported for number in numbers) == list(range(1, total + 1))
     trials = list(access.rows(Trial, principal).order_by("number"))
     assert [(trial.number, trial.state) for trial in trials] == [(n, "COMPLETED") for n in range(1, total + 1)]
     after = selectors.get_study(principal, study)

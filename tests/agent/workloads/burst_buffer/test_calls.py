@@ -199,8 +199,8 @@ def test_the_room_of_deleted_files_is_given_back(place: Place) -> None:
     assert [name for name in held if name.endswith("(deleted)") and str(place.target) in name] == [
         f"{place.target}/kept (deleted)"
     ]
-    _, told = process.communicate("go on\n", timeout=120)
-    assert (process.returncode, told) == (0, "")
+    _, reported = process.communicate("go on\n", timeout=120)
+    assert (process.returncode, reported) == (0, "")
 
 
 CLOSING = """

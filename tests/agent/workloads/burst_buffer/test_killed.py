@@ -77,11 +77,11 @@ def test_applications_go_on_without_a_killed_daemon(place: Place) -> None:
     process = place.start(ORPHANED, options=["--latency", "100000"])
     assert ready(process)
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    _, told = process.communicate("go on\n", timeout=120)
-    assert process.returncode == 3, told  # the command's own was 0
-    assert "Traceback" not in told
-    assert "the daemon was killed" in told
-    assert told.count("are used without a buffer") == 1
+    _, reported = process.communicate("go on\n", timeout=120)
+    assert process.returncode == 3, reported  # the command's own was 0
+    assert "Traceback" not in reported
+    assert "the daemon was killed" in reported
+    assert reported.count("are used without a buffer") == 1
     assert (place.target / "synced").read_bytes() == b"syncedSYNCED" + b"synced" * 49_998
     assert (place.target / "closed").read_bytes() == b"closed" * 50_000
     assert (place.target / "open").read_bytes() == b"again"
@@ -99,9 +99,9 @@ def test_closed_files_are_recovered_after_guardian_and_daemon_were_killed(place:
     daemon = daemon_of(place.guardian)
     for pid, number in ((daemon, signal.SIGSTOP), (place.guardian, signal.SIGKILL), (daemon, signal.SIGKILL)):
         os.kill(pid, number)
-    _, told = process.communicate("go on\n", timeout=120)
-    assert process.returncode == 0, told
-    assert "cannot be used until burst recover has been run" in told
+    _, reported = process.communicate("go on\n", timeout=120)
+    assert process.returncode == 0, reported
+    assert "cannot be used until burst recover has been run" in reported
     away = place.target.rename(place.folder / "away")  # as if it were not mounted
     done = run([place.built / "burst", "recover", "--buffer", place.buffer])
     assert (done.returncode, done.stderr[:6]) == (3, "burst:")
@@ -225,9 +225,9 @@ def test_fsync_does_not_acknowledge_data_that_others_have_lost(place: Place, way
     process = place.start(SHARED_FILE, way, options=slow)
     assert ready(process)
     os.kill(daemon_of(process.pid), signal.SIGKILL)
-    _, told = process.communicate("go on\n", timeout=120)
-    assert process.returncode == 3, told
-    assert "Traceback" not in told
+    _, reported = process.communicate("go on\n", timeout=120)
+    assert process.returncode == 3, reported
+    assert "Traceback" not in reported
     assert (place.target / "file").read_bytes() == b"again"
 
 
@@ -248,8 +248,8 @@ def test_a_file_that_lost_nothing_is_written_on(place: Place) -> None:
     daemon = daemon_of(process.pid)
     os.kill(daemon, signal.SIGKILL)
     wait_for(lambda: daemon not in children(process.pid), 120, "the daemon is gone")
-    _, told = process.communicate("go on\n", timeout=120)
-    assert "Traceback" not in told
+    _, reported = process.communicate("go on\n", timeout=120)
+    assert "Traceback" not in reported
     assert (place.target / "file").read_bytes() == b"synced and more"
 
 
@@ -273,8 +273,8 @@ def test_an_application_goes_on_with_a_daemon_that_is_started_later(place: Place
     wait_for(lambda: not Path(f"/proc/{first}").exists() or not children(first), 120, "the guardian ends")
     place.start_for_a_job()
     assert run([sys.executable, "-ISc", SECOND, place.target], **names).returncode == 0
-    _, told = process.communicate("go on\n", timeout=120)
-    assert (process.returncode, told) == (0, "")
+    _, reported = process.communicate("go on\n", timeout=120)
+    assert (process.returncode, reported) == (0, "")
     assert run([place.built / "burst", "stop", "--buffer", place.buffer]).returncode == 0
     assert (place.target / "file").read_bytes() == b"synced and more"
     assert (place.target / "second").read_bytes() == b"second"
@@ -312,14 +312,14 @@ def test_no_acknowledged_fsync_is_lost(place: Place, moment: int) -> None:
 FULL = """
 import errno, os, sys
 file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT | os.O_APPEND)
-told, written = None, 0
+reported, written = None, 0
 try:
     for number in range(48):
         written += os.write(file, bytes([number + 1]) * (1 << 20))
     os.fsync(file)
 except OSError as error:
-    told = error.errno
-assert told == errno.ENOSPC, told
+    reported = error.errno
+assert reported == errno.ENOSPC, reported
 assert os.fstat(file).st_size == written
 """
 

@@ -125,10 +125,10 @@ def test_a_command_has_a_separate_buffer_if_its_job_has_none_for_the_directory(p
     assert join(place, names, *write).stdout == own
 
 
-@pytest.mark.parametrize(("status", "told"), [(0, 3), (4, 4)])
-def test_a_command_that_has_joined_a_daemon_that_is_killed(place: Place, status: int, told: int) -> None:
+@pytest.mark.parametrize(("status", "reported"), [(0, 3), (4, 4)])
+def test_a_command_that_has_joined_a_daemon_that_is_killed(place: Place, status: int, reported: int) -> None:
     names = place.start_for_a_job()
     kill = f"import os, sys; os.kill({daemon_of(place.guardian)}, {signal.SIGKILL:d}); sys.exit({status})"
     done = join(place, names, sys.executable, "-ISc", kill)
-    assert done.returncode == told
+    assert done.returncode == reported
     assert place.counted()["daemon_survived"] is False

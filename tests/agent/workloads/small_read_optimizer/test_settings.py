@@ -80,9 +80,9 @@ def test_a_path_that_does_not_exist_is_reported_once(
     answer = run(["sh", "-c", f"{fakeapp} && {fakeapp}"], **preloaded(built, tmp_path / "counters", **values))
     assert answer.returncode == 0
     assert [json.loads(line)["operations"] for line in answer.stdout.splitlines()] == [50, 50]
-    told = answer.stderr.splitlines()
-    assert len(told) == (warning is not None)
-    assert warning is None or told[0].startswith(f"small-read-optimizer: {warning.format(tmp_path)}; nothing is ")
+    reported = answer.stderr.splitlines()
+    assert len(reported) == (warning is not None)
+    assert warning is None or reported[0].startswith(f"small-read-optimizer: {warning.format(tmp_path)}; nothing is ")
     where = Path(values.get("SRO_COUNTERS", tmp_path / "counters"))
     assert [line["reads"] for line in (counted(where) if reads else [])] == reads
 

@@ -49,7 +49,7 @@ def fed(problem: Problem, function: Callable[[Configuration], float], count: int
     return algorithm
 
 
-def told(algorithm: Algorithm) -> dict[str, Sensitivity]:
+def reported(algorithm: Algorithm) -> dict[str, Sensitivity]:
     return dict(algorithm.sensitivities()["seconds"])
 
 
@@ -64,7 +64,7 @@ def together(one: Configuration) -> float:
 
 
 def test_indices_of_a_sum_are_its_parts() -> None:
-    found = told(fed(ONE, additive, 80))
+    found = reported(fed(ONE, additive, 80))
     for name, share in {"x": 0.5, "flag": 0.5, "idle": 0.0, "mode": 0.0}.items():
         for index in (found[name].alone, found[name].together):
             assert index.value == pytest.approx(share, abs=0.05), name
@@ -73,20 +73,20 @@ def test_indices_of_a_sum_are_its_parts() -> None:
 
 
 def test_what_parameters_do_together_is_in_the_total_alone() -> None:
-    found = told(fed(ONE, together, 120))
+    found = reported(fed(ONE, together, 120))
     assert (found["x"].alone.value, found["flag"].alone.value) == pytest.approx((0.2, 0.6), abs=0.06)
     assert (found["x"].together.value, found["flag"].together.value) == pytest.approx((0.4, 0.8), abs=0.06)
 
 
 def test_a_choice_counts_like_any_other_parameter() -> None:
-    found = told(fed(ONE, lambda one: {"a": 0.0, "b": 1.0, "c": 5.0}[str(one["mode"])] + float(one["x"]), 100))
+    found = reported(fed(ONE, lambda one: {"a": 0.0, "b": 1.0, "c": 5.0}[str(one["mode"])] + float(one["x"]), 100))
     variance = np.var([0, 1, 5]) + 1 / 12
     assert found["mode"].alone.value == pytest.approx(np.var([0, 1, 5]) / variance, abs=0.05)
     assert max(found, key=lambda name: found[name].together.value) == "mode"
 
 
 def test_few_and_noisy_measurements_leave_more_open() -> None:
-    few, many = told(fed(ONE, together, 12, noise=1.0)), told(fed(ONE, together, 150, noise=1.0))
+    few, many = reported(fed(ONE, together, 12, noise=1.0)), reported(fed(ONE, together, 150, noise=1.0))
     widths = [[one.alone.high - one.alone.low for one in found.values()] for found in (few, many)]
     assert max(widths[0]) > 1.5 * max(widths[1])
     assert many["flag"].alone.low <= 0.6 <= many["flag"].alone.high
@@ -114,7 +114,7 @@ def test_conditions_and_other_units_are_no_obstacle() -> None:
         ]
     )
     problem = Problem.build(space, [Objective("seconds", "maximize")])
-    found = told(fed(problem, lambda one: 1e6 * np.log(float(one["rate"])) + 1e5 * int(one.get("pages", 4)), 60))
+    found = reported(fed(problem, lambda one: 1e6 * np.log(float(one["rate"])) + 1e5 * int(one.get("pages", 4)), 60))
     assert found["rate"].alone.value > 0.8
     assert found["pages"].together.value > found["huge"].alone.value
 

@@ -39,10 +39,10 @@ def test_the_final_check_compares_the_best_with_the_default_beyond_the_budget(pr
     name = create(principal, with_default(budget={"max_trials": 6}, final_check={}))
     for _ in range(6):
         (trial,) = ask(principal, name)
-        told = tell(principal, name, trial, seconds_of(trial))
-    assert told.study.state == "ACTIVE"
-    assert told.study.final_check is not None
-    assert "6 trials" in told.study.final_check["reason"]
+        reported = tell(principal, name, trial, seconds_of(trial))
+    assert reported.study.state == "ACTIVE"
+    assert reported.study.final_check is not None
+    assert "6 trials" in reported.study.final_check["reason"]
     checks = check_to_the_end(principal, name)
     assert {trial.params["x"] == 0.5 for trial in checks} == {True, False}
     after = get(principal, name)

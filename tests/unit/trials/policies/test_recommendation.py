@@ -38,7 +38,7 @@ def test_the_posterior_recommends_and_not_the_luckiest_run(principal: Principal)
 
 @pytest.mark.usefixtures("predicting")
 def test_a_better_result_that_no_worker_has_looked_at_is_recommended(principal: Principal) -> None:
-    """Nobody may ask for a further trial: what was told last would never be recommended."""
+    """No further ask may follow, so the last reported result has to be considered without one."""
     name = create(principal, make_spec(algorithm={"name": "gp"}, resampling={"name": "none"}))
 
     def recommended() -> Configuration:

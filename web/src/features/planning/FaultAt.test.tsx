@@ -12,9 +12,9 @@ const FAULTS: Fault[] = [
 
 /** A form that shows parameters by name, next to a text that speaks of the same by chance. */
 function Form({ faults, parameters }: { faults: readonly Fault[]; parameters: string[] }) {
-  const [told, elsewhere] = useFields(faults);
+  const [context, elsewhere] = useFields(faults);
   return (
-    <Faults value={told}>
+    <Faults value={context}>
       <p>too small</p>
       {parameters.map((name) => (
         <FaultAt key={name} at={`parameters.${name}`}>

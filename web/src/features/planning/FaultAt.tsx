@@ -1,24 +1,24 @@
 import { createContext, useCallback, useContext, useLayoutEffect, useMemo, useState, type ReactNode } from "react";
 import { messageFor, type Fault } from "./faults";
 
-interface Told {
+interface FaultsContext {
   faults: readonly Fault[];
   /** Register that a field shows this message. Returns a function that unregisters it. */
   show: (message: string) => () => void;
 }
 
 /** The faults of the form's study. */
-export const Faults = createContext<Told>({ faults: [], show: () => () => undefined });
+export const Faults = createContext<FaultsContext>({ faults: [], show: () => () => undefined });
 
 /** Return the value of `Faults` for a form's fields, and the faults that no field shows. */
-export function useFields(faults: readonly Fault[]): [told: Told, elsewhere: readonly Fault[]] {
+export function useFields(faults: readonly Fault[]): [context: FaultsContext, elsewhere: readonly Fault[]] {
   const [shown, setShown] = useState<readonly string[]>([]);
   const show = useCallback((message: string) => {
     setShown((before) => [...before, message]);
     return () => setShown((before) => before.filter((_, place) => place !== before.indexOf(message)));
   }, []);
-  const told = useMemo(() => ({ faults, show }), [faults, show]);
-  return [told, faults.filter(({ message }) => !shown.includes(message))];
+  const context = useMemo(() => ({ faults, show }), [faults, show]);
+  return [context, faults.filter(({ message }) => !shown.includes(message))];
 }
 
 interface Props {

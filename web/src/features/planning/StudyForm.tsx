@@ -91,7 +91,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
       },
     );
   }
-  const [told, elsewhere] = useFields(faults);
+  const [context, elsewhere] = useFields(faults);
   return (
     <div className={styles.layout}>
       <div className={styles.form}>
@@ -114,7 +114,7 @@ export function StudyForm({ draft, tags: firstTags, components, space, metrics, 
             })}
           </ol>
         </nav>
-        <Faults value={told}>
+        <Faults value={context}>
           <fieldset className={styles.form} disabled={unreadable !== null} onChange={() => create.reset()}>
             <legend className="visually-hidden">{titleOf(STEPS[place])}</legend>
             {step === "what" ? (

@@ -214,7 +214,7 @@ static bool is_daemon(void)
 
 int64_t wait_for_recovery(void)
 {
-    static atomic_bool told;
+    static atomic_bool reported;
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/lock", buffer);
     int lock = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -229,8 +229,8 @@ int64_t wait_for_recovery(void)
     snprintf(path, sizeof path, "%s/journal", buffer);
     int why = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? 0 : errno;
     bool left = why != ENOENT;
-    if (!atomic_exchange(&told, true) && !getenv("BURST_TOLD")) {
-        setenv("BURST_TOLD", "1", 1); /* child processes need not print it again */
+    if (!atomic_exchange(&reported, true) && !getenv("BURST_REPORTED")) {
+        setenv("BURST_REPORTED", "1", 1); /* child processes need not print it again */
         dprintf(STDERR_FILENO, "burst: no daemon %s %s; files below %s %s\n",
                 !why || why == ENOENT ? "at" : "can be reached at", buffer, directory,
                 why == ENOENT ? "are used without a buffer"
