@@ -6,7 +6,7 @@ import bisect
 import math
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -48,9 +48,9 @@ class Candidate:
 class Resampling(ABC):
     """Decides whether a configuration is measured again. An instance is not thread-safe; each caller has its own.
 
-    The same seed, options, history and pending trials give the same decision. The first `start` configurations get no
-    replicates [robert-2021, algorithm 5], so that as many different ones as possible are tried; the algorithm may
-    return to them.
+    The same seed, options, history and pending trials give the same decision. While the first `start` configurations
+    are measured there are no replicates, so that as many different ones as possible are tried [robert-2021,
+    section 5.3].
     """
 
     def __init__(
@@ -109,6 +109,11 @@ class Resampling(ABC):
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         """Return the result of `again`; `waiting`: the number of pending trials of a configuration, by its key."""
 
+    @property
+    def unsettled(self) -> Collection[str]:
+        """Return the keys of configurations that are known to need another measurement."""
+        return ()
+
     def number(self, option: str) -> float:
         """Return an option's value."""
         return float(str(self.options[option]))
@@ -125,6 +130,9 @@ class _InTurn(Resampling):
     """Measures each configuration that the algorithm suggests until it is known well enough.
 
     The decision follows the end of each of its trials. Measurements resume if the algorithm suggests it again.
+
+    The search comes back to a configuration of the start design [robert-2021, section 5.3] when it has the best median
+    of all after the start. A single lucky run of the start design could otherwise be recommended.
     """
 
     def __init__(
@@ -133,18 +141,42 @@ class _InTurn(Resampling):
         super().__init__(problem, seed=seed, options=options, budget=budget, start=start)
         # The configurations that need more measurements, by key, with their total numbers.
         self._wanted: dict[str, int] = {}
+        # The medians of the configurations that may be measured again, and the key of the best.
+        self._medians: dict[str, float] = {}
+        self._leader: str | None = None
 
     def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:
-        known = key in self._wanted
-        if trial.origin == "replicate" and not known:
-            return
-        wanted = 0
-        if one.order >= self.start and one.values and not one.closed:
-            wanted = self.wanted(one)
+        self._rank(key, one)
+        if trial.origin != "replicate" or key in self._wanted:
+            self._decide(key)
+        leader = self._leader
+        is_over = len(self.measured) >= self.start
+        if is_over and leader is not None and leader != key and self.measured[leader].order < self.start:
+            self._decide(leader)
+
+    def _rank(self, key: str, one: Candidate) -> None:
+        if one.values and not one.closed:
+            self._medians[key] = statistics.median(one.values)
+        else:
+            self._medians.pop(key, None)
+        if self._leader in (None, key):
+            self._leader = min(self._medians, key=self._medians.__getitem__, default=None)
+        elif key in self._medians and self._medians[key] < self._medians[str(self._leader)]:
+            self._leader = key
+
+    def _decide(self, key: str) -> None:
+        """Note how many measurements a configuration needs in total, if it needs more."""
+        one = self.measured[key]
+        is_due = one.order >= self.start or (key == self._leader and len(self.measured) >= self.start)
+        wanted = self.wanted(one) if is_due and one.values and not one.closed else 0
         if wanted > len(one.values):
             self._wanted[key] = wanted
-        elif known:
-            del self._wanted[key]
+        else:
+            self._wanted.pop(key, None)
+
+    @property
+    def unsettled(self) -> Collection[str]:
+        return self._wanted.keys()
 
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         for key, wanted in self._wanted.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,19 +27,28 @@ class History:
     """The results of a search so far, in the order in which trials finished.
 
     An instance is not thread-safe; each caller has its own. FAILED trials, where the machine was at fault, and trials
-    of the final check are left out. `configurations` of all trials, with `keys` that identify them. `values`:
-    the first objective of completed trials, times its sign. `bests`: the same, but infinite for a broken outcome
-    constraint. `medians`: the medians of acceptable trials, by the configuration's key.
+    of the final check are left out. `trials` is the number of all others.
+
+    An iteration is a trial that the algorithm or a user has suggested. A replicate of a resampling policy is none,
+    because it only makes the value of an earlier iteration better known [robert-2021, section 5.3].
+
+    `unsettled` holds the keys of configurations that the resampling policy is about to measure again. Rules judge the
+    iterations of all other configurations.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.configurations: list[Configuration] = []
-        self.keys: list[str] = []
-        self.values: list[float] = []
-        self.bests: list[float] = []
-        self.medians: dict[str, float] = {}
-        self._groups: dict[str, list[float]] = {}
+        self.trials = 0
+        self.unsettled: Collection[str] = ()
+        # The key of each iteration, and of those that have a value.
+        self._keys: list[str] = []
+        self._measured: list[str] = []
+        # By key: the configuration, the medians of its values and of its acceptable ones, and these values.
+        self._configurations: dict[str, Configuration] = {}
+        self._middles: dict[str, float] = {}
+        self._medians: dict[str, float] = {}
+        self._values: dict[str, list[float]] = {}
+        self._acceptable: dict[str, list[float]] = {}
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
         """Add finished trials, each passed exactly once."""
@@ -47,19 +56,42 @@ class History:
         for trial in finished:
             if trial.state == TrialState.FAILED or trial.origin == "check":
                 continue
+            self.trials += 1
             key = self.problem.space.key(trial.configuration)
-            self.configurations.append(trial.configuration)
-            self.keys.append(key)
+            is_iteration = trial.origin != "replicate"
+            if is_iteration:
+                self._configurations[key] = trial.configuration
+                self._keys.append(key)
             value = sign * trial.metrics.get(metric, math.nan)
             if trial.state != TrialState.COMPLETED or not math.isfinite(value):
                 continue
-            acceptable = self.problem.acceptable(trial.metrics)
-            self.values.append(value)
-            self.bests.append(value if acceptable else math.inf)
-            if acceptable:
-                group = self._groups.setdefault(key, [])
-                group.append(value)
-                self.medians[key] = statistics.median(group)
+            if is_iteration:
+                self._measured.append(key)
+            self._values.setdefault(key, []).append(value)
+            self._middles[key] = statistics.median(self._values[key])
+            if self.problem.acceptable(trial.metrics):
+                self._acceptable.setdefault(key, []).append(value)
+                self._medians[key] = statistics.median(self._acceptable[key])
+
+    def keys(self) -> list[str]:
+        """Return a text for each iteration that identifies its configuration."""
+        return [key for key in self._keys if key not in self.unsettled]
+
+    def configurations(self) -> list[Configuration]:
+        """Return the configuration of each iteration."""
+        return [self._configurations[key] for key in self.keys()]
+
+    def values(self) -> list[float]:
+        """Return the median of the first objective, times its sign, of the configuration of each measured iteration."""
+        return [self._middles[key] for key in self._measured if key not in self.unsettled]
+
+    def bests(self) -> list[float]:
+        """Return `values`, but with infinity for a configuration whose trials have all broken an outcome constraint."""
+        return [self._medians.get(key, math.inf) for key in self._measured if key not in self.unsettled]
+
+    def default(self) -> float | None:
+        """Return the median of the default's acceptable values, times the objective's sign; None without one."""
+        return self._medians.get(self.problem.space.key(self.problem.space.default()))
 
 
 @dataclass(frozen=True)
@@ -207,7 +239,7 @@ def _number(options: Options, name: str) -> float:
 
 
 def _trials(progress: Progress, options: Options) -> str | None:
-    done = len(progress.history.keys)
+    done = progress.history.trials
     return f"{done} trials are done." if done >= _number(options, "trials") else None
 
 
@@ -224,28 +256,28 @@ def _node_hours(progress: Progress, options: Options) -> str | None:
 def _reference(progress: Progress, options: Options) -> str | None:
     value = _number(options, "value")
     goal = float(progress.history.problem.signs()[0]) * value
-    reached = min(progress.history.medians.values(), default=math.inf) <= goal
+    reached = min(progress.history.bests(), default=math.inf) <= goal
     return f"The reference of {value:g} is reached." if reached else None
 
 
 def _default_share(progress: Progress, options: Options) -> str | None:
     history, percent = progress.history, _number(options, "percent")
-    default = history.medians.get(history.problem.space.key(history.problem.space.default()))
-    if default is None or min(history.medians.values()) > default - percent / 100 * abs(default):
+    default = history.default()
+    if default is None or min(history.bests(), default=math.inf) > default - percent / 100 * abs(default):
         return None
     return f"The best is at least {percent:g} % better than the default."
 
 
 def _best_improvement(progress: Progress, options: Options) -> str | None:
-    return _improvement("best", progress.history.bests, min, options)
+    return _improvement("best", progress.history.bests(), min, options)
 
 
 def _mean_improvement(progress: Progress, options: Options) -> str | None:
-    return _improvement("average", progress.history.values, mean, options)
+    return _improvement("average", progress.history.values(), mean, options)
 
 
 def _median_improvement(progress: Progress, options: Options) -> str | None:
-    return _improvement("median", progress.history.values, statistics.median, options)
+    return _improvement("median", progress.history.values(), statistics.median, options)
 
 
 def _improvement(
@@ -265,7 +297,7 @@ def _improvement(
 
 def _count_movement(progress: Progress, options: Options) -> str | None:
     least, trials = int(_number(options, "threshold")), int(_number(options, "trials"))
-    last = progress.history.keys[-trials:]
+    last = progress.history.keys()[-trials:]
     if len(last) < trials or len(set(last)) >= least:
         return None
     return f"The last {trials} trials were of {len(set(last))} configurations."
@@ -274,7 +306,7 @@ def _count_movement(progress: Progress, options: Options) -> str | None:
 def _distance_movement(progress: Progress, options: Options) -> str | None:
     """Compare the distances between consecutive trials in the unit cube, as shares of its diagonal."""
     threshold, trials = _number(options, "threshold"), int(_number(options, "trials"))
-    last = progress.history.configurations[-max(trials, 2) :]
+    last = progress.history.configurations()[-max(trials, 2) :]
     if len(last) < max(trials, 2):
         return None
     rows = Encoding(progress.history.problem.space).encode(last)
@@ -289,7 +321,9 @@ def _remaining(progress: Progress, options: Options) -> str | None:
     return "The expected remaining gain is less than the noise of a measurement." if below else None
 
 
-_PATIENCE = Option("trials", "int", 15, "Number of trials over which the rule compares.", min=1, max=1_000_000)
+_PATIENCE = Option(
+    "trials", "int", 15, "Number of trials over which the rule compares; replicates do not count.", min=1, max=1_000_000
+)
 _THRESHOLD = Option(
     "threshold", "float", 0.05, "Improvement as a share of the earlier value: 0.05 is 5 %.", min=0.0, max=10.0
 )

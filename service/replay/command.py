@@ -163,10 +163,11 @@ def _options(texts: Sequence[str]) -> dict[str, dict[str, JsonValue]]:
         key, equals, value = rest.partition("=")
         if not (name and dot and key and equals):
             raise InvalidInput("option", text, "NAME.KEY=VALUE, such as gp.threads=2")
+        options = found.setdefault(name, {})
         try:
-            found.setdefault(name, {})[key] = json.loads(value)
+            options[key] = json.loads(value)
         except ValueError:
-            found[name][key] = value
+            options[key] = value
     return found
 
 

@@ -5,11 +5,15 @@ The algorithm is created at its first use, so a process that only checks whether
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from service.algorithms import registry
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Cost
+from service.core.encoding import Encoding
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.parameters import identity
@@ -27,6 +31,8 @@ from service.tuner.recommendation import Recommendation, by_estimate, by_posteri
 
 # The number of configurations at which the remaining gain is evaluated.
 _SAMPLE = 256
+# Averages over neighbours, whose cost is quadratic, are limited to this number of the latest configurations.
+_MOST_NEIGHBOURS = 1000
 # From this many trials on, the objective counts as the running time if its ratios to the running times differ by at
 # most this factor.
 _ENOUGH_SHARES, _MOST_UNLIKE = 3, 1.5
@@ -80,6 +86,8 @@ class Tuner:
             pruning.create(name, problem, options=options, start=start) for name, options in self.method.pruning
         ]
         self.uses_measurements = any(pruning.describe(name).needs_measurements for name, _ in self.method.pruning)
+        neighbours = float(str(self.method.estimator_options["neighbours"]))
+        self._aggregates = len(problem.objectives) == 1 and (self.method.estimator != "median" or neighbours > 0.0)
         self._finished: list[TrialRecord] = []
         self._history = History(problem)
         self._algorithm: Algorithm | None = None
@@ -103,7 +111,12 @@ class Tuner:
         self._resampling.update(finished)
         for policy in self._pruning:
             policy.update(finished, steps)
-        if self._algorithm is not None:
+        if self._algorithm is None:
+            return
+        if self._aggregates:
+            # Earlier values may have changed, and an algorithm takes each trial once: a new one learns them all.
+            self._state, self._algorithm = self._algorithm.dump(), None
+        else:
             self._algorithm.update(finished)
 
     def suggest(
@@ -190,6 +203,7 @@ class Tuner:
         rule = self.method.stopping
         if rule is None:
             return None
+        self._history.unsettled = self._resampling.unsettled
         remaining, spread = (None, None) if self._algorithm is None or not rule.needs_prediction else self._outlook()
         return rule.reason(
             Progress(
@@ -285,9 +299,36 @@ class Tuner:
             if self._state is not None:
                 algorithm.load(self._state)
             if self._finished:
-                algorithm.update(self._finished)
+                algorithm.update(self._aggregated() if self._aggregates else self._finished)
             self._algorithm = algorithm
         return self._algorithm
+
+    def _aggregated(self) -> list[TrialRecord]:
+        """Return the finished trials with values whose medians are the estimates of their configurations.
+
+        The search then follows the study's estimator [robert-2021, section 5.2]. By itself, every algorithm uses the
+        median or the mean of a configuration's runs. All runs of a configuration move by the same distance, so a model
+        still sees their noise. Trials without a value of the first objective stay as they are.
+        """
+        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
+        found = samples_of(self.problem, self._finished)
+        values = np.array([self._estimate(one.values, one.bounds) for one in found])
+        if found and (radius := float(str(self.method.estimator_options["neighbours"]))) > 0.0:
+            latest = slice(-_MOST_NEIGHBOURS, None)
+            rows = Encoding(self.problem.space).encode([one.configuration for one in found[latest]])
+            counts = np.array([len(one.values) for one in found[latest]], dtype=float)
+            values[latest] = noise.aggregate_neighbours(rows, values[latest], counts, radius)
+        key = self.problem.space.key
+        moves = {
+            key(one.configuration): sign * (value - statistics.median(one.values))
+            for one, value in zip(found, values.tolist(), strict=True)
+        }
+        return [
+            replace(trial, metrics={**trial.metrics, metric: trial.metrics[metric] + moves[key(trial.configuration)]})
+            if trial.state == TrialState.COMPLETED and key(trial.configuration) in moves and metric in trial.metrics
+            else trial
+            for trial in self._finished
+        ]
 
     def _predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
         return self._made().predict(configurations)

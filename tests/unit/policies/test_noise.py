@@ -185,7 +185,7 @@ def test_a_rare_optimum_is_no_freak(sign: float) -> None:
     assert best == pytest.approx([9.0, 9.5], rel=0.15)
 
 
-def test_intervals_hold_what_they_say_under_heavy_tails() -> None:
+def test_intervals_keep_their_coverage_under_heavy_tails() -> None:
     rng = np.random.default_rng(5)
     held = []
     for _ in range(40):
@@ -196,7 +196,7 @@ def test_intervals_hold_what_they_say_under_heavy_tails() -> None:
     assert np.mean(held) > 0.92
 
 
-def test_beliefs_about_the_most_promising_are_those_among_all() -> None:
+def test_beliefs_about_the_most_promising_groups_equal_the_full_beliefs() -> None:
     rng = np.random.default_rng(6)
     groups = [list(rng.normal(10, 1, int(rng.integers(1, 4)))) for _ in range(50)]
     everything, places = noise.believe(groups)
@@ -225,7 +225,7 @@ def test_neighbours_speak_against_luck() -> None:
     assert 9.5 < beliefs.mean[90] < beliefs.mean[91] - 0.1
 
 
-def test_neighbours_do_not_speak_for_what_did_worse_than_they() -> None:
+def test_fast_neighbours_do_not_improve_the_belief_about_a_slow_run() -> None:
     """A single slow run among fast neighbours may have been a freak, but nobody has seen it to be good."""
     rng = np.random.default_rng(3)
     groups = [list(25 * np.exp(0.05 * rng.normal(size=2))) for _ in range(30)]
@@ -233,7 +233,7 @@ def test_neighbours_do_not_speak_for_what_did_worse_than_they() -> None:
     assert beliefs.mean[30] == pytest.approx(48.0)
 
 
-def test_a_point_without_its_own_value_is_its_neighbours() -> None:
+def test_a_point_without_its_own_value_takes_its_neighbours_value() -> None:
     rows = np.array([[0.0], [0.05], [0.9]])
     found = noise.aggregate_neighbours(rows, np.array([1.0, 3.0, 10.0]), np.ones(3), 0.1, itself=False)
     assert found[0] == pytest.approx(3.0, abs=0.01)

@@ -162,7 +162,7 @@ def test_what_fails_twice_is_left_alone(name: str) -> None:
         (MORE, -10.0, (-2.0, -15.0), (-9.0, -30.0)),
     ],
 )
-def test_the_filter_keeps_what_is_better_whatever_the_values(
+def test_the_filter_keeps_better_configurations_for_any_sign_and_direction(
     problem: Problem, others: float, close: tuple[float, float], far: tuple[float, float]
 ) -> None:
     for values, expected in ((close, {"x": 0.5}), (far, None)):
@@ -188,7 +188,7 @@ def noisy_model(configurations: Sequence[Configuration]) -> Prediction:
     return Prediction(np.where(contender, 10.0, 14.0), np.where(x == 0.25, 0.6, 0.2), 0.5)
 
 
-def test_adaptive_looks_at_the_contender_that_it_knows_less_and_never_at_what_runs_often_enough() -> None:
+def test_adaptive_replicates_the_less_certain_contender_unless_enough_replicates_are_running() -> None:
     policy = make("adaptive")
     for x in (0.25, 0.75, 0.1):
         measure(policy, x, 10.0)
@@ -220,7 +220,7 @@ def test_adaptive_measures_nothing_again_where_there_is_no_noise_or_nothing_to_c
     assert again(exact, lambda found: Prediction(np.ones(len(found)), np.ones(len(found)), 0.0)) is None
 
 
-def test_adaptive_leaves_what_breaks_an_outcome_constraint() -> None:
+def test_adaptive_does_not_replicate_configurations_that_break_an_outcome_constraint() -> None:
     problem = Problem.build(PROBLEM.space, PROBLEM.objectives, outcome_constraints=["mb <= 10"])
     for mb, expected in ((1.0, {"x": 0.25}), (99.0, None)):
         policy = made("adaptive", problem, {})
@@ -259,10 +259,26 @@ def test_adaptive_takes_more_replicates_towards_the_end_of_the_budget() -> None:
     assert 0.05 < halves.sum() / (6 * 80) < 0.8
 
 
-def test_adaptive_spends_what_is_left_of_a_budget_where_nothing_new_is_left() -> None:
+def test_adaptive_spends_the_remaining_budget_on_replicates_in_an_exhausted_space() -> None:
     problem = Problem.build(Space.build([IntParameter("n", 1, 4)]), [Objective("seconds", "minimize")])
     for budget, answers in ((40, True), (None, False)):
         policy = made("adaptive", problem, {}, budget=budget)
         for n in (1, 2, 3, 4):
             policy.update([TrialRecord(n, {"n": n}, TrialState.COMPLETED, {"seconds": 10.0 + n})])
         assert (again(policy) is not None) is answers
+
+
+@pytest.mark.parametrize("name", ["static", "sedr", "thesis"])
+def test_the_search_comes_back_to_the_best_of_the_start_design(name: str) -> None:
+    policy = made(name, PROBLEM, {}, start=3)
+    for x, value in ((0.1, 5.0), (0.2, 3.0), (0.3, 8.0)):
+        assert again(policy) is None
+        measure(policy, x, value)
+    assert again(policy) == {"x": 0.2}
+    # It was a lucky run. Now another configuration of the start design is the best.
+    measure(policy, 0.2, 9.0, 9.0, 9.0, origin="replicate")
+    assert again(policy) == {"x": 0.1}
+    assert list(policy.unsettled) == [PROBLEM.space.key({"x": 0.1})]
+    measure(policy, 0.1, 5.0, origin="replicate")
+    assert again(policy) is None
+    assert list(policy.unsettled) == []

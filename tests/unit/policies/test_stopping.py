@@ -7,6 +7,8 @@ from service.core.space import FloatParameter, Space
 from service.core.trial import TrialRecord
 from service.policies import stopping
 from service.policies.stopping import History, Progress
+from service.tuner.method import Method
+from service.tuner.tuner import Tuner
 
 SPACE = Space.build([FloatParameter("x", 0.0, 1.0, default=0.5)])
 PROBLEM = Problem.build(SPACE, [Objective("seconds", "minimize")])
@@ -176,3 +178,47 @@ def test_rules_within_rules_have_an_end() -> None:
     with pytest.raises(InvalidInput) as caught:
         stopping.parse({"any": [{"rule": "trials", "trials": 3}] * 33}, PROBLEM)
     assert caught.value.data["allowed"] == "1 to 32 rules"
+
+
+def test_replicates_are_no_iterations() -> None:
+    """Five runs of one configuration are one iteration that is better known, not five without an improvement."""
+    suggested = [TrialRecord(n, {"x": n / 10}, TrialState.COMPLETED, {"seconds": 9.0 - n}) for n in (1, 2, 3)]
+    replicates = [
+        TrialRecord(n, {"x": 0.3}, TrialState.COMPLETED, {"seconds": 6.0}, origin="replicate") for n in range(4, 9)
+    ]
+    history = History(PROBLEM)
+    history.update([*suggested, *replicates])
+    at = Progress(history, 0.0, 0.0)
+    assert not ends({"rule": "best_improvement", "trials": 3}, at)
+    assert not ends({"rule": "count_movement", "trials": 3, "threshold": 2}, at)
+    assert not ends({"rule": "distance_movement", "trials": 3, "threshold": 0.05}, at)
+    # They are trials of the budget all the same.
+    assert ends({"rule": "trials", "trials": 8}, at)
+
+
+def test_an_improvement_is_one_of_medians_not_of_single_runs() -> None:
+    history = History(PROBLEM)
+    history.update([TrialRecord(1, {"x": 0.1}, TrialState.COMPLETED, {"seconds": 1.0})])
+    history.update(
+        [
+            TrialRecord(n, {"x": 0.1}, TrialState.COMPLETED, {"seconds": seconds}, origin="replicate")
+            for n, seconds in ((2, 9.0), (3, 9.0))
+        ]
+    )
+    history.update([TrialRecord(4, {"x": 0.2}, TrialState.COMPLETED, {"seconds": 5.0})])
+    # The run of 1.0 was a lucky one: the first configuration takes 9.0, so 5.0 is an improvement.
+    assert not ends({"rule": "best_improvement", "trials": 1}, Progress(history, 0.0, 0.0))
+
+
+def test_rules_wait_for_configurations_that_are_measured_again() -> None:
+    problem = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=True)
+    rule = stopping.parse({"rule": "reference", "value": 2.0}, problem)
+    tuner = Tuner(problem, Method(algorithm="random", resampling="static", stopping=rule))
+    tuner.update([TrialRecord(n, {"x": n / 99}, TrialState.COMPLETED, {"seconds": 9.0}) for n in range(1, 8)])
+    for n in range(1, 8):
+        replicate = TrialRecord(10 + n, {"x": n / 99}, TrialState.COMPLETED, {"seconds": 9.0}, origin="replicate")
+        tuner.update([replicate])
+    tuner.update([TrialRecord(90, {"x": 0.95}, TrialState.COMPLETED, {"seconds": 1.0})])
+    assert tuner.stop(0.0, 0.0) is None
+    tuner.update([TrialRecord(91, {"x": 0.95}, TrialState.COMPLETED, {"seconds": 1.2}, origin="replicate")])
+    assert tuner.stop(0.0, 0.0) == "The reference of 2 is reached."

@@ -327,7 +327,7 @@ def test_a_killed_replay_leaves_no_process(tmp_path: Path) -> None:
     assert psutil.wait_procs(workers, timeout=120)[1] == []
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_finished_runs(tmp_path: Path) -> None:
     process = long_replay(tmp_path)
     runs = tmp_path / "runs.jsonl"
     process.send_signal(signal.SIGINT)
@@ -338,3 +338,14 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert 0 < len(kept) < 401
     for line in kept:
         Run.from_json(json.loads(line))
+
+
+def test_an_option_whose_value_is_plain_text(tmp_path: Path) -> None:
+    result = invoke(
+        "sbb-1", "--algorithms", "ga", "--option", "ga.selection=roulette", "--seeds", "0", "--budget", "12",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    result = invoke("sbb-1", "--algorithms", "ga", "--option", "ga.selection=lottery", "--out", tmp_path / "no")
+    assert result.exit_code == 2
+    assert "'lottery' is not allowed. Use one of tournament, roulette" in result.stderr

@@ -69,7 +69,7 @@ def test_every_simulator_is_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_grids_means_and_gains_are_those_of_the_thesis(name: str) -> None:
+def test_sizes_means_and_gains_of_the_grids_match_the_thesis(name: str) -> None:
     size, mean, gain = GRIDS[name]
     subject = simulators.create(name)
     assert len(subject.truth) == size
@@ -176,7 +176,7 @@ def test_bursts_come_and_go() -> None:
     assert min(often.min(), sometimes.min(), seldom.min()) >= 36 - 1e-9
 
 
-def test_bursts_hit_what_runs_at_the_same_time() -> None:
+def test_the_same_bursts_affect_all_simultaneous_measurements() -> None:
     answers = interference.create("bursts-300", np.array([[9.0], [9.0]]))
     rng = np.random.default_rng(0)
     clock = np.arange(0, 600, 3.0)

@@ -129,7 +129,7 @@ def test_parquet_is_read_where_pyarrow_is(tmp_path: Path) -> None:
     assert subject.truth.tolist() == [[3.5], [2.0]]
 
 
-def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_pyarrow_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     path = tmp_path / "runs.parquet"
     path.write_bytes(b"PAR1")
@@ -157,7 +157,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
         ({"metrics": ["note"]}, "note in line 2", None, "a finite number"),
     ],
 )
-def test_wrong_selection_names_field_value_and_what_is_allowed(
+def test_a_wrong_selection_names_the_field_the_value_and_the_allowed_values(
     tmp_path: Path, changes: dict[str, Any], field: str, value: object, allowed: str
 ) -> None:
     data = refusal(tmp_path, **changes)

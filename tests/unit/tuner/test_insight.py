@@ -75,7 +75,7 @@ def test_what_explains_nearly_all_explains_no_more_than_all() -> None:
     assert 0.95 < bowl.effects[0].importance < sum(effect.importance for effect in bowl.effects) <= 1.0
 
 
-def test_effects_are_told_at_levels_in_the_objectives_unit(found: ObjectiveInsight) -> None:
+def test_effects_are_given_at_levels_in_the_objectives_unit(found: ObjectiveInsight) -> None:
     by_name = {effect.parameter: effect for effect in found.effects}
     flag = by_name["flag"]
     assert flag.levels == [False, True]
@@ -130,7 +130,7 @@ def test_few_or_equal_results_say_nothing() -> None:
     assert insight(ONE, measured(lambda _: {"seconds": 1.0}, 50)).objectives == []
 
 
-def test_linear_dependence_of_objectives_is_told_with_its_coefficients() -> None:
+def test_linear_dependence_of_objectives_is_reported_with_its_coefficients() -> None:
     problem = Problem.build(SPACE, [Objective(name, "minimize") for name in ("time", "size", "energy", "constant")])
 
     def several(configuration: Configuration) -> dict[str, float]:

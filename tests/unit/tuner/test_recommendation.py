@@ -86,7 +86,7 @@ def test_robust_against_a_slow_run_in_ten() -> None:
     assert statistics.fmean(losses) < 0.08
 
 
-def test_the_posterior_mean_decides_and_its_interval_is_told() -> None:
+def test_the_best_posterior_mean_is_recommended_with_its_interval() -> None:
     found = samples_of(RATE, trials(RATE, (1, 5.0), (2, 9.0), (3, 7.0)))
     prediction = Prediction(mean=np.array([-5.0, -6.0, -7.0]), deviation=np.array([1.0, 1.0, 0.5]), noise=1.0)
     recommended = by_posterior(RATE, found, prediction)
@@ -96,7 +96,7 @@ def test_the_posterior_mean_decides_and_its_interval_is_told() -> None:
 
 
 @pytest.mark.parametrize(("values", "is_known"), [((5.0,), False), ((5.0, 5.1), True)])
-def test_no_interval_is_told_of_a_noise_that_two_points_cannot_show(values: tuple[float, ...], is_known: bool) -> None:
+def test_no_interval_is_given_when_the_noise_cannot_be_estimated(values: tuple[float, ...], is_known: bool) -> None:
     found = samples_of(RATE, trials(RATE, *((1, value) for value in values), (2, 9.0)))
     prediction = Prediction(mean=np.array([-5.0, -9.0]), deviation=np.array([1e-9, 1e-9]), noise=1e-9)
     assert (by_posterior(RATE, found, prediction).low is not None) is is_known

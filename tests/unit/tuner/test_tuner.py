@@ -204,7 +204,7 @@ def test_a_stopped_trial_is_at_least_as_bad_as_its_running_time(
     assert tuner.bound(running) == {"seconds": pytest.approx(bound)}
 
 
-def test_the_final_check_goes_in_turns_and_counts_its_own_trials_alone() -> None:
+def test_the_final_check_alternates_configurations_and_counts_only_its_own_trials() -> None:
     default: Configuration = PROBLEM.space.default()
     best: Configuration = {"n": 3, "huge": True}
     tuner = Tuner(PROBLEM, Method(algorithm="random", final_check=FinalCheck(max_trials=12)))
@@ -262,3 +262,42 @@ def test_asking_for_the_cost_imports_neither_torch_nor_scipy() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=sys.path[0] or "."
     )
     assert ran.stdout.strip() == "[]"
+
+
+NOISY = Problem.build(PROBLEM.space, PROBLEM.objectives, noisy=True)
+
+
+def history() -> list[TrialRecord]:
+    """Twenty configurations with three runs each, of which the more careless ones are faster at best."""
+    return [
+        finished(3 * n + run, {"n": n + 1, "huge": bool(n % 2)}, 20.0 - n + (2 * n if run == 2 else 0), origin)
+        for n in range(20)
+        for run, origin in enumerate(("suggested", "replicate", "replicate"))
+    ]
+
+
+@pytest.mark.parametrize("algorithm", ["ga", "sa", "smbo", "gp", "tpe", "cmaes"])
+def test_the_search_follows_the_estimator(algorithm: str) -> None:
+    """By the median the last configurations are the best, by the maximum the first ones."""
+
+    def walk(estimator: str, **options: object) -> list[Configuration]:
+        method = Method(algorithm=algorithm, resampling="none", estimator=estimator, estimator_options=options, seed=3)
+        tuner = Tuner(NOISY, method)
+        tuner.suggest(1, cursor=0)
+        tuner.update(history())
+        return [one.configuration for one in tuner.suggest(6, cursor=0).items]
+
+    assert walk("median") == walk("median")
+    assert walk("quantile", q=1.0) != walk("median")
+    if algorithm == "smbo":
+        assert walk("median", neighbours=0.3) != walk("median")
+
+
+def test_the_search_learns_the_same_from_parts_of_the_history() -> None:
+    method = Method(algorithm="ga", resampling="none", estimator="quantile", estimator_options={"q": 1.0}, seed=3)
+    whole, parts = Tuner(NOISY, method), Tuner(NOISY, method)
+    whole.update(history())
+    for trial in history():
+        parts.update([trial])
+        parts.suggest(1, cursor=0)
+    assert whole.suggest(5, cursor=0) == parts.suggest(5, cursor=0)
