@@ -48,8 +48,12 @@ class Annealing(Heuristic):
         return genetics.repair(genetics.neighbour(current, random), current, random)
 
     def temperature(self) -> float:
-        """Return T_k [robert-2021, definition 18], where k counts the steps since the start or the latest restart."""
-        initial, cooling, k = self._number("temperature"), str(self.options["cooling"]), self._steps
+        """Return T_k [robert-2021, definition 18], where k counts how often it was lowered since the latest restart.
+
+        There are `steps` steps at each temperature, the variant that section 3.3.3 mentions.
+        """
+        initial, cooling = self._number("temperature"), str(self.options["cooling"])
+        k = self._steps // self._whole("steps")
         if cooling == "exponential":
             return initial * self._number("decay") ** k
         rate = _RATES[cooling] if self.options["rate"] is None else self._number("rate")

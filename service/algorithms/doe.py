@@ -134,7 +134,10 @@ class Sobol(_Sequence):
 
 
 class LatinHypercube(_Sequence):
-    """Latin hypercubes of `block` points, each with its own generator."""
+    """Latin hypercubes of `block` points, each with its own generator.
+
+    Points are random within their cells, or in the centres with `centred` [robert-2021, definition 6].
+    """
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         super().__init__(problem, seed=seed, options=options)
@@ -151,7 +154,8 @@ class LatinHypercube(_Sequence):
         if self._latest is None or self._latest[0] != number:
             from scipy.stats import qmc  # imported here for the same reason as above
 
-            engine = qmc.LatinHypercube(self._dimension, rng=np.random.default_rng(_words(self.seed, number)))
+            generator = np.random.default_rng(_words(self.seed, number))
+            engine = qmc.LatinHypercube(self._dimension, scramble=not self.options["centred"], rng=generator)
             self._latest = number, np.asarray(engine.random(self._block), dtype=np.float64)
         return self._latest[1]
 

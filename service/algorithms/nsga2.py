@@ -3,8 +3,11 @@
 Individuals are sorted by non-dominated front, and within a front by crowding distance [deb-2002a]. A generation has as
 many children as the population has members. Each child is a uniform crossover of two random parents, and three in four
 children mutate: each gene changes with the probability `mutation`, and at least one changes. The best half of parents
-and children are the next parents. A parameter is one gene whatever the number of its values. The paper uses the bits of
-the value's number instead, with which neighbouring values can differ in many bits.
+and children are the next parents.
+
+With the coding `value`, a parameter is one gene, which mutates to a neighbouring value. With `binary`, the coding of
+the paper (section 4.1), a parameter with n values has as many genes as the number n - 1 has bits. Neighbouring values
+may then differ in many genes, and a mutation may lead far away.
 
 Island model [martinez-alvarez-2015, section 4.2]: each of `islands` populations has its own generation. Every
 `migration` generations, counted over all islands, random pairs of islands are formed, and in each pair the sender's
@@ -56,9 +59,12 @@ class Nsga2(Heuristic):
             return None
         places = random.choice(len(parents), min(2, len(parents)), replace=False)
         pair = [genetics.complete(parents[place].configuration, random) for place in places]
-        child = genetics.crossover(pair[0], pair[-1], random, None)
-        if random.random() < _MUTATED:
-            child = genetics.mutate(child, self._number("mutation"), random)
+        rate = self._number("mutation") if random.random() < _MUTATED else None
+        if self.options["coding"] == "binary":
+            child = genetics.binary_child(pair[0], pair[-1], rate, random)
+        else:
+            child = genetics.crossover(pair[0], pair[-1], random, None)
+            child = child if rate is None else genetics.mutate(child, rate, random)
         return genetics.repair(child, pair[0], random)
 
     def _forget(self) -> None:

@@ -22,6 +22,8 @@ from service.core.space import Configuration, Scalar, Space
 
 _MOST_SINGLE_LEVELS = 20
 _STEP = 0.1
+# The values of a continuum in the binary coding.
+_CONTINUUM_LEVELS = 2**16
 # Each parameter of a neighbour goes up, goes down or stays, with equal probabilities [robert-2021, figure 3.7]. With
 # many parameters that would change almost the whole configuration, so then two parameters move on average.
 _MOVING, _MOVED = 2.0 / 3.0, 2.0
@@ -91,6 +93,49 @@ class Genetics:
         moving = [name for name, moves in zip(free, chosen.tolist(), strict=True) if moves]
         moved = {name: self._step(name, configuration[name], random) for name in moving}
         return self.complete({**configuration, **moved}, random)
+
+    def binary_child(
+        self, first: Configuration, second: Configuration, rate: float | None, random: np.random.Generator
+    ) -> Configuration:
+        """Return a uniform crossover of the bits of two parents [martinez-alvarez-2015, section 4.1].
+
+        A parameter with n values has as many genes as n - 1 has bits; a continuum has 2**16 values. `rate`: the
+        probability that a gene flips, of which at least one does; None: no gene flips. A number beyond the last value
+        counts from the first one again.
+        """
+        names = [name for name in self.space.names() if name in first or name in second]
+        widths = [(self._levels(name) - 1).bit_length() for name in names]
+        flips = np.zeros(sum(widths), dtype=np.bool_)
+        if rate is not None and len(flips):
+            flips = random.random(len(flips)) < rate
+            flips[random.integers(len(flips))] |= not flips.any()
+        child: Configuration = {}
+        place = 0
+        for name, width in zip(names, widths, strict=True):
+            mine, other = first.get(name, second.get(name)), second.get(name, first.get(name))
+            assert mine is not None
+            assert other is not None
+            mask = int(sum(1 << bit for bit in np.flatnonzero(random.random(width) < 0.5)))
+            number = (self._number(name, mine) & mask) | (self._number(name, other) & ~mask)
+            number ^= int(sum(1 << bit for bit in np.flatnonzero(flips[place : place + width])))
+            child[name] = self._numbered(name, number % self._levels(name))
+            place += width
+        return self.complete(child, random)
+
+    def _levels(self, name: str) -> int:
+        return self.space[name].size() or _CONTINUUM_LEVELS
+
+    def _number(self, name: str, value: Scalar) -> int:
+        parameter = self.space[name]
+        if parameter.size() is not None:
+            return parameter.rank(value)
+        return round(float(self._scale(name).encode([{name: value}])[0, 0]) * (_CONTINUUM_LEVELS - 1))
+
+    def _numbered(self, name: str, number: int) -> Scalar:
+        parameter = self.space[name]
+        if parameter.size() is not None:
+            return parameter.value_at(number)
+        return self._scale(name).decode([[number / (_CONTINUUM_LEVELS - 1)]])[0][name]
 
     def neighbour(self, configuration: Configuration, random: np.random.Generator) -> Configuration:
         """Return a random neighbour on the grid, in any direction [robert-2021, definition 19 and figure 3.7]."""

@@ -183,10 +183,19 @@ SA_OPTIONS: tuple[Option, ...] = (
         name="cooling",
         type="text",
         default="exponential",
-        doc="Temperature after k steps: T0 * decay^k, T0 / (1 + rate * k), or T0 / (1 + rate * log(1 + k)).",
+        doc="Temperature after it was lowered k times: T0 * decay^k, T0 / (1 + rate * k), or "
+        "T0 / (1 + rate * log(1 + k)).",
         choices=("exponential", "linear", "logarithmic"),
     ),
     Option(name="decay", type="float", default=0.95, doc="Decay of the exponential cooling.", min=0, max=1),
+    Option(
+        name="steps",
+        type="int",
+        default=1,
+        doc="Number of steps at each temperature, before it is lowered once.",
+        min=1,
+        max=10_000,
+    ),
     Option(
         name="rate",
         type="float",
@@ -225,12 +234,20 @@ NSGA2_OPTIONS: tuple[Option, ...] = (
     Option(
         name="population",
         type="int",
-        default=16,
-        doc="Number of members of each island's population.",
+        default=32,
+        doc="Number of members of each island's population. [martinez-alvarez-2015, section 5] uses 32.",
         min=2,
         max=1000,
     ),
     Option(name="mutation", type="float", default=0.05, doc="Probability that a gene mutates.", min=0, max=1),
+    Option(
+        name="coding",
+        type="text",
+        default="value",
+        doc="Genes: `value` has one gene for each parameter, which mutates to a neighbouring value. `binary` has one "
+        "gene for each bit of the value's number, as in [martinez-alvarez-2015, section 4.1].",
+        choices=("value", "binary"),
+    ),
     Option(
         name="islands",
         type="int",
@@ -297,6 +314,14 @@ _ENTRIES: Mapping[str, Entry] = {
             options=(
                 _INITIAL,
                 START_DESIGN,
+                Option(
+                    name="model",
+                    type="text",
+                    default="gp",
+                    doc="Model of the measurements: a Gaussian process, or a random forest, which suits many "
+                    "categorical parameters. [hutter-2011]",
+                    choices=("gp", "forest"),
+                ),
                 Option(
                     name="acquisition",
                     type="text",
@@ -388,6 +413,12 @@ _ENTRIES: Mapping[str, Entry] = {
                     doc="Number of configurations in one hypercube; ideally the number of trials.",
                     min=2,
                     max=4096,
+                ),
+                Option(
+                    name="centred",
+                    type="bool",
+                    default=False,
+                    doc="Put each configuration into the centre of its cell, not at a random place in it.",
                 ),
             ),
         ),

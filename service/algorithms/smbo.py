@@ -3,7 +3,8 @@
 The search begins with a start design: 10 configurations of a Latin hypercube [robert-2021, section 4.2.2]. Then a
 Gaussian process with a radial-basis kernel is fitted to the measurements, and the acquisition function is scored over
 the whole grid: expected improvement (formula 2 there) or the maximum probability of improvement (formula 1, equation
-3.2). If the grid has more than 50,000 configurations or is a continuum, a sample is scored.
+3.2). If the grid has more than 50,000 configurations or is a continuum, a sample is scored. The option `model` replaces
+the process by a random forest (`forest.py`), the other kind of model that section 3.3.2 names.
 
 Corrections of the text: the kernel is exp(-d^2 / (2 l^2)), because the printed exp(d) grows with the distance. The mean
 is k_*^T K^-1 y of centred values, because the printed mean tends to zero far from the data. The text does not say how
@@ -31,6 +32,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
+from service.algorithms.forest import Forest
 from service.algorithms.part import FixedKey, Part, coordinates, fixed_key, fixed_of, seeded
 from service.algorithms.start import start_design
 from service.core.encoding import Encoding, FloatArray
@@ -74,6 +76,8 @@ class _Process:
         self._factor = cholesky(covariance, lower=True)
         self._weights = cho_solve((self._factor, True), self.values)
         self.scale = max(float(self.values @ self._weights) / len(self.values), 1e-12)
+        self.deviation = math.sqrt(self.noise * self.scale)
+        """The standard deviation of one measurement."""
 
     def predict(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations, [m] each, of the latent values."""
@@ -109,7 +113,7 @@ class _TrainingData:
 
 
 class Smbo(Algorithm):
-    """See the module. Options: `initial`, `start_design`, `acquisition` ("ei" or "mpi")."""
+    """See the module. Options: `initial`, `start_design`, `model` ("gp" or "forest"), `acquisition` ("ei" or "mpi")."""
 
     cost = Cost.COSTLY
     uses_history = True
@@ -126,7 +130,7 @@ class Smbo(Algorithm):
         self._start_of = lru_cache(_REMEMBERED)(self._make_start)
         self._points_of = lru_cache(2)(self._make_points)
         self._trials: list[TrialRecord] = []
-        self._fitted: tuple[_Process, float, float] | None = None
+        self._fitted: tuple[_Process | Forest, float, float] | None = None
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
         if finished:
@@ -169,7 +173,7 @@ class Smbo(Algorithm):
             return None
         process, centre, width = fitted
         means, deviations = process.predict(self._coordinates(configurations))
-        return Prediction(centre + width * means, width * deviations, width * math.sqrt(process.noise * process.scale))
+        return Prediction(centre + width * means, width * deviations, width * process.deviation)
 
     def _make_part(self, place: FixedKey) -> Part:
         return Part(self.problem, fixed_of(place))
@@ -234,8 +238,8 @@ class Smbo(Algorithm):
             np.array([float(len(values.get(key, [0.0]))) for key in keys]),
         )
 
-    def _process(self) -> tuple[_Process, float, float] | None:
-        """Return the fitted process with the centre and width of its values; None without any values."""
+    def _process(self) -> tuple[_Process | Forest, float, float] | None:
+        """Return the fitted model with the centre and width of its values; None without any values."""
         if self._fitted is None:
             measured = self._training_data()
             if not measured.keys:
@@ -244,8 +248,11 @@ class Smbo(Algorithm):
             values = measured.values[kept]
             centre, width = float(values.mean()), float(values.std()) or 1.0
             points = self._coordinates([measured.configurations[place] for place in kept])
-            process = fitted(points, (values - centre) / width, measured.counts[kept], noisy=self.problem.noisy)
-            self._fitted = process, centre, width
+            values, counts, noisy = (values - centre) / width, measured.counts[kept], self.problem.noisy
+            if self.options["model"] == "forest":
+                self._fitted = Forest(points, values, counts, noisy=noisy, seed=self.seed), centre, width
+            else:
+                self._fitted = fitted(points, values, counts, noisy=noisy), centre, width
         return self._fitted
 
     def _best(

@@ -41,8 +41,12 @@ def start_design(
 
     Raises InvalidInput as `Algorithm.suggest` does.
     """
-    sizes = {option.name for option in registry.describe(name).options} & {"size", "block"}
-    algorithm = registry.create(name, problem, seed=seed, options={size: max(count, 2) for size in sizes})
+    known = {option.name for option in registry.describe(name).options}
+    options: dict[str, object] = {size: max(count, 2) for size in known & {"size", "block"}}
+    if "centred" in known:
+        # [robert-2021, definition 6] puts each configuration into the centre of its cell.
+        options["centred"] = True
+    algorithm = registry.create(name, problem, seed=seed, options=options)
     found: dict[str, Configuration] = {}
     cursor = 0
     for _ in range(_ATTEMPTS):

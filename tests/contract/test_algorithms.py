@@ -113,7 +113,7 @@ def check(problem: Problem, batch: Batch, fixed: Mapping[str, Scalar] | None = N
 
 
 @every_algorithm
-def test_is_what_the_registry_says(name: str) -> None:
+def test_cost_and_use_of_history_match_the_registry(name: str) -> None:
     entry, algorithm = registry.describe(name), create(name, MIXED)
     assert (algorithm.cost, algorithm.uses_history) == (entry.cost, entry.uses_history)
 

@@ -92,6 +92,7 @@ def test_what_is_worse_is_accepted_with_the_probability_of_the_text(worse: float
     [
         ({"decay": 0.9}, [2.0, 2.0 * 0.9, 2.0 * 0.81, 2.0 * 0.729]),
         ({}, [2.0, 2.0 * 0.95, 2.0 * 0.95**2, 2.0 * 0.95**3]),
+        ({"decay": 0.5, "steps": 2}, [2.0, 2.0, 1.0, 1.0]),
         ({"cooling": "linear", "rate": 10.0}, [2.0, 2.0 / 11, 2.0 / 21, 2.0 / 31]),
         ({"cooling": "linear"}, [2.0, 2.0 / 1.1, 2.0 / 1.2, 2.0 / 1.3]),
         ({"cooling": "logarithmic", "rate": 10.0}, [2.0 / (1 + 10 * math.log(1 + k)) for k in range(4)]),

@@ -51,7 +51,7 @@ def test_choices(problem: Problem, budget: int | None, parallelism: int | None, 
     assert registry.validate(chosen.name, chosen.options, problem) == chosen.options
 
 
-def test_options_go_before_what_the_caller_knows() -> None:
+def test_an_explicit_budget_option_precedes_the_budget_of_the_caller() -> None:
     problem = problem_of(LARGE)
     assert registry.resolve("auto", problem, {"budget": 9000}, budget=100).name == "cmaes"
     assert registry.resolve("auto", problem, {"budget": 100}, budget=9000).name == "gp"
@@ -61,17 +61,17 @@ def test_options_go_before_what_the_caller_knows() -> None:
     assert caught.value.data["field"] == "algorithm.options.budget"
 
 
-def test_generation_is_as_large_as_what_runs_at_once() -> None:
+def test_the_population_grows_to_a_large_parallelism() -> None:
     assert registry.resolve("auto", problem_of(LARGE), budget=5000, parallelism=50).options["population"] == 50
     assert registry.resolve("auto", problem_of(LARGE), budget=5000, parallelism=4).options["population"] is None
 
 
 def test_another_algorithm_stands_for_itself() -> None:
     chosen = registry.resolve("lhs", problem_of(LARGE), {"block": 8}, budget=9000)
-    assert (chosen.name, chosen.options, chosen.reason) == ("lhs", {"block": 8}, "")
+    assert (chosen.name, chosen.options, chosen.reason) == ("lhs", {"block": 8, "centred": False}, "")
 
 
-def test_auto_is_the_default_and_makes_what_it_chose() -> None:
+def test_auto_is_the_default_and_covers_the_algorithms_it_chooses() -> None:
     assert registry.DEFAULT == "auto"
     assert isinstance(registry.create("auto", problem_of(LARGE), seed=0, options={}), GpAlgorithm)
     for problem in (problem_of(TINY, noisy=False), problem_of(LARGE)):

@@ -130,7 +130,7 @@ def test_goes_on_when_its_points_are_used_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["maximin", "d-optimal", "i-optimal"])
-def test_additions_keep_away_from_what_was_measured(name: str) -> None:
+def test_additions_keep_a_distance_from_measured_configurations(name: str) -> None:
     problem = problem_of([FloatParameter("x", 0, 1)])
     algorithm = registry.create(name, problem, seed=0, options={"size": 2})
     known: list[Configuration] = [{"x": value} for value in np.linspace(0, 0.7, 15).tolist()]
@@ -220,7 +220,7 @@ def test_start_design_that_is_none() -> None:
         start_design("nonsense", problem_of([*GRID]), 9, seed=4)
 
 
-def test_part_finds_what_is_left() -> None:
+def test_a_part_finds_each_remaining_configuration_once() -> None:
     problem = problem_of([IntParameter(key, 1, 32) for key in "abc"], "a * b * c == 16")
     part = Part(problem, {"a": 2})
     assert part.listed is not None

@@ -71,6 +71,13 @@ def test_lhs_covers_every_range_in_each_block() -> None:
     assert not np.allclose(points(made, 8), points(made, 8, cursor=8))
 
 
+def test_centred_lhs_has_its_points_in_the_centres_of_cells() -> None:
+    drawn = points(algorithm("lhs", [*CUBE], block=8, centred=True), 16)
+    for block in (drawn[:8], drawn[8:]):
+        for column in range(4):
+            assert np.sort(block[:, column]) == pytest.approx((np.arange(8) + 0.5) / 8)
+
+
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
 def test_every_level_has_its_share(name: str) -> None:
     drawn = algorithm(name, [IntParameter("n", 1, 4), CategoricalParameter("a", ("x", "y"))]).suggest(512, cursor=0)
@@ -100,7 +107,7 @@ def test_equality_over_a_continuum_is_said_to_be_unsatisfiable(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["random", "sobol", "lhs"])
-def test_ask_at_a_late_cursor_costs_what_an_early_one_does(name: str) -> None:
+def test_a_late_cursor_costs_about_as_much_as_an_early_one(name: str) -> None:
     made = algorithm(name, [*CUBE])
 
     def median_of(cursor: int) -> float:
@@ -136,7 +143,7 @@ def test_grid_has_levels_for_a_continuum() -> None:
     assert [one["y"] for one in listed(made, 10, x=0.5)] == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-def test_grid_passes_over_what_was_measured_already() -> None:
+def test_a_grid_skips_measured_and_pending_configurations() -> None:
     made = algorithm("grid", [IntParameter("n", 1, 4)])
     made.update([TrialRecord(1, {"n": 2}, TrialState.FAILED, {})])
     batch = made.suggest(9, cursor=0, pending=[TrialRecord(2, {"n": 3}, TrialState.ACTIVE, {})])

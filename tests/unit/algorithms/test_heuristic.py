@@ -97,7 +97,7 @@ def some_history(problem: Problem, count: int) -> list[TrialRecord]:
 
 
 @each
-def test_begins_with_the_design_it_is_told(name: str) -> None:
+def test_the_search_begins_with_the_chosen_start_design(name: str) -> None:
     problem = Problem.build(Space.build([FloatParameter("x", 0, 1), FloatParameter("y", 0, 1)]), [SECONDS])
     found = create(name, problem, initial=8).suggest(8, cursor=0).configurations
     for parameter in ("x", "y"):
@@ -107,7 +107,7 @@ def test_begins_with_the_design_it_is_told(name: str) -> None:
 
 
 @each
-def test_the_start_counts_what_came_from_elsewhere(name: str) -> None:
+def test_the_start_design_counts_configurations_from_other_sources(name: str) -> None:
     problem = Problem.build(GRID, [SECONDS])
     alone = create(name, problem).suggest(10, cursor=0).configurations
     algorithm = create(name, problem)

@@ -12,11 +12,20 @@ from hypothesis.extra import numpy as arrays
 
 from service.algorithms import registry
 from service.algorithms.nsga2 import Nsga2, crowding, fronts
+from service.algorithms.operators import Genetics
 from service.core.encoding import FloatArray
 from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated
 from service.core.problem import Objective, Problem
-from service.core.space import BoolParameter, CategoricalParameter, Configuration, IntParameter, Scalar, Space
+from service.core.space import (
+    BoolParameter,
+    CategoricalParameter,
+    Configuration,
+    FloatParameter,
+    IntParameter,
+    Scalar,
+    Space,
+)
 from service.core.trial import TrialRecord
 
 TIME, SIZE = Objective("seconds", "minimize"), Objective("bytes", "minimize")
@@ -26,7 +35,7 @@ points = arrays.arrays(
 
 
 @given(points)
-def test_fronts_are_what_is_left_undominated(values: FloatArray) -> None:
+def test_each_front_is_undominated_after_removing_the_earlier_fronts(values: FloatArray) -> None:
     left, number = np.arange(len(values)), 0
     found = fronts(values)
     while len(left):
@@ -113,8 +122,13 @@ def volume(values: FloatArray) -> float:
 
 @pytest.mark.parametrize(
     ("options", "width"),
-    [({}, 1), ({"islands": 3, "population": 10, "migration": 2}, 1), ({"islands": 3, "population": 10}, 9)],
-    ids=["one population", "islands", "islands in parallel"],
+    [
+        ({}, 1),
+        ({"coding": "binary"}, 1),
+        ({"islands": 3, "population": 10, "migration": 2}, 1),
+        ({"islands": 3, "population": 10}, 9),
+    ],
+    ids=["one population", "binary coding", "islands", "islands in parallel"],
 )
 def test_dominates_more_than_random_search(options: dict[str, object], width: int) -> None:
     seeds = range(5)
@@ -238,6 +252,39 @@ def test_no_mutant_without_a_changed_gene() -> None:
     algorithm.update([TrialRecord(1, parent, TrialState.COMPLETED, compiled(parent), revision=1)])
     found = algorithm.suggest(12, cursor=0).configurations
     assert all(sum(one[name] != parent[name] for name in parent) == 1 for one in found)
+
+
+def test_binary_genes_are_the_bits_of_a_value() -> None:
+    """Parents 0 and 5 (000 and 101) have the children 0, 1, 4 and 5, of which a flipped bit leads to any value."""
+    space = Space.build([IntParameter("n", 0, 7), BoolParameter("b")])
+    genetics = Genetics(space, {})
+    random = np.random.default_rng(0)
+    pair: tuple[Configuration, Configuration] = ({"n": 0, "b": False}, {"n": 5, "b": False})
+    crossed = [genetics.binary_child(*pair, None, random) for _ in range(200)]
+    assert {int(child["n"]) for child in crossed} == {0, 1, 4, 5}
+    assert not any(child["b"] for child in crossed)
+    mutants = [genetics.binary_child(pair[0], pair[0], 0.0, random) for _ in range(200)]
+    # A mutant differs in one gene: one of three bits of n, or b.
+    assert {(int(one["n"]), bool(one["b"])) for one in mutants} == {(1, False), (2, False), (4, False), (0, True)}
+
+
+def test_binary_children_have_allowed_values() -> None:
+    space = Space.build(
+        [
+            IntParameter("n", 1, 5),
+            FloatParameter("x", 1.0, 100.0, log=True),
+            CategoricalParameter("c", ("p", "q", "r")),
+        ]
+    )
+    genetics, random = Genetics(space, {}), np.random.default_rng(0)
+    parents: list[Configuration] = [{"n": 1, "x": 1.0, "c": "p"}, {"n": 5, "x": 100.0, "c": "r"}]
+    for _ in range(300):
+        first, second = (parents[place] for place in random.integers(len(parents), size=2))
+        child = genetics.binary_child(first, second, 0.2, random)
+        assert space.validate(child) == child
+        parents.append(child)
+    assert {one["n"] for one in parents} == {1, 2, 3, 4, 5}
+    assert {one["c"] for one in parents} == {"p", "q", "r"}
 
 
 def test_what_breaks_an_outcome_constraint_comes_last() -> None:

@@ -69,7 +69,7 @@ def test_whatever_comes_out_is_valid_and_has_the_fixed_values(
 
 
 @given(st.data(), spaces(), seeds)
-def test_complete_keeps_what_is_complete(data: st.DataObject, space: Space, seed: int) -> None:
+def test_complete_keeps_a_complete_configuration_unchanged(data: st.DataObject, space: Space, seed: int) -> None:
     configuration = data.draw(configurations_of(space))
     found = Genetics(space, {}).complete(configuration, generator(seed))
     assert repr(found) == repr(space.validate(configuration))
@@ -138,7 +138,7 @@ ZEROS, ONES = (dict.fromkeys(LINE.names(), value) for value in (0, 1))
 
 
 @pytest.mark.parametrize("cuts", [1, 2, 3, 5])
-def test_crossover_cuts_as_often_as_it_is_told(cuts: int) -> None:
+def test_crossover_makes_the_requested_number_of_cuts(cuts: int) -> None:
     seen = set()
     for seed in range(200):
         genes = list(Genetics(LINE, {}).crossover(dict(ZEROS), dict(ONES), generator(seed), cuts).values())
@@ -170,7 +170,7 @@ def test_a_gene_that_is_inactive_in_one_parent_comes_from_the_other() -> None:
     assert {repr(child) for child in children} == {repr(first), repr(second)}
 
 
-def test_neighbours_go_in_every_direction_alike() -> None:
+def test_neighbours_cover_all_directions_about_equally_often() -> None:
     # [robert-2021, figure 3.7]: each of two parameters goes up, goes down, or stays; and both do not stay.
     space = Space.build([IntParameter("a", 0, 10), IntParameter("b", 0, 10)])
     random = generator(1)
@@ -215,7 +215,7 @@ def test_a_categorical_value_moves_to_any_other() -> None:
     assert {one["o"] for one in drawn} == {2}
 
 
-def test_values_outside_the_part_are_drawn_anew() -> None:
+def test_values_outside_the_part_are_drawn_again() -> None:
     space = Space.build(
         [
             CategoricalParameter("level", ("a", "b", "c")),

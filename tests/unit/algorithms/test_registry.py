@@ -24,7 +24,7 @@ def test_names_and_costs() -> None:
     assert all(registry.describe(name).cost == Cost.CHEAP for name in cheap)
 
 
-def test_unknown_algorithm_is_refused_with_those_there_are() -> None:
+def test_the_refusal_of_an_unknown_algorithm_lists_the_known_ones() -> None:
     for ask in (
         lambda: registry.describe("gpp"),
         lambda: registry.validate("gpp", {}, PROBLEM),
@@ -40,16 +40,16 @@ def test_unknown_algorithm_is_refused_with_those_there_are() -> None:
 
 
 def test_validate_completes_and_makes_exact() -> None:
-    assert registry.validate("lhs", {}, PROBLEM) == {"block": 32}
-    assert repr(registry.validate("lhs", {"block": 64.0}, PROBLEM)) == "{'block': 64}"
-    assert registry.validate("lhs", {"block": None}, PROBLEM) == {"block": 32}
+    assert registry.validate("lhs", {}, PROBLEM) == {"block": 32, "centred": False}
+    assert repr(registry.validate("lhs", {"block": 64.0}, PROBLEM)) == "{'block': 64, 'centred': False}"
+    assert registry.validate("lhs", {"block": None}, PROBLEM) == {"block": 32, "centred": False}
     assert registry.validate("random", {}, PROBLEM) == {}
 
 
 @pytest.mark.parametrize(
     ("name", "options", "field", "allowed"),
     [
-        ("lhs", {"size": 3}, "algorithm.options.size", "the options of lhs: block"),
+        ("lhs", {"size": 3}, "algorithm.options.size", "the options of lhs: block, centred"),
         ("random", {"size": 3}, "algorithm.options.size", "no options: random has none"),
         ("lhs", {"block": 1}, "algorithm.options.block", "an integer from 2 to 4096"),
         ("lhs", {"block": 5000}, "algorithm.options.block", "an integer from 2 to 4096"),

@@ -1,7 +1,16 @@
 import pytest
 
-from service.algorithms.start import default_first
-from service.core.space import BoolParameter, CategoricalParameter, Condition, IntParameter, Scalar, Space
+from service.algorithms.start import default_first, start_design
+from service.core.problem import Objective, Problem
+from service.core.space import (
+    BoolParameter,
+    CategoricalParameter,
+    Condition,
+    FloatParameter,
+    IntParameter,
+    Scalar,
+    Space,
+)
 
 
 def space(constraint: str = "n <= 8", **defaults: Scalar) -> Space:
@@ -41,3 +50,9 @@ def test_default_that_breaks_a_constraint_is_not_measured() -> None:
 )
 def test_default_with_other_values_than_the_fixed_is_not_first(fixed: dict[str, Scalar], first: bool) -> None:
     assert (default_first(space(n=3, huge=True), fixed) is not None) == first
+
+
+def test_the_latin_hypercube_of_a_start_design_has_centred_cells() -> None:
+    problem = Problem.build(Space.build([FloatParameter("x", 0.0, 1.0)]), [Objective("seconds", "minimize")])
+    found = sorted(float(one["x"]) for one in start_design("lhs", problem, 5, seed=3))
+    assert found == pytest.approx([0.1, 0.3, 0.5, 0.7, 0.9])

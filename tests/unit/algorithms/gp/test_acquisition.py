@@ -57,7 +57,7 @@ def test_without_extra_points_it_is_log_expected_improvement() -> None:
 
 
 @pytest.mark.parametrize("running", [0, 3])
-def test_it_is_what_botorchs_estimate_tends_to(running: int) -> None:
+def test_expected_improvement_matches_the_estimate_of_botorch(running: int) -> None:
     pending = rows(running, 9)
     at = rows(500, 4)
     ours = noisy(1024, pending).score(at)

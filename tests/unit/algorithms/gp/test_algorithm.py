@@ -185,7 +185,7 @@ def test_a_noiseless_grid_is_gone_through_without_a_duplicate() -> None:
     assert places[0] < 25
 
 
-def test_a_batch_larger_than_what_is_left_says_so() -> None:
+def test_a_batch_larger_than_the_remaining_space_is_marked_exhausted() -> None:
     what = problem([IntParameter("x", 0, 4)], noisy=False)
     batch = algorithm(what).suggest(9, cursor=0)
     assert batch.exhausted
@@ -219,7 +219,7 @@ def test_a_region_that_does_not_work_is_avoided() -> None:
     assert best(history) < 0.001
 
 
-def test_the_edge_of_what_works_is_found() -> None:
+def test_the_search_finds_the_edge_of_the_feasible_region() -> None:
     def function(one: Configuration) -> float | None:
         # The best values would lie beyond the edge.
         return None if number(one, "x") > 0.6 else 1.0 - number(one, "x") + (number(one, "y") - 0.5) ** 2

@@ -39,7 +39,7 @@ class Peak:
         return self.score(rows), -2.0 * (rows - self._top)
 
 
-def test_rows_are_those_of_the_encoding() -> None:
+def test_candidate_rows_match_the_encoding_of_their_configurations() -> None:
     encoding = Encoding(CONDITIONAL)
     random = np.random.default_rng(0)
     region = Region(encoding, {})

@@ -47,7 +47,7 @@ def test_many_bounds_at_one_place_and_near_each_other_are_survived() -> None:
     assert 0.0 < deviation < 1.0
 
 
-def test_bounds_beat_dropping_and_believing_what_was_stopped() -> None:
+def test_bounds_predict_better_than_dropping_or_believing_stopped_runs() -> None:
     """Runs are stopped when they take longer than the median run so far; how well is the rest predicted?"""
 
     def true(rows: FloatArray) -> FloatArray:

@@ -119,7 +119,7 @@ def test_a_fit_of_nonsense_is_finite() -> None:
             assert (deviation > 0.0).all()
 
 
-def test_the_layout_leaves_out_what_says_nothing() -> None:
+def test_the_layout_omits_constant_and_redundant_columns() -> None:
     space = Space.build(
         [
             BoolParameter("huge"),

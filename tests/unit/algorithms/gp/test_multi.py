@@ -71,7 +71,9 @@ def test_the_volume_grows_faster_than_by_random_draws_and_weightings() -> None:
 
 
 @pytest.mark.parametrize("objectives", [2, 3])
-def test_it_is_what_botorchs_estimate_tends_to(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hypervolume_improvement_matches_the_estimate_of_botorch(
+    objectives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # BoTorch would compile a C++ kernel first. That takes a minute, and its lock stays if the test is killed.
     monkeypatch.setattr("botorch.acquisition.multi_objective.logei._load_attempted", True)
     random = np.random.default_rng(1)

@@ -37,7 +37,7 @@ def test_thinning_keeps_the_best_configurations_and_the_latest_with_all_their_ru
     assert runs.thinned(20) is runs
 
 
-def test_a_digest_tells_a_bound_from_a_value() -> None:
+def test_a_digest_distinguishes_a_bound_from_a_value() -> None:
     runs = Runs.of(ROWS, VALUES)
     assert runs.digest("x") == Runs.of(ROWS.copy(), VALUES.copy()).digest("x")
     assert runs.digest("x") != runs.digest("y")

@@ -119,6 +119,6 @@ def test_conditions_and_other_units_are_no_obstacle() -> None:
     assert found["pages"].together.value > found["huge"].alone.value
 
 
-def test_nothing_is_told_before_anything_was_measured_or_where_nothing_differs() -> None:
+def test_sensitivities_are_empty_without_measurements_or_differences() -> None:
     assert fed(ONE, additive, 0).sensitivities() == {}
     assert fed(ONE, lambda one: 3.0, 12).sensitivities() in ({}, {"seconds": {}})
