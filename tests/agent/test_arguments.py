@@ -205,7 +205,7 @@ def key(component: Component, **values: Any) -> str:
     return arguments.build_key(component, arguments.render(component, arguments.effective_values(component, values)))
 
 
-def test_build_key_changes_with_what_the_build_sees_and_nothing_else(component: LoadComponent) -> None:
+def test_the_build_key_changes_only_with_inputs_of_the_build(component: LoadComponent) -> None:
     made = component(TEXT.replace("build:\n", "build:\n  sources: [t.in]\n"), **FILES)
     first = key(made)
     assert key(made, n=5, f=1.0, mode="{n}") == first

@@ -54,7 +54,7 @@ def test_the_command_that_ran_is_reported(agent: AgentProcess, far_side: FarSide
     assert far_side.runs[lease] == [1]
 
 
-def test_a_dry_run_shows_what_a_trial_then_runs(agent: AgentProcess, far_side: FarSide) -> None:
+def test_a_dry_run_shows_the_same_commands_that_a_trial_runs(agent: AgentProcess, far_side: FarSide) -> None:
     """Save for the lease's name; where answers are lost it is answered again, and it runs nothing."""
     agent.start("--label", "zone=a")
     far_side.wait_for(lambda: far_side.renewals)
@@ -109,7 +109,7 @@ def test_artifacts_are_sent_after_the_trial_is_settled(agent: AgentProcess, far_
     assert far_side.artifact_calls == 3
 
 
-def test_an_administrator_who_shows_no_commands(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
+def test_a_policy_can_hide_commands_and_refuse_dry_runs(agent: AgentProcess, far_side: FarSide, tmp_path: Path) -> None:
     (tmp_path / "policy").write_text("{show_commands: false, limits: {artifacts: 0}}")
     (tmp_path / "policy").chmod(0o600)
     agent.start("--policy", str(tmp_path / "policy"))

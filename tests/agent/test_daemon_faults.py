@@ -258,7 +258,7 @@ def test_a_trial_whose_folder_cannot_be_reached_for_a_while_goes_on(agent: Agent
     settled_once(far_side, lease)
 
 
-def test_a_fault_of_its_own_leaves_nothing_running(
+def test_an_internal_fault_of_the_agent_leaves_no_trial_running(
     agent: AgentProcess, far_side: FarSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The service starts a failed trial elsewhere: here it has to be over."""

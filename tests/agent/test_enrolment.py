@@ -112,7 +112,7 @@ def test_a_malformed_token_is_reported_at_the_start(agent: AgentProcess, far_sid
     assert "Traceback" not in agent.log
 
 
-def test_without_token_or_credential_it_says_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_token_or_credential_gives_an_error_with_instructions(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(BASIC)
     options = ["--server", "127.0.0.1:1", "--components", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path)]
     done = run_agent_command(["run", *options])

@@ -11,7 +11,7 @@ from trimtab_agent.runners.base import BuildSpec, JobSpec, stored_spec
 JOB = JobSpec("s/1", "/w", "/w", ["prog", "-n", "4"], {}, {}, 600.0, (), (), {}, "python")
 
 
-def test_a_job_s_programs_and_what_was_set_for_them() -> None:
+def test_an_invocation_lists_each_command_with_its_own_environment() -> None:
     inherited = {"HOME": "/root", "PATH": "/bin"}
     build = BuildSpec("/b", [["cc", "-O2"]], {**inherited, "CC": "gcc"}, 1.0, 1, own_env=["CC"])
     spec = replace(

@@ -287,7 +287,7 @@ def test_a_dry_run_shows_the_command_and_runs_nothing(agent: AgentProcess, tmp_p
     assert done.returncode != 0
 
 
-def test_a_component_in_its_own_folder_is_tried_alone(agent: AgentProcess) -> None:
+def test_try_ignores_faults_of_components_in_other_folders(agent: AgentProcess) -> None:
     own = agent.components / "alone" / "component.yaml"
     own.parent.mkdir()
     own.write_text((agent.components / "basic.yaml").read_text().replace("name: basic", "name: alone"))

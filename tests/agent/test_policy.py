@@ -231,7 +231,7 @@ def test_a_file_that_others_may_write_is_not_believed(tmp_path: Path) -> None:
         load(path)
 
 
-def test_the_agent_offers_what_is_allowed_and_refuses_the_rest(
+def test_the_agent_offers_allowed_applications_and_refuses_all_others(
     agent: AgentProcess, far_side: FarSide, tmp_path: Path
 ) -> None:
     rules = "components: {basic: {applications: [telling, slow]}}\ntenants: [acme]\nlimits: {trials: 2}"

@@ -50,7 +50,7 @@ def acquire(agent: str, count: int = 2) -> int:
     return len(grants.acquire(administrator(), agent_id=agent, count=count))
 
 
-def test_an_agent_that_is_drained_takes_no_more_trials_and_goes_on_with_those_it_has(api: Api) -> None:
+def test_a_draining_agent_takes_no_new_trials_and_keeps_its_running_ones(api: Api) -> None:
     register("a1", policy={"limits.trials": "at most 2"})
     spec = {**SPEC, "execution": {"component": "gcc-flags", "parallelism": 3}}
     api.ok("POST", "/studies", {"name": "s", "spec": spec})
@@ -93,7 +93,7 @@ def test_trials_that_wait_for_an_agent_that_is_drained_say_so(api: Api) -> None:
     assert "drained" in waiting.why(study, found)
 
 
-def test_what_a_trial_ran_and_what_it_left(api: Api) -> None:
+def test_a_trial_shows_its_commands_and_offers_its_files_for_download(api: Api) -> None:
     """With its command lines; its files are taken away, never shown, whatever they are called."""
     register("a1")
     api.ok("POST", "/studies", {"name": "s", "spec": {**SPEC, "execution": {"component": "gcc-flags"}}})

@@ -74,7 +74,7 @@ def test_every_answer_has_the_headers(http: httpx.Client, path: str) -> None:
     assert "Strict-Transport-Security" not in headers
 
 
-def test_a_connection_that_nobody_uses_is_left_to_the_other_side_to_close(embedded_service: EmbeddedService) -> None:
+def test_the_service_keeps_an_idle_connection_open(embedded_service: EmbeddedService) -> None:
     """Else the next request on it, by a proxy say, may come just as it is closed."""
     address = urlsplit(embedded_service.http_url)
     connection = HTTPConnection(address.netloc, timeout=120)
@@ -87,7 +87,7 @@ def test_a_connection_that_nobody_uses_is_left_to_the_other_side_to_close(embedd
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_behind_tls_browsers_are_told_to_stay_there(http: httpx.Client, path: str) -> None:
+def test_responses_behind_tls_have_a_strict_transport_security_header(http: httpx.Client, path: str) -> None:
     said = http.get(path, headers={"X-Forwarded-Proto": "https"}).headers["Strict-Transport-Security"]
     assert said == "max-age=31536000"
 

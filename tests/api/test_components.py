@@ -16,7 +16,7 @@ COMPONENT: dict[str, Any] = {
 }
 
 
-def test_a_component_tells_its_versions_and_who_offers_them(api: Api) -> None:
+def test_a_component_lists_its_versions_and_the_agents_that_offer_them(api: Api) -> None:
     assert api.ok("GET", "/components") == {"components": []}
     register("a1", components=[COMPONENT])
     register("a2", components=[COMPONENT])
@@ -53,7 +53,7 @@ def test_the_best_settings_are_known_for_each_application(api: Api) -> None:
     assert best[1]["configuration"] == {"x": 0.25, "n": 4}
 
 
-def test_a_study_stays_within_what_its_component_takes(api: Api) -> None:
+def test_a_study_stays_within_the_ranges_of_its_component(api: Api) -> None:
     """At its creation, in a plan of it, and where its ranges are changed. Of several versions any may take it."""
     x, n = SPEC["space"]["parameters"]
 

@@ -9,7 +9,7 @@ from service.config import content_security
 from service.config.settings import auth
 
 
-def test_every_answer_says_what_its_page_may_do(db: None) -> None:
+def test_every_response_has_a_content_security_policy(db: None) -> None:
     for path in ("/", "/healthz", "/api/v1/sign-in", "/nowhere.js"):
         said = Client().get(path).headers["Content-Security-Policy"]
         assert "connect-src 'self';" in said
@@ -17,7 +17,7 @@ def test_every_answer_says_what_its_page_may_do(db: None) -> None:
         assert "script-src" not in said or "unsafe" not in said.partition("script-src")[2]
 
 
-def test_the_console_reaches_the_realm_and_nothing_beside_it(settings: Any) -> None:
+def test_the_console_may_connect_only_to_the_service_and_the_realm(settings: Any) -> None:
     settings.TRIMTAB_OIDC_ISSUER = "https://sso.example/realms/trimtab"
     assert "connect-src 'self' https://sso.example/realms/trimtab/;" in content_security.policy()
 

@@ -28,7 +28,7 @@ def test_malformed_requests(api: Api) -> None:
     assert response.headers["Content-Type"] == errors.CONTENT_TYPE
 
 
-def test_every_fault_of_a_body_is_told(api: Api) -> None:
+def test_every_fault_of_a_body_is_reported(api: Api) -> None:
     problem = api.refused(400, "invalid_argument", "POST", "/studies/s/suggestions", {"count": "x", "held_trials": "y"})
     assert {fault["field"] for fault in problem["data"]["errors"]} == {"count", "held_trials"}
 
@@ -43,7 +43,7 @@ def test_every_fault_of_a_body_is_told(api: Api) -> None:
         ({"held_trials": "y"}, "held_trials: 'y' is not allowed. Use a list"),
     ],
 )
-def test_a_body_is_refused_with_what_is_allowed(api: Api, changes: dict[str, object], reported: str) -> None:
+def test_the_refusal_of_a_body_states_the_allowed_type(api: Api, changes: dict[str, object], reported: str) -> None:
     problem = api.refused(400, "invalid_argument", "POST", "/studies/s/suggestions", {"count": 1, **changes})
     assert problem["detail"].rstrip(".") == reported
 
@@ -58,7 +58,7 @@ def test_a_wrong_token_is_refused(db: None, token: str) -> None:
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_what_nobody_expected_tells_a_reference_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_shows_only_a_reference(caplog: pytest.LogCaptureFixture) -> None:
     error = errors.translate(RuntimeError("the secret"))
     assert errors.describe(error)[0] == 500
     assert "secret" not in error.message

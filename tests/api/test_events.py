@@ -65,7 +65,7 @@ def test_of_a_long_study_a_sample_comes_first_and_then_each_change(client: httpx
     assert client.get(f"/studies/{name}/events?most=5").json()["data"]["field"] == "most"
 
 
-def test_the_stream_tells_all_and_then_each_change(client: httpx.Client, name: str) -> None:
+def test_the_stream_sends_all_trials_and_then_each_change(client: httpx.Client, name: str) -> None:
     client.post(f"/studies/{name}/suggestions", json={"count": 2}).raise_for_status()
     with watch(client, name) as response:
         assert response.headers["Content-Type"] == "text/event-stream"
@@ -125,7 +125,7 @@ def test_errors_come_as_problem_documents(client: httpx.Client, name: str) -> No
     assert client.post(f"/studies/{name}/events").status_code == 405
 
 
-def test_a_tenants_changes_are_told_by_kind_and_together(client: httpx.Client, name: str) -> None:
+def test_events_group_a_tenants_changes_by_kind_and_limit_their_rate(client: httpx.Client, name: str) -> None:
     """However many there are, and whoever else changes something in this service: twice per second at most."""
     with client.stream("GET", "/events") as response:
         stream = events(response)

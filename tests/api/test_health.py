@@ -39,7 +39,7 @@ def test_not_ready_before_the_migrations(
     assert Client().get("/healthz").status_code == 200
 
 
-def test_metrics_count_what_there_is(api: Api, study: Callable[..., str]) -> None:
+def test_metrics_count_studies_trials_and_requests(api: Api, study: Callable[..., str]) -> None:
     study("one")
     study("two")
     api.ok("PATCH", "/studies/two", {"state": "PAUSED"})

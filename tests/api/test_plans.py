@@ -22,7 +22,7 @@ from tests.api.test_agents import register
 
 @pytest.mark.parametrize("noisy", [True, False])
 @pytest.mark.parametrize("algorithm", ["random", "ga", "sobol"])
-def test_the_first_configurations_are_those_that_the_study_then_asks_for(api: Api, algorithm: str, noisy: bool) -> None:
+def test_planned_configurations_equal_the_first_trials_of_the_study(api: Api, algorithm: str, noisy: bool) -> None:
     spec = {**SPEC, "algorithm": {"name": algorithm}, "noisy": noisy}
     planned = api.ok("POST", "/plans", {"spec": spec})
     assert api.ok("GET", "/studies")["total_count"] == 0
@@ -51,7 +51,7 @@ def test_a_model_begins_as_planned_without_being_asked(api: Api, noisy: bool) ->
     assert api.ok("POST", "/plans", {"spec": few})["first"] == first[:2]
 
 
-def test_a_plan_tells_what_was_chosen_and_refuses_what_creating_would(api: Api) -> None:
+def test_a_plan_shows_the_chosen_algorithm_and_refuses_an_invalid_study(api: Api) -> None:
     planned = api.ok("POST", "/plans", {"spec": {**SPEC, "algorithm": {"name": "auto"}}})
     assert planned["algorithm_choice"]["name"] == "gp"
     assert "model" in planned["algorithm_choice"]["reason"]
@@ -79,7 +79,7 @@ def test_a_plan_says_which_agents_can_run_it_and_why_others_cannot(api: Api) -> 
     assert "drained" in reported()["able"]
 
 
-def test_the_duration_is_told_by_past_trials_of_the_same_kind(api: Api) -> None:
+def test_past_trials_of_the_same_kind_predict_the_duration(api: Api) -> None:
     execution = {"component": "gcc-flags", "application": "small", "parallelism": 2}
     spec = {**SPEC, "execution": execution, "budget": {"max_trials": 9}}
     assert api.ok("POST", "/plans", {"spec": spec})["duration"] is None
@@ -117,7 +117,7 @@ def reported(name: str) -> dict[str, Any]:
     return {"commands": [command], "folder": "/w", "host": "h", "script": "", "scheduler_options": []}
 
 
-def test_agents_are_asked_what_they_would_run(api: Api) -> None:
+def test_a_dry_run_takes_the_first_answer_of_a_suitable_agent(api: Api) -> None:
     """Once, however often somebody asks; the first of them that answers is believed."""
     asked = {"spec": RUNS, "name": "nightly-1"}
     nobody = api.ok("POST", "/dry-runs", asked)

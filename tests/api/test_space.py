@@ -34,7 +34,7 @@ def test_ranges_are_changed_while_the_search_goes_on(api: Api, study: Create) ->
     assert all(0.45 <= found["params"]["x"] <= 0.55 for found in analysis["best"])
 
 
-def test_what_cannot_be_changed_is_told_beside_its_field(api: Api, study: Create) -> None:
+def test_a_refused_change_of_a_range_names_its_field(api: Api, study: Create) -> None:
     study()
     for ranges, code, field in (
         ({"x": {"min": 0.6}}, "default_outside", "ranges.x.min"),

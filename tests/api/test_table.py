@@ -36,7 +36,7 @@ def numbers(api: Api, query: str) -> list[int]:
     return [trial["number"] for trial in api.ok("GET", f"/studies/s/table?{query}")["trials"]]
 
 
-def test_rows_are_ordered_by_any_column_those_without_a_value_last(api: Api, table: str) -> None:
+def test_rows_are_ordered_by_any_column_with_missing_values_last(api: Api, table: str) -> None:
     assert numbers(api, "order=metric:seconds") == [2, 3, 1, 4, 5]
     assert numbers(api, "order=metric:seconds&descending=true") == [1, 3, 2, 4, 5]
     # As numbers, not as text.
@@ -87,7 +87,7 @@ def test_the_json_has_the_spec_and_all_trials(api: Api, table: str) -> None:
     assert taken["trials"] == api.ok("GET", "/studies/s/trials")["trials"]
 
 
-def test_a_sample_keeps_what_a_picture_of_all_would_show(api: Api, study: Create) -> None:
+def test_a_sample_keeps_extreme_values_failures_and_the_latest_trials(api: Api, study: Create) -> None:
     study()
     values = [10.0 + number % 7 for number in range(1, 5001)]
     # A single best, a single worst, and a single failure.

@@ -38,7 +38,7 @@ def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenancy, "stream", iter)
 
 
-def test_the_audit_trail_tells_who_did_what_from_where(api: Api, study: Callable[..., str]) -> None:
+def test_the_audit_trail_shows_actor_credential_action_and_changed_values(api: Api, study: Callable[..., str]) -> None:
     study("s")
     (trial,) = api.ok("POST", "/studies/s/suggestions", {})["trials"]
     api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": {"seconds": 2.5}})
@@ -167,7 +167,7 @@ def test_an_operator_creates_limits_and_disables_tenants(api: Api) -> None:
     assert api.ok("GET", "/audit?target=tenant/")["entries"] == []
 
 
-def test_nobody_enters_a_disabled_tenant(api: Api) -> None:
+def test_a_disabled_tenant_refuses_requests(api: Api) -> None:
     api.ok("GET", "/studies")
     api.ok("PATCH", "/tenants/default", {"disabled": True})
     api.refused(403, "tenant_disabled", "GET", "/studies")
@@ -194,7 +194,7 @@ def test_a_stream_comes_whole_from_a_real_service(embedded_service: EmbeddedServ
     assert entries[0]["address"] in ("127.0.0.1", "")
 
 
-def test_an_operator_sees_what_waits_and_who_computes(api: Api) -> None:
+def test_an_operator_sees_waiting_operations_and_busy_workers(api: Api) -> None:
     assert api.ok("GET", "/queue") == {"workers": [], "tenants": []}
     spec = {**SPEC, "algorithm": {"name": "gp", "options": {"initial": 1}}}
     execution = {"component": "c", "application": "a", "parallelism": 2}

@@ -70,7 +70,7 @@ def test_anybody_may_ask_how_to_sign_in(db: None) -> None:
     assert Api("wrong").ok("GET", "/sign-in") == {"token": True, "provider": None}
 
 
-def test_members_are_those_that_the_identity_provider_told_of_last(api: Api) -> None:
+def test_members_have_the_latest_roles_from_the_identity_provider(api: Api) -> None:
     assert api.ok("GET", "/members") == {"members": []}
     tenant = tenants.slug_of(administrator().tenant_id)
     reported: Sequence[tuple[str, str, dict[str, Role]]] = (

@@ -47,7 +47,7 @@ def test_enqueued_trials_wait_for_the_next_ask(api: Api, study: Create) -> None:
     assert [one["number"] for one in operation["trials"]] == [1, 2]
 
 
-def test_lists_by_number_and_by_what_changed(api: Api, asked: str) -> None:
+def test_trials_are_listed_by_number_state_client_and_revision(api: Api, asked: str) -> None:
     def numbers(query: str) -> list[int]:
         return [t["number"] for t in api.ok("GET", f"/studies/s/trials?{query}")["trials"]]
 

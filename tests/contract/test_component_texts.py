@@ -34,7 +34,9 @@ def by_the_service(text: str) -> Reported:
 
 
 @pytest.mark.parametrize(("text", "line", "field", "words"), BAD)
-def test_both_refuse_alike(tmp_path: Path, text: str, line: int, field: str, words: str) -> None:
+def test_the_service_and_the_agent_report_the_same_problems(
+    tmp_path: Path, text: str, line: int, field: str, words: str
+) -> None:
     reported = by_the_service(text)
     assert reported == by_the_agent(tmp_path, text)
     assert any((line, field) == (one[0], one[2]) and words in one[3] for one in reported), reported
@@ -57,7 +59,7 @@ def test_both_accept(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("file", WORKLOADS, ids=lambda file: file.parent.name)
-def test_the_service_accepts_what_ships_with_the_agent(file: Path) -> None:
+def test_the_service_accepts_the_components_shipped_with_the_agent(file: Path) -> None:
     checked = component_files.check(file.read_text())
     assert not checked.problems
     assert checked.name == file.parent.name

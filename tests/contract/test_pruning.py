@@ -45,7 +45,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_what_is_far_worse_is_stopped_and_what_is_better_goes_on(name: str) -> None:
+def test_a_far_worse_trial_is_stopped_and_a_better_one_continues(name: str) -> None:
     policy = make(name)
     feed(policy, [10.0, 11.0, 12.0, 13.0, 14.0])
     reason = policy.prune(running(30.0, seconds=30.0))

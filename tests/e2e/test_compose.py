@@ -68,7 +68,7 @@ def test_nothing_runs_with_more_rights_than_it_needs(resolved: dict[str, Any]) -
     }  # fmt: skip
 
 
-def test_images_are_pinned_and_what_listens_says_how_it_is(resolved: dict[str, Any]) -> None:
+def test_images_are_pinned_and_listening_services_have_a_health_check(resolved: dict[str, Any]) -> None:
     for name, service in resolved["services"].items():
         assert OWN.fullmatch(service["image"]) or PINNED.fullmatch(service["image"]), name
         assert ("healthcheck" in service) == (name not in ("migrate", "worker", "beat")), name

@@ -101,7 +101,7 @@ def row(page: Page, number: int) -> Any:
     return page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=str(number), exact=True))
 
 
-def test_the_printed_link_signs_in_and_an_empty_service_says_what_to_do(
+def test_the_printed_link_signs_in_once_and_an_empty_service_shows_instructions(
     stranger: Page, service: EmbeddedService
 ) -> None:
     stranger.goto(service.login_url)
@@ -261,7 +261,7 @@ def test_trials_are_sorted_filtered_and_paged(page: Page, api: Api) -> None:
     expect(numbers).to_have_text(["56"])
 
 
-def test_the_list_tells_state_progress_best_and_gain(page: Page, api: Api) -> None:
+def test_the_list_shows_state_progress_best_value_and_gain(page: Page, api: Api) -> None:
     name = api.study()
     api.add(name, 4.0)
     api.add(name, 1.0, n=1)

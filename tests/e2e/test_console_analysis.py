@@ -95,7 +95,7 @@ def study(api: Api) -> str:
     return name
 
 
-def test_what_matters_is_told_by_a_worker(page: Page, study: str) -> None:
+def test_the_analysis_shows_the_importance_and_effects_of_parameters(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}?tab=analysis")
     # a worker that has just started loads its libraries first
     explained = page.get_by_text("On configurations held out from the fit, it explains").first
@@ -123,7 +123,7 @@ def test_what_matters_is_told_by_a_worker(page: Page, study: str) -> None:
     expect(page.get_by_role("img", name="lines through 4 parameters and joules").locator("canvas")).to_be_visible()
 
 
-def test_objectives_that_depend_on_each_other_are_told(page: Page, study: str) -> None:
+def test_the_trade_offs_show_linear_dependence_between_objectives(page: Page, study: str) -> None:
     page.goto(f"/studies/{study}")
     part(page, "Trade-offs")
     see(page, "price = 2 · seconds + 0.5 · joules + 3")
@@ -227,7 +227,7 @@ def test_a_plane_of_two_numbers_has_lines_with_their_levels(page: Page, study: s
     expect(plane).not_to_contain_text("lines: equal values")
 
 
-def test_a_stretch_that_is_looked_at_is_what_is_saved(page: Page, api: Api) -> None:
+def test_a_saved_plot_contains_only_the_zoomed_range(page: Page, api: Api) -> None:
     name = api.study(budget={"max_trials": 200})
     for number in range(100):
         api.add(name, 2.0, x=number / 100)

@@ -205,7 +205,7 @@ def test_help_has_examples() -> None:
         assert "Example" in CliRunner().invoke(app, [command, "--help"]).output
 
 
-def test_hosted_process_names_what_is_missing() -> None:
+def test_a_hosted_process_names_its_missing_settings() -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRIMTAB_", "DJANGO_"))}
     environment["DATABASE_URL"] = f"postgresql://127.0.0.1:{free_port()}/trimtab"
     environment.pop("CELERY_BROKER_URL", None)

@@ -24,7 +24,7 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize("algorithm", ["random", "gp"])
+@pytest.mark.parametrize("algorithm", ["random", pytest.param("gp", marks=pytest.mark.slow)])
 def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) -> None:
     runs = tmp_path / "runs"
     components = write_component(tmp_path / "components", runs, delay=0.1)

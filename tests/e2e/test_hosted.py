@@ -114,7 +114,7 @@ def written(hosted: Hosted, process: str, **about: object) -> dict[str, Any]:
     return line
 
 
-def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimtab.Client) -> None:
+def test_a_log_line_names_the_request_the_tenant_and_the_trial(hosted: Hosted, client: trimtab.Client) -> None:
     client.create_study(
         "reported", space=[trimtab.Bool("b")], objectives=[trimtab.Minimize("y")], algorithm="random"
     ).ask()
@@ -142,7 +142,7 @@ def test_a_log_is_told_by_request_tenant_and_trial(hosted: Hosted, client: trimt
     assert "NOT_FOUND" in line["message"]
 
 
-def test_a_worker_says_what_it_computes_for(hosted: Hosted, client: trimtab.Client) -> None:
+def test_a_worker_logs_the_operation_and_study_of_its_work(hosted: Hosted, client: trimtab.Client) -> None:
     study = client.create_study(
         "costly", space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("y")], algorithm="gp", seed=1
     )
@@ -200,7 +200,7 @@ def test_no_secret_stands_in_a_log(hosted: Hosted, client: trimtab.Client) -> No
     assert lines(hosted, "web", level="INFO")
 
 
-def test_every_process_stops_when_told(hosted: Hosted) -> None:
+def test_every_process_stops_within_ten_seconds_of_a_sigterm(hosted: Hosted) -> None:
     for name in ("web", "grpc", "worker-2", "beat"):
         process = hosted.processes[name].process
         assert process is not None

@@ -298,7 +298,7 @@ def by(parameter: str, trials: Sequence[Trial]) -> dict[object, Trial]:
     return {trial.params[parameter]: trial for trial in trials}
 
 
-def test_whatever_is_wrong_is_told_on_the_trial_and_the_study_goes_on(
+def test_a_failed_trial_shows_its_reason_and_the_study_continues(
     service: EmbeddedService, agents: Agents, place: Path, name: str
 ) -> None:
     agents.start(service)
@@ -375,7 +375,9 @@ def reported(study: Study) -> str:
 
 
 @pytest.mark.parametrize("runner", ["local"], indirect=True)
-def test_a_component_that_nobody_has(service: EmbeddedService, agents: Agents, name: str) -> None:
+def test_a_trial_explains_that_no_agent_offers_its_component(
+    service: EmbeddedService, agents: Agents, name: str
+) -> None:
     """The trial says so; once somebody has it, it is run."""
     with client_of(service) as client:
         study = create(client, name, "faults", one_to(1), digest="ab" * 32)

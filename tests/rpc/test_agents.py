@@ -319,7 +319,7 @@ def test_a_heartbeat_is_held_no_longer_than_it_asks_for(agent: Agent, tuning: Tu
     assert (list(answer.cancel), list(answer.lost)) == ([], [])
 
 
-def test_why_a_trial_does_not_start_is_told_on_it(agent: Agent, tuning: TuningServiceStub) -> None:
+def test_a_trial_shows_why_it_waits_until_it_starts(agent: Agent, tuning: TuningServiceStub) -> None:
     agent.study(tuning)
     (lease,) = agent.acquire()
     for why in ("the job is held", ""):

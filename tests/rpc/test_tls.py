@@ -100,7 +100,7 @@ def test_an_agent_connects_with_a_certificate_of_its_own(
         agent.clear_away()
 
 
-def test_an_agent_says_what_to_do_where_the_two_sides_disagree(
+def test_an_agent_reports_a_tls_mismatch_and_keeps_trying_to_connect(
     own_grpc_service: GrpcService, files: Files, tmp_path: Path
 ) -> None:
     agent = AgentProcess(tmp_path, own_grpc_service.port, token="rpc-test-token")

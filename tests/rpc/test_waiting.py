@@ -133,7 +133,9 @@ def watched(tuning: TuningServiceStub) -> Iterator[tuple[str, Watcher]]:
     watcher.close()
 
 
-def test_watch_starts_with_what_there_is_and_goes_on(tuning: TuningServiceStub, watched: tuple[str, Watcher]) -> None:
+def test_watch_sends_the_existing_trials_and_then_each_change(
+    tuning: TuningServiceStub, watched: tuple[str, Watcher]
+) -> None:
     study, watcher = watched
     eventually(lambda: watcher.numbers() == [1, 2, 3])
     seen = len(watcher.events)

@@ -97,7 +97,7 @@ def test_a_login_does_not_show_its_token() -> None:
     assert "secret" not in repr(Login(Address.parse("one:1"), "secret"))
 
 
-def test_without_a_token_the_error_says_what_to_do() -> None:
+def test_the_error_for_a_missing_token_gives_instructions() -> None:
     with pytest.raises(Unauthenticated, match=r"pass token=\.\.\., set TRIMTAB_TOKEN, or run `trimtab login") as caught:
         trimtab.Client()
     assert caught.value.code == "missing_token"

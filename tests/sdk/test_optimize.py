@@ -52,7 +52,7 @@ def test_every_trial_is_measured_once(study: Study, parallel: int) -> None:
     assert study.best_trial.metrics["seconds"] == min(seen)
 
 
-def test_it_runs_in_the_calling_thread_unless_told_otherwise(study: Study) -> None:
+def test_optimize_runs_in_the_calling_thread_by_default(study: Study) -> None:
     threads = set()
 
     def fn(params: trimtab.Params) -> float:

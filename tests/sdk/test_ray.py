@@ -143,6 +143,7 @@ def test_a_killed_driver_and_a_killed_worker(
     assert [x for x, _, _ in driver.runs()].count(killed) >= 2
 
 
+@pytest.mark.slow
 def test_a_ray_head_is_lost_and_started_again(
     client: trimtab.Client, name: str, embedded_service: EmbeddedService, tmp_path: Path
 ) -> None:
@@ -411,7 +412,7 @@ def test_how_trials_end(search: Any) -> None:
     ]
 
 
-def test_the_studys_own_pruning_is_told_to_the_scheduler(client: trimtab.Client, name: str) -> None:
+def test_a_report_returns_the_pruning_decision_of_the_study(client: trimtab.Client, name: str) -> None:
     from trimtab.ray import TrimtabSearch
 
     study = create(client, name, pruning=[trimtab.Policy("limit", seconds=10)])

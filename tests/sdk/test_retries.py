@@ -159,7 +159,7 @@ def test_a_server_that_is_not_there_yet_is_found_when_it_comes() -> None:
         starter.join()
 
 
-def test_pauses_grow_to_a_limit_and_are_never_alike() -> None:
+def test_pauses_grow_to_a_limit_and_vary_randomly() -> None:
     for attempt in range(40):
         pauses = {retries.pause(attempt) for _ in range(20)}
         longest = min(retries.LONGEST_PAUSE_SECONDS, retries.FIRST_PAUSE_SECONDS * 2**attempt)
@@ -218,7 +218,9 @@ def test_a_service_that_lets_go_early_is_not_asked_in_a_tight_loop(far_side: Far
     assert len(far_side.calls) < 20
 
 
-def test_trials_in_hand_are_named_until_they_are_told(far_side: FarSide, study: Study, client: trimtab.Client) -> None:
+def test_an_ask_names_held_trials_until_they_are_reported(
+    far_side: FarSide, study: Study, client: trimtab.Client
+) -> None:
     finished = pb.Trial(study="s", number=1, state=pb.TRIAL_STATE_COMPLETED)
     far_side.answers(done(1, 2), finished, done(3), STUDY, done(4), STUDY, done(5))
     study.ask(2)
@@ -263,7 +265,7 @@ def event(revision: int, *numbers: int, state: pb.StudyState.ValueType = pb.STUD
     return message
 
 
-def test_a_watch_that_breaks_goes_on_from_what_it_has_seen(far_side: FarSide, study: Study) -> None:
+def test_an_interrupted_watch_continues_from_the_last_seen_revision(far_side: FarSide, study: Study) -> None:
     end = event(9, 3, state=pb.STUDY_STATE_COMPLETED)
     far_side.answers(
         [event(4, 1, 2), Refusal(grpc.StatusCode.UNAVAILABLE)],

@@ -177,7 +177,7 @@ def test_a_refused_token_is_renewed_once(provider: Provider) -> None:
     assert len(provider.asked) == 2
 
 
-def test_a_session_that_the_provider_has_ended_says_what_to_do(provider: Provider) -> None:
+def test_the_error_for_an_expired_session_gives_instructions(provider: Provider) -> None:
     far = FarSide()
     provider.refuses("invalid_grant")
     with serve(far), client_of(far, provider, expires_in=-1) as client:
@@ -297,7 +297,7 @@ def test_secrets_are_in_the_keyring_where_there_is_one(
     assert login.find("127.0.0.1:1").token == "token"
 
 
-def test_a_keyring_that_is_gone_says_what_to_do(ring: Path) -> None:
+def test_the_error_for_a_missing_keyring_gives_instructions(ring: Path) -> None:
     login.store(Login(HERE, "token"))
     ring.unlink()
     with pytest.raises(InvalidInput, match="trimtab login"):

@@ -107,7 +107,7 @@ def test_a_deleted_study_is_gone_and_its_name_free(client: trimtab.Client, name:
 # --- ask and tell
 
 
-def test_one_client_never_gets_a_trial_twice_and_a_restarted_one_gets_its_own_back(
+def test_only_a_restarted_client_gets_its_open_trials_again(
     embedded_service: EmbeddedService, client: trimtab.Client, name: str
 ) -> None:
     study = make_study(client, name)
@@ -389,7 +389,7 @@ def test_a_data_frame_has_types_also_where_cells_are_empty(client: trimtab.Clien
     assert list(frame["state"]) == ["COMPLETED", "ACTIVE", "ACTIVE", "ACTIVE"]
 
 
-def test_without_pandas_the_error_says_what_to_do(
+def test_the_error_without_pandas_names_the_install_command(
     embedded_service: EmbeddedService, study: Study, tmp_path: Path
 ) -> None:
     (tmp_path / "pandas.py").write_text("raise ImportError('No module named pandas')")

@@ -92,7 +92,7 @@ def test_tls_is_used_for_other_machines_by_default(text: str, target: str, secur
     assert Address.parse(str(address)) == address
 
 
-def test_what_decides_otherwise_and_what_contradicts() -> None:
+def test_options_override_the_default_encryption_and_contradictions_are_refused() -> None:
     assert Address.parse("host:1", plaintext=True) == Address("host:1", False)
     assert Address.parse("grpc://host:1", plaintext=True) == Address("host:1", False)
     assert Address.parse("localhost:1", tls=True) == Address("localhost:1", True)
@@ -106,7 +106,7 @@ def test_what_decides_otherwise_and_what_contradicts() -> None:
         assert caught.value.data["field"] == field
 
 
-def test_an_authority_of_ones_own_by_argument_environment_or_login(
+def test_a_private_authority_comes_from_argument_environment_or_login(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert reaches(secured.target, "t", ca=secured.ca)
@@ -140,7 +140,7 @@ def test_a_certificate_for_another_name_is_refused(secured: Secured) -> None:
     assert caught.value.code == "wrong_certificate"
 
 
-def test_a_service_that_does_not_encrypt_is_told_and_gets_no_token(secured: Secured) -> None:
+def test_an_unencrypted_service_raises_an_error_and_gets_no_token(secured: Secured) -> None:
     far = FarSide()
     with serve(far):
         # at once: two minutes of repetition would not help

@@ -38,7 +38,7 @@ def test_every_citation_has_an_entry_and_every_entry_is_cited() -> None:
     assert not uncited, "nothing cites these entries of docs/references.md"
 
 
-def test_every_entry_has_a_key_with_its_year_and_says_what_is_used() -> None:
+def test_every_entry_has_a_key_with_its_year_and_states_its_use() -> None:
     assert len(_ENTRIES) == len({key for key, _ in _ENTRIES}) > 40
     for key, entry in _ENTRIES:
         assert (found := _YEAR.search(key))

@@ -27,7 +27,9 @@ def resources_of(head: RayHead, folder: Path) -> dict[str, float]:
     return dict(found)
 
 
-async def test_resources_of_jobs_and_who_decides(ray_session: RayHead, tmp_path: Path) -> None:
+async def test_a_trials_own_resources_precede_the_administrators_and_the_default(
+    ray_session: RayHead, tmp_path: Path
+) -> None:
     """The trial's own before the administrator's, before a node of its own, before one CPU."""
     runner = RayRunner(ray_session.dashboard, ["--num-cpus=0.5", "--memory=1048576"])
     plain = RayRunner(ray_session.dashboard)

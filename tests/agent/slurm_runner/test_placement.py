@@ -92,7 +92,7 @@ async def test_another_runner_finds_the_tasks_of_an_array(runner: SlurmRunner, t
     assert len({result.node for result in results[:4]}) == 4
 
 
-async def test_an_array_whose_submission_is_answered_by_nobody_is_not_made_twice(
+async def test_an_array_whose_submission_times_out_is_not_submitted_twice(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm, programs: Callable[[str, str], None]
 ) -> None:
     programs(
@@ -236,7 +236,7 @@ async def test_a_slow_node_does_not_get_all_replicates(runner: SlurmRunner, tmp_
     assert len(nodes["spread"]) == 5
 
 
-async def test_replicates_that_wait_are_kept_off_the_nodes_of_those_that_run(
+async def test_waiting_replicates_avoid_the_nodes_of_running_replicates(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Submitted at different moments, while no node is free for any of them."""
@@ -268,7 +268,7 @@ async def test_jobs_that_name_nodes_run_there(
     assert (await ended(runner, folder)).node == node
 
 
-async def test_a_wish_for_another_node_holds_nobody_up(
+async def test_a_preference_for_another_node_does_not_block_a_job(
     runner: SlurmRunner, tmp_path: Path, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No other node can take the job; the others go away later; they stay busy for too long."""

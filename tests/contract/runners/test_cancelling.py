@@ -40,7 +40,7 @@ async def test_cancel_at_once(runner: Runner, folder: Path) -> None:
     assert (await runner.wait(folder)).outcome is Outcome.CANCELLED
 
 
-async def test_cancel_of_what_has_ended_or_never_ran(runner: Runner, folder: Path) -> None:
+async def test_cancelling_an_ended_or_absent_job_changes_nothing(runner: Runner, folder: Path) -> None:
     await runner.cancel(folder)
     assert await runner.status(folder) is JobState.ABSENT
     result = await run(runner, folder, job(folder, "true"))

@@ -32,7 +32,7 @@ async def test_elapsed_is_the_applications_own_running_time(runner: Runner, fold
     assert await runner.elapsed(folder) == result.elapsed
 
 
-async def test_how_long_it_has_been_running_cannot_always_be_told(runner: Runner, folder: Path) -> None:
+async def test_an_unreadable_start_time_gives_no_elapsed_time(runner: Runner, folder: Path) -> None:
     (folder / "running").mkdir()  # cannot be read
     assert await runner.elapsed(folder) is None
 

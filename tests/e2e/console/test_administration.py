@@ -10,9 +10,7 @@ from tests.factories.service import EmbeddedService
 pytestmark = NEEDS_BROWSER
 
 
-def test_a_token_is_shown_once_and_what_it_may_not_do_has_no_button(
-    page: Page, browser: Browser, service: EmbeddedService
-) -> None:
+def test_a_token_is_shown_once_and_can_be_revoked(page: Page, browser: Browser, service: EmbeddedService) -> None:
     page.goto("/administration")
     page.get_by_role("button", name="New token").click()
     dialogue = page.get_by_role("dialog", name="New API token")

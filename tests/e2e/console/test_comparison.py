@@ -14,7 +14,7 @@ from tests.factories.console import Rest
 pytestmark = NEEDS_BROWSER
 
 
-def test_home_tells_what_runs_what_was_gained_and_what_waits_for_somebody(page: Page) -> None:
+def test_home_shows_running_studies_gains_and_studies_that_need_attention(page: Page) -> None:
     attention = page.get_by_role("region", name="Needs attention")
     expect(attention).to_contain_text("No space left on device")
     expect(attention).to_contain_text("No agent is available for its trials")

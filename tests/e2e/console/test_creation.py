@@ -272,7 +272,7 @@ def test_the_ranges_of_a_running_study_are_changed(page: Page, api: Rest) -> Non
     api("PATCH", f"/studies/{name}", {"state": "ABORTED"})
 
 
-def test_a_draft_tells_its_faults_and_is_not_left_without_a_question(page: Page) -> None:
+def test_a_draft_shows_its_faults_and_leaving_it_needs_confirmation(page: Page) -> None:
     file = page.get_by_label("Study file (YAML)")
     # It is called what none is called yet.
     page.goto("/new?clone=io-path-1")

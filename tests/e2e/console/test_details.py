@@ -14,7 +14,9 @@ from tests.factories.service import EmbeddedService
 pytestmark = NEEDS_BROWSER
 
 
-def test_a_trial_tells_what_was_run_and_what_it_left(page: Page, api: Rest, service: EmbeddedService) -> None:
+def test_a_trial_shows_its_command_line_its_files_and_its_agent(
+    page: Page, api: Rest, service: EmbeddedService
+) -> None:
     page.goto("/studies/bowl-1/trials/2")
     ran = page.get_by_role("region", name="Execution")
     line = ran.get_by_role("group", name="Command line")
@@ -55,7 +57,7 @@ def test_agents_are_enrolled_drained_and_shown_at_work(page: Page, api: Rest, se
     expect(dialogue).to_contain_text(re.compile(r"trimtab-agent run .*--enrol tre_", re.DOTALL))
 
 
-def test_a_component_tells_its_best_settings(page: Page) -> None:
+def test_a_component_shows_its_best_known_settings(page: Page) -> None:
     page.goto("/components")
     line = page.get_by_role("row").filter(has=page.get_by_role("link", name="bowl"))
     expect(line).to_contain_text("node-17")

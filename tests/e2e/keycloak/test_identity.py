@@ -206,7 +206,7 @@ def test_forged_tokens_are_refused(interfaces: Interfaces, keycloak: Keycloak) -
     assert interfaces.who(good) == ("alice", "acme", "admin")
 
 
-def test_a_person_who_is_revoked_is_out_at_once_and_may_come_back(
+def test_a_revoked_person_loses_access_and_may_sign_in_again(
     interfaces: Interfaces, keycloak: Keycloak, person: str
 ) -> None:
     token = keycloak.token(person)
@@ -302,7 +302,9 @@ def test_while_keycloak_does_not_answer_its_tokens_count(interfaces: Interfaces,
             os.kill(process.pid, signal.SIGCONT)
 
 
-def test_streams_end_with_what_their_reader_came_with(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
+def test_streams_end_when_the_token_of_their_reader_is_revoked(
+    interfaces: Interfaces, keycloak: Keycloak, person: str
+) -> None:
     name = f"s-{uuid.uuid4().hex[:8]}"
     interfaces.ok(keycloak.token("mel"), "POST", "/studies", {"name": name, "spec": SPEC})
     token = keycloak.token(person)

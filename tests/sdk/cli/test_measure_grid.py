@@ -74,7 +74,7 @@ def test_whole_grid_with_replicates_becomes_a_table(
     assert subject.optimum == 1
 
 
-def test_ctrl_c_writes_what_there_is_and_the_same_command_goes_on(
+def test_ctrl_c_writes_finished_measurements_and_the_same_command_continues(
     shell: Shell, embedded_service: EmbeddedService, component: str, file: str, tmp_path: Path
 ) -> None:
     table = tmp_path / "grid.csv"

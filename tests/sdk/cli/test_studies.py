@@ -57,7 +57,9 @@ def test_list_and_show(shell: Shell, client: trimtab.Client, name: str) -> None:
     assert whole["spec"]["parameters"]["block"] == {"type": "ordinal", "values": [4, 16, 64, 256]}
 
 
-def test_show_says_what_was_chosen_and_what_came_of_it(shell: Shell, client: trimtab.Client, name: str) -> None:
+def test_show_prints_the_description_the_chosen_methods_and_the_verdict(
+    shell: Shell, client: trimtab.Client, name: str
+) -> None:
     study = client.create_study(
         name,
         space=[trimtab.Float("x", 0, 1, default=0.9)],

@@ -72,7 +72,7 @@ def test_tune_as_json_and_detached(
         assert client.get_study(name).wait(timeout=120, progress=False) == "COMPLETED"
 
 
-def test_versions_of_a_component_must_be_told_apart(
+def test_a_study_must_name_a_digest_when_component_versions_differ(
     embedded_service: EmbeddedService, client: trimtab.Client, component: str, name: str
 ) -> None:
     arguments: dict[str, Any] = {"component": component, "application": "small", "algorithm": "random"}

@@ -76,7 +76,7 @@ def test_order_of_a_text_has_no_result() -> None:
      "b'a' == n", "n > 1j", "n == ...", "n == None", "f'{n}' == 'a'", "[n] == [1]", "n @ m > 1", "*n", "n(1).real > 0",
      "n < 1 if n else 2", "'a'.join(n) == 'a'", "n > " + "9" * 5000],
 )  # fmt: skip
-def test_refuses_what_is_not_in_the_language(text: str) -> None:
+def test_parse_refuses_expressions_outside_the_language(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse(text, "constraints[3]")
     assert caught.value.data["field"] == "constraints[3]"
@@ -88,7 +88,7 @@ def test_a_dot_is_part_of_a_name_and_never_an_attribute() -> None:
 
 
 @pytest.mark.parametrize("text", [3, None, ["n > 1"], b"n > 1"])
-def test_refuses_what_is_no_text(text: object) -> None:
+def test_parse_refuses_values_that_are_not_text(text: object) -> None:
     with pytest.raises(InvalidInput):
         parse(text)
 
@@ -130,7 +130,7 @@ def test_long_sums_are_allowed() -> None:
         ("'a' <= alg", "uses a text with"),
     ],
 )
-def test_check_refuses_what_never_has_a_result(text: str, message: str) -> None:
+def test_check_refuses_constraints_that_never_have_a_result(text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         parse(text).check({"n": "number", "alg": "text", "mixed": "any"}, "constraints[0]")
 

@@ -19,7 +19,7 @@ def test_every_kind_has_the_one_root() -> None:
     assert not NotFound("study_not_found", "No such study.").retryable
 
 
-def test_invalid_input_names_field_value_and_what_is_allowed() -> None:
+def test_invalid_input_names_the_field_the_value_and_the_allowed_values() -> None:
     error = InvalidInput("space[0].min", 5, "at most 3")
     assert error.code == "invalid_argument"
     assert error.message == "space[0].min: 5 is not allowed. Use at most 3."

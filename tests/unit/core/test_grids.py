@@ -9,7 +9,7 @@ def points(grid: Grid) -> list[float]:
     return [grid.at(rank) for rank in range(grid.size)]
 
 
-def test_decimal_steps_are_what_a_person_writes() -> None:
+def test_decimal_steps_give_exact_decimal_grid_points() -> None:
     assert points(AdditiveGrid(0.0, 0.5, 0.1)) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
     assert points(AdditiveGrid(-0.3, 0.35, 0.1)) == [-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3]
 

@@ -34,7 +34,7 @@ SPACE = Space.build(
 )
 
 
-def test_ranges_take_the_place_of_those_given() -> None:
+def test_new_ranges_replace_the_old_ranges_and_keep_the_defaults() -> None:
     ranges = {
         "threads": {"min": 4, "max": 64},
         "rate": {"max": 1.5},
@@ -54,7 +54,7 @@ def test_ranges_take_the_place_of_those_given() -> None:
     assert changed.default() == SPACE.default()
 
 
-def test_without_a_default_of_its_own_the_middle_moves() -> None:
+def test_an_implicit_default_moves_to_the_middle_of_the_new_range() -> None:
     space = Space.build([IntParameter("n", 1, 9), FloatParameter("x", 0, 1)])
     assert with_ranges(space, {"n": {"min": 7}}).default() == {"n": 8, "x": 0.5}
 

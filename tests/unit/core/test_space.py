@@ -213,7 +213,7 @@ def test_active_follows_nested_conditions() -> None:
     assert order.index("level") < order.index("unroll") < order.index("factor")
 
 
-def test_active_tells_true_from_one() -> None:
+def test_active_distinguishes_true_from_one() -> None:
     space = Space.build(
         [CategoricalParameter("mode", (1, True, "1")), BoolParameter("child", condition=Condition("mode", (True,)))]
     )
@@ -265,7 +265,7 @@ def test_default_has_active_parameters_alone() -> None:
     assert explicit.default() == {"unroll": False, "level": "O2", "share": 0.5, "block": 4}
 
 
-def test_key_keeps_types_apart() -> None:
+def test_keys_distinguish_values_of_different_types() -> None:
     space = Space.build([CategoricalParameter("x", (1, True, "1", 1.5)), FloatParameter("y", 0, 2)])
     keys = {space.key({"x": value, "y": 1.0}) for value in (1, True, "1", 1.5)}
     assert len(keys) == 4
@@ -294,7 +294,7 @@ def test_enumerate_gives_up_instead_of_listing_too_much() -> None:
     assert few.enumerate(3) is None
 
 
-def test_restrict_fixes_values_and_what_they_need() -> None:
+def test_restrict_keeps_only_configurations_with_the_fixed_values() -> None:
     part = compiler().restrict({"factor": 2})
     listed = part.enumerate(1000)
     assert listed is not None
@@ -321,7 +321,7 @@ def test_restrict_brings_conditional_parameters_in_and_out() -> None:
         ({"level": True}, "fixed.level"),
     ],
 )
-def test_restrict_refuses_what_no_configuration_has(fixed: Mapping[str, object], field: str) -> None:
+def test_restrict_refuses_values_that_no_configuration_has(fixed: Mapping[str, object], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         compiler().restrict(fixed)
     assert caught.value.data["field"] == field

@@ -110,7 +110,7 @@ def test_a_server_whose_supervisor_was_killed_is_ended_at_the_next_start(tmp_pat
         assert is_dead(orphan)
 
 
-def test_killed_server_starts_again_with_what_was_committed(tmp_path: Path) -> None:
+def test_a_killed_server_restarts_with_its_committed_data(tmp_path: Path) -> None:
     server = Postgres(tmp_path / "postgres")
     server.prepare()
     child = server.child(tmp_path / "log")

@@ -19,7 +19,7 @@ from service.trials.tell import stop_trial
 from tests.factories.fleet import acquire, create, register, settle, study, trial
 
 
-def test_agents_take_what_a_user_has_enqueued(principal: Principal, agent: str) -> None:
+def test_agents_take_trials_that_a_user_has_enqueued(principal: Principal, agent: str) -> None:
     name = create(principal, {"max_trials": 4}, parallelism=1)
     enqueue.enqueue_trials(principal, name, params={"x": 0.5, "n": 2}, count=2)
     origins = []
@@ -60,7 +60,7 @@ def test_no_more_run_on_an_agent_than_it_has_slots(principal: Principal) -> None
         ({"application": ""}, 1),
     ],
 )
-def test_trials_go_to_agents_that_offer_what_they_need(
+def test_trials_go_only_to_agents_that_offer_their_component(
     principal: Principal, agent: str, execution: dict[str, Any], granted: int
 ) -> None:
     create(principal, **execution)

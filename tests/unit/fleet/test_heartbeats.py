@@ -21,7 +21,7 @@ from tests.factories.domain import make_execution, make_spec, study_name
 from tests.factories.fleet import AGENT, acquire, create, expire, refused, register, settle, study, trial
 
 
-def test_a_heartbeat_keeps_leases_and_tells_what_to_cancel(principal: Principal, agent: str) -> None:
+def test_a_heartbeat_renews_leases_and_lists_trials_to_cancel(principal: Principal, agent: str) -> None:
     name = create(principal, parallelism=2)
     one, two = acquire(principal, 2)
     before = access.rows(Lease, principal).get(id=one.lease).expires_at
@@ -93,7 +93,7 @@ def test_a_service_that_was_away_gives_agents_time_to_be_heard(
     assert sweep_for(2) == "REQUESTED"
 
 
-def test_a_heartbeat_prunes_what_runs_for_too_long(principal: Principal, agent: str) -> None:
+def test_a_heartbeat_prunes_a_trial_that_exceeds_its_time_limit(principal: Principal, agent: str) -> None:
     spec = make_spec(execution=make_execution(parallelism=2), pruning=[{"name": "limit", "options": {"seconds": 5}}])
     name = create_study(principal, study_name(), spec).name
     quick, slow = acquire(principal, 2)

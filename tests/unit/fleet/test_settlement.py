@@ -144,7 +144,7 @@ def test_a_reason_with_output_that_is_no_text_is_kept(principal: Principal, agen
     )
 
 
-def test_a_late_result_counts_while_nobody_else_has_the_trial(principal: Principal, agent: str) -> None:
+def test_a_late_result_counts_while_no_other_agent_has_the_trial(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)
     expire(principal)

@@ -54,7 +54,7 @@ def test_the_token_may_be_in_a_file_and_change(tmp_path: Path, settings: Any) ->
     refused("Bearer first", "invalid_token")
 
 
-def test_without_a_token_nobody_gets_in(settings: Any) -> None:
+def test_without_an_administrator_token_all_access_is_refused(settings: Any) -> None:
     settings.TRIMTAB_ADMIN_TOKEN, settings.TRIMTAB_ADMIN_TOKEN_FILE = "", ""
     refused("Bearer x", "invalid_token")
     with pytest.raises(Unauthenticated):

@@ -50,7 +50,7 @@ def test_the_form_of_secrets() -> None:
         assert secret.kind_of(other) is None
 
 
-def test_a_token_does_what_its_owner_may_within_its_scopes(admin: Principal, member: Principal) -> None:
+def test_a_token_has_the_rights_of_its_owner_within_its_scopes(admin: Principal, member: Principal) -> None:
     _, text = tokens.create(member, name="script", scopes=["read"])
     found = principals.authenticate_bearer(text)
     assert (found.tenant_id, found.actor, found.role, found.scopes) == (

@@ -115,7 +115,7 @@ def test_nothing_outside_is_recommended_or_learned_from(principal: Principal) ->
     assert insight.read(principal, get(principal, name)).asked_at is not None
 
 
-def test_what_waits_outside_is_withdrawn_uncounted_and_what_runs_may_finish(principal: Principal) -> None:
+def test_waiting_trials_outside_are_withdrawn_uncounted_and_running_ones_may_finish(principal: Principal) -> None:
     name = create(principal, budget={"max_trials": 6})
     running = enqueue.enqueue_trials(principal, name, params={"x": 0.1, "n": 4})[1]
     assert [trial.number for trial in ask(principal, name)] == [1]
@@ -249,7 +249,7 @@ class TestCostly(Scripted):
         compute.compute(ask_trials(principal, name).operation.id)
         assert (ScriptedAlgorithm.loaded, ScriptedAlgorithm.fed, ScriptedAlgorithm.pending[-1]) == ([], [3], [4])
 
-    def test_what_was_being_computed_is_computed_anew(self, principal: Principal, sent: list[Any]) -> None:
+    def test_a_change_during_a_computation_causes_it_to_run_again(self, principal: Principal, sent: list[Any]) -> None:
         name = create_study(principal, study_name(), make_spec(algorithm={"name": "gp"})).name
         asked = ask_trials(principal, name)
         ScriptedAlgorithm.gate.clear()
@@ -297,7 +297,7 @@ KINDS = [
 ]
 
 
-def test_postgresql_counts_outside_what_python_finds_outside(principal: Principal) -> None:
+def test_postgresql_and_python_count_the_same_trials_outside(principal: Principal) -> None:
     """The parameters have all types. One of several changes includes earlier trials again."""
     spec = make_spec(space={"parameters": KINDS, "constraints": []}, objectives=[SECONDS])
     name = create_study(principal, study_name(), spec).name
@@ -322,7 +322,7 @@ def test_postgresql_counts_outside_what_python_finds_outside(principal: Principa
     assert 0 < outside < trials.count()
 
 
-def test_a_long_history_is_not_loaded_to_see_what_lies_outside(principal: Principal) -> None:
+def test_trials_outside_are_counted_by_the_database_without_loading_them(principal: Principal) -> None:
     name = create(principal)
     for x in (0.1, 0.2, 0.9):
         measured(principal, name, x, 1.0)

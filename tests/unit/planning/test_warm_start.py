@@ -75,7 +75,7 @@ def test_the_default_is_measured_before_them_and_not_twice(principal: Principal)
     assert [trial.origin for trial in ask(principal, study.name, 4)] == ["default", "earlier", "suggested", "suggested"]
 
 
-def test_on_agents_they_come_before_what_is_suggested(principal: Principal) -> None:
+def test_on_agents_earlier_configurations_come_before_suggested_ones(principal: Principal) -> None:
     execution = {"execution": make_execution(parallelism=3)}
     earlier = make_earlier(principal, {0.1: 1.0, 0.2: 2.0}, **execution)
     study = start(principal, earlier, space=with_defaults(), **execution)
@@ -137,7 +137,7 @@ def test_of_several_objectives_the_front_comes_its_ends_first(principal: Princip
     assert found == [0.1, 0.9, 0.5, 0.3, 0.7]
 
 
-def test_the_plan_says_what_creating_does(principal: Principal) -> None:
+def test_the_plan_shows_the_same_start_as_the_created_study(principal: Principal) -> None:
     earlier = make_earlier(principal, {0.1: 1.0, 0.2: 2.0})
     spec = make_spec(space=with_defaults(), start_from=[earlier])
     planned = plan(principal, spec)

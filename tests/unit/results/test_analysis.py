@@ -87,7 +87,7 @@ def test_a_trial_of_which_more_is_learned_counts_once(principal: Principal, name
     assert found.objectives[0].noise is None
 
 
-def test_who_may_lag_does_not_wait_for_another_one_who_sums_up(
+def test_a_read_that_may_lag_does_not_wait_for_a_running_summary(
     principal: Principal, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measure(principal, name, 5.0)

@@ -101,7 +101,7 @@ def test_a_failure_is_reported_and_the_last_answer_stays(
     assert found.data is not None
 
 
-def test_it_is_drawn_around_what_is_recommended_not_around_a_lucky_run(
+def test_the_insight_uses_the_recommended_configuration_instead_of_a_lucky_run(
     principal: Principal, reported: list[tuple[int, int]]
 ) -> None:
     name = create_study(principal, study_name(), make_spec(noisy=True)).name

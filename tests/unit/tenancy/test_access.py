@@ -51,7 +51,7 @@ def test_every_row_has_a_tenant_in_the_database() -> None:
         assert not model._meta.get_field("tenant").null
 
 
-def test_rows_are_those_of_the_principals_tenant(principal: Principal) -> None:
+def test_rows_contain_only_data_of_the_principals_tenant(principal: Principal) -> None:
     stranger = make_principal()
     mine = access.add(principal, Agent(agent_id="a", name="a", slots=1))
     theirs = access.add(stranger, Agent(agent_id="a", name="a", slots=1))
@@ -72,7 +72,7 @@ def test_a_row_cannot_be_written_without_a_tenant(transactional_db: None) -> Non
         Study(name="x", spec={}).save()
 
 
-def test_the_audit_trail_says_who_did_what(principal: Principal) -> None:
+def test_an_audit_entry_names_the_actor_the_action_and_the_target(principal: Principal) -> None:
     audit.record(principal, "agent.register", "agent/a", {"n": 1})
     entry = access.rows(AuditEntry, principal).get()
     assert (entry.actor, entry.action, entry.target, entry.detail) == ("tester", "agent.register", "agent/a", {"n": 1})

@@ -232,7 +232,7 @@ def test_every_table_has_something_to_hide(victim: Furnished) -> None:
     assert empty == []
 
 
-def test_rest_refuses_whom_nobody_knows(victim: Furnished, fingerprint: Callable[..., str]) -> None:
+def test_rest_refuses_unauthenticated_requests(victim: Furnished, fingerprint: Callable[..., str]) -> None:
     assert rest(victim, fingerprint, Client).faults == []
     client = Client()
     for name, method, path, body in routes(victim):
@@ -381,7 +381,7 @@ def over_grpc(
     return trial, statuses
 
 
-def test_grpc_refuses_whom_nobody_knows(
+def test_grpc_refuses_unauthenticated_requests(
     victim: Furnished, fingerprint: Callable[..., str], channel: Callable[[str], grpc.Channel]
 ) -> None:
     with channel("") as anonymous:

@@ -40,7 +40,7 @@ def test_the_matrix_has_every_action_and_grows_with_the_role() -> None:
 
 
 @pytest.mark.parametrize(("role", "action"), list(product(Role, Action)))
-def test_a_role_may_what_the_matrix_says(role: Role, action: Action) -> None:
+def test_a_role_permits_exactly_the_actions_in_the_matrix(role: Role, action: Action) -> None:
     principal = Principal(1, "somebody", role)
     assert may(principal, action) == (role in MATRIX[action])
     if role in MATRIX[action]:
@@ -55,7 +55,7 @@ def test_a_role_may_what_the_matrix_says(role: Role, action: Action) -> None:
 
 
 @pytest.mark.parametrize(("scope", "action"), list(product(Scope, Action)))
-def test_a_token_may_what_its_scope_says(scope: Scope, action: Action) -> None:
+def test_a_token_permits_only_the_actions_of_its_scope(scope: Scope, action: Action) -> None:
     principal = Principal(1, "somebody", Role.OPERATOR, frozenset({scope}))
     assert may(principal, action) == (action in SCOPES[scope])
     if action not in SCOPES[scope]:

@@ -35,7 +35,7 @@ def best_trials(principal: Principal, name: str) -> list[Trial]:
     return analysis.best_trials(principal, study, analysis.analyse(principal, study))
 
 
-def test_an_ask_gives_what_was_asked_for_and_a_tell_finishes_it(principal: Principal, study: str) -> None:
+def test_an_ask_gives_the_requested_trials_and_a_report_completes_each(principal: Principal, study: str) -> None:
     detail = ask_trials(principal, study, count=3, client_id="a")
     assert detail.operation.state == "SUCCEEDED"
     assert [trial.number for trial in detail.trials] == [1, 2, 3]
@@ -387,7 +387,7 @@ def test_lists_go_by_pages(principal: Principal, study: str) -> None:
             call()
 
 
-def test_changes_are_told_once_and_whole(principal: Principal, study: str) -> None:
+def test_paged_changes_list_every_trial_once_in_its_latest_state(principal: Principal, study: str) -> None:
     first = ask(principal, study, 5)
     tell(principal, study, first[2])
     seen: dict[int, str] = {}

@@ -39,7 +39,7 @@ def test_asks_get_them_first_and_each_once(principal: Principal) -> None:
     assert (after.requested_count, after.active_count, after.finished_count) == (0, 3, 1)
 
 
-def test_one_who_crashed_gets_his_own_again_and_one_who_fixes_a_value_gets_none(principal: Principal) -> None:
+def test_enqueued_trials_return_to_their_client_and_skip_requests_with_fixed_values(principal: Principal) -> None:
     study = create_study(principal, study_name(), make_spec()).name
     put(principal, study, count=2)
     (mine,) = ask(principal, study, client_id="a")

@@ -340,7 +340,7 @@ def test_tenants_take_turns_with_the_workers(principal: Principal, served: list[
     assert not access.across("next_operations", 10)
 
 
-def test_ten_thousand_that_wait_hold_nobody_up(principal: Principal, served: list[int]) -> None:
+def test_ten_thousand_waiting_operations_do_not_delay_another_tenant(principal: Principal, served: list[int]) -> None:
     busy, patient = principal, make_principal()
     cheap = {"algorithm": {"name": "tpe"}}
     study = selectors.get_study(busy, new_study(busy, **cheap))

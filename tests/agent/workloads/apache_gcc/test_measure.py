@@ -62,7 +62,7 @@ def test_a_server_that_does_not_start(built: Path, tmp_path: Path) -> None:
     assert "httpd ended with 7 at its start\nno such luck" in done.stderr
 
 
-def test_the_pages_are_those_of_the_program(built: Path) -> None:
+def test_the_page_program_prints_the_expected_content(built: Path) -> None:
     for length in (1, 11, 2048, 32768):
         printed = subprocess.run([built / "page"], env={"QUERY_STRING": str(length)}, capture_output=True, check=True)
         assert printed.stdout.partition(b"\r\n\r\n")[2] == measure.content(length)

@@ -172,7 +172,7 @@ def test_more_files_than_there_are_descriptors_for(place: Place) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["write", "randrw"])
-def test_fio_finds_what_it_has_written(place: Place, pattern: str) -> None:
+def test_fio_verifies_the_data_it_has_written(place: Place, pattern: str) -> None:
     fio = require_program("fio", "fio")
     job = [
         "--name=job",

@@ -305,7 +305,7 @@ def test_submission_refuses_wrong_directives(place: Place, directives: list[str]
     assert (refusal(done.stderr) == "too much") == (re.search(r"\d+ to \d+$", message) is not None)
 
 
-def test_the_job_says_what_goes_wrong_on_its_node(place: Place) -> None:
+def test_a_job_shows_why_it_cannot_get_its_buffer(place: Place) -> None:
     """No job begins without its buffer, and Slurm takes no node out of service."""
     job = place.write(place.directory("large"), keys="flash-cache-size=1048576")
     wide = place.write(place.directory("wide"), options=("--nodes=2",))

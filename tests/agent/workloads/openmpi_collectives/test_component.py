@@ -102,7 +102,7 @@ def test_open_mpi_takes_every_parameter(loaded: Component) -> None:
             assert f":{name}:source:environment\n" in shown
 
 
-def test_parameters_are_those_of_the_installed_open_mpi(loaded: Component) -> None:
+def test_parameters_match_the_algorithms_of_the_installed_open_mpi(loaded: Component) -> None:
     algorithms = module_of(WORKLOAD, "algorithms").identifiers()
     for collective in COLLECTIVES:
         domain = loaded.parameters[f"{collective}_algorithm"].domain

@@ -8,9 +8,11 @@ from tests.agent.conftest import processes_of
 from tests.agent.workloads.shared import check_refusal, row_of, run_script
 from tests.agent.workloads.small_read_optimizer.preload import WORKLOAD
 
+COUNTS = ("--rounds", "1", "--trials", "2")
 
-def test_measuring(mounts: None, small: Path, tmp_path: Path) -> None:
-    counts = ["--rounds", "1", "--trials", "2", "--folder", tmp_path]
+
+def test_patterns(mounts: None, small: Path, tmp_path: Path) -> None:
+    counts = [*COUNTS, "--folder", tmp_path]
     asked = ["patterns", "--patterns", "hotspots", "--replicates", "1", "--check", "8", *counts]
     answer = run_script(small, "measure", *asked)
     assert answer.returncode == 0, answer.stderr
@@ -20,15 +22,21 @@ def test_measuring(mounts: None, small: Path, tmp_path: Path) -> None:
     table = (tmp_path / "hotspots-grid.csv").read_text().splitlines()
     assert len(table) >= 1 + 2 * 2 * 2 - 2  # all but a threshold of 6 in a window of 4
     assert not any(line.startswith("4,10485756,6,") for line in table)
+    # the same command again measures no grid and no study a second time
+    before = (tmp_path / "hotspots-grid.csv").stat().st_mtime_ns
+    assert run_script(small, "measure", *asked).returncode == 0
+    assert (tmp_path / "hotspots-grid.csv").stat().st_mtime_ns == before
+    assert processes_of(tmp_path / "agent") == []
+
+
+@pytest.mark.slow
+def test_noise(mounts: None, small: Path, tmp_path: Path) -> None:
+    counts = [*COUNTS, "--folder", tmp_path]
     answer = run_script(small, "measure", "noise", "--runs", "4", "--repetitions", "1", *counts)
     assert answer.returncode == 0, answer.stderr
     rows = (tmp_path / "noise.md").read_text().splitlines()[2:]
     assert [row.split(" | ")[1] for row in rows] == ["none", "static", "sedr", "thesis", "adaptive"]
     assert processes_of(tmp_path / "agent") == []
-    # the same command again measures no grid and no study a second time
-    before = (tmp_path / "hotspots-grid.csv").stat().st_mtime_ns
-    assert run_script(small, "measure", *asked).returncode == 0
-    assert (tmp_path / "hotspots-grid.csv").stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize(

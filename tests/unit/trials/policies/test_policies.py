@@ -42,7 +42,7 @@ def test_static_resampling_measures_again_and_says_so(principal: Principal) -> N
     assert len(set(keys)) == 3
 
 
-def test_a_process_that_comes_later_goes_on_alike(principal: Principal) -> None:
+def test_a_later_process_gives_the_same_trials(principal: Principal) -> None:
     spec = make_spec(resampling={"name": "static", "options": {"n": 2}})
     names = [create(principal, spec) for _ in range(2)]
     given: list[list[Any]] = [[], []]
@@ -56,7 +56,7 @@ def test_a_process_that_comes_later_goes_on_alike(principal: Principal) -> None:
     assert given[0] == given[1]
 
 
-def test_an_extended_budget_is_what_policies_go_by(principal: Principal) -> None:
+def test_policies_use_the_extended_budget(principal: Principal) -> None:
     def measured(first: int) -> list[tuple[str, object]]:
         spec = make_spec(noisy=True, budget={"max_trials": first}, algorithm={"name": "ga"})
         name = create_study(principal, study_name(), {**spec, "resampling": {"name": "adaptive"}}).name

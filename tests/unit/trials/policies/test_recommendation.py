@@ -56,7 +56,7 @@ def test_a_better_result_that_no_worker_has_looked_at_is_recommended(principal: 
     assert recommended() == later[1].params
 
 
-def test_outcome_constraints_decide_what_is_best_and_what_must_be_told(principal: Principal) -> None:
+def test_outcome_constraints_require_their_metrics_and_limit_the_best_trials(principal: Principal) -> None:
     name = create(principal, make_spec(outcome_constraints=["mb <= 10"]))
     first, second = ask(principal, name, 2)
     with pytest.raises(InvalidInput) as caught:
