@@ -5,7 +5,7 @@ only, in the same round trip as the transaction's first statement. Nothing of it
 may be shared, also by a transaction-level pooler. Where no tenant is set there are no rows.
 
 A write whose result nobody reads waits for the transaction's next statement, or for its end, and goes out in the same
-round trip. An ask and a tell then wait for the database two or three times, not seven.
+round trip. An ask and a tell then wait for the database twice, not seven times.
 """
 
 from __future__ import annotations
