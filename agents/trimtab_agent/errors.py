@@ -37,7 +37,7 @@ class ComponentError(AgentError):
 
 
 class UnsuitableValueError(AgentError):
-    """The component file does not allow a value: the configuration is at fault."""
+    """The component file does not allow a value. The trial is infeasible, because its configuration causes this."""
 
 
 class NotInComponentError(AgentError):

@@ -355,7 +355,7 @@ def _load(location: Path, state: Path) -> dict[str, Component]:
 
 def _source(location: Path, state: Path) -> tuple[Path, Generator]:
     if not location.exists():
-        raise ConfigError(f"components {location}: no such file or folder")
+        raise ConfigError(f"--components {location} does not exist: give a component file, or a folder of them")
     return location, Generator(state.absolute() / "generated")
 
 

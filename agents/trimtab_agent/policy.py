@@ -98,7 +98,10 @@ class Policy:
             if applications:
                 found[name] = replace(component, applications=applications)
         if not found:
-            raise ConfigError(f"the policy allows none of the installed components: {', '.join(components) or 'none'}")
+            raise ConfigError(
+                f"the policy allows none of the installed components ({', '.join(components) or 'none'}). Add one of "
+                "them to its key 'components', or install a component that it allows."
+            )
         return found
 
     def admit(self, lease: Lease, component: Component, spec: JobSpec, own_options: Sequence[str] = ()) -> JobSpec:
@@ -169,7 +172,10 @@ class Policy:
             asked = slurm_options.asked(spec.scheduler_options, spec.directives)
             own = {name for name, _ in slurm_options.asked(own_options, ())}
         except slurm_options.UnreadableOptionError as error:
-            raise PolicyError(f"The policy cannot read the job's options for Slurm: {error}.") from None
+            raise PolicyError(
+                f"An option of this job for Slurm cannot be checked against the agent's policy: {error}. "
+                "Change it in the component file."
+            ) from None
         for name, value in asked:
             self._check_option(rules, name, value)
         silent = own.union(name for name, _ in asked)
@@ -184,7 +190,10 @@ class Policy:
         try:
             asked = ray_options.asked(spec.scheduler_options)
         except ray_options.UnreadableOptionError as error:
-            raise PolicyError(f"The policy cannot read the job's options for Ray: {error}") from None
+            raise PolicyError(
+                f"An option of this job for Ray cannot be checked against the agent's policy: {error} "
+                "Change it in the component file."
+            ) from None
         for rule, most in rules.most.items():
             value = asked.get(RAY_NUMBERS[rule], 0)
             if value > most * (MIB if rule == "memory_mib" else 1):

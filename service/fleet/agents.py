@@ -93,7 +93,11 @@ def known(principal: Principal, agent_id: str) -> Agent:
     """Return the agent that calls. Raises NotFound (`unknown_agent`): it has to register and to call again."""
     found = find(principal, agent_id)
     if found is None:
-        raise NotFound("unknown_agent", f"Agent {agent_id!r} is not registered.", retryable=True)
+        raise NotFound(
+            "unknown_agent",
+            f"Agent {agent_id!r} is not registered. An agent that runs registers again by itself.",
+            retryable=True,
+        )
     return found
 
 

@@ -340,7 +340,7 @@ def find_trial(principal: Principal, study: str, request_id: str) -> Trial | Non
         return None
     found = access.rows(Trial, principal).filter(request_id=request_id).select_related("study").first()
     if found is not None and found.study.name != study:
-        raise Conflict("request_id_reused", f"The request_id {request_id!r} belongs to another study.")
+        raise Conflict("request_id_reused", f"The request_id {request_id!r} belongs to another study. Use a new one.")
     return found
 
 

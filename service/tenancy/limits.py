@@ -40,4 +40,6 @@ def check(given: Mapping[str, int | None]) -> None:
         if name not in NAMES:
             raise InvalidInput(f"limits.{name}", value, f"one of {', '.join(NAMES)}")
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST):
-            raise InvalidInput(f"limits.{name}", value, f"0 to {MOST}, or nothing for the installation's")
+            raise InvalidInput(
+                f"limits.{name}", value, f"a whole number from 0 to {MOST}, or null for the limit of the installation"
+            )

@@ -61,7 +61,9 @@ def ask(
         if before is None:
             raise
         if before.study_name != study:
-            raise Conflict("request_id_reused", f"The request_id {request_id!r} belongs to another study.") from None
+            raise Conflict(
+                "request_id_reused", f"The request_id {request_id!r} belongs to another study. Use a new one."
+            ) from None
         return before
 
 

@@ -346,7 +346,7 @@ def test_a_wrong_token_is_reported_at_the_start(tmp_path: Path, far_side: FarSid
     [
         (["--server", "nowhere"], "--server 'nowhere' is not of the form HOST:PORT"),
         (["--token-file", "/no/such/file"], "--token-file /no/such/file cannot be read"),
-        (["--components", "/no/such/folder"], "components /no/such/folder: no such file or folder"),
+        (["--components", "/no/such/folder"], "--components /no/such/folder does not exist"),
         (["--label", "x"], "--label 'x' is not of the form KEY=VALUE"),
         (["--slots", "0"], "0 is below the minimum 1"),
         (["--state-dir", "/proc/no"], "--state-dir"),

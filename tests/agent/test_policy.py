@@ -169,7 +169,7 @@ def test_a_job_within_ray_s_rules(tmp_path: Path) -> None:
         ("--memory=1073741825", "--memory '1073741825' (rule ray.memory_mib: at most 1024)"),
         ('--resources={"bench": 1, "other": 1}', "--resources 'other' (rule ray.resources: bench)"),
         ('--label-selector={"zone": "a"}', "--label-selector 'zone' (rule ray.labels: none)"),
-        ("--num-cpus=many", "The policy cannot read the job's options for Ray"),
+        ("--num-cpus=many", "An option of this job for Ray cannot be checked"),
     ],
 )
 def test_a_job_beyond_ray_s_rules(tmp_path: Path, option: str, words: str) -> None:
@@ -254,7 +254,7 @@ def test_a_policy_that_leaves_nothing_stops_the_agent(agent: AgentProcess, tmp_p
     agent.start("--policy", str(policy_file(tmp_path, "components: {other: {}}")))
     assert agent.process is not None
     assert agent.process.wait(60) == 2
-    wait_until(lambda: "the policy allows none of the installed components: basic" in agent.log)
+    wait_until(lambda: "the policy allows none of the installed components (basic)" in agent.log)
 
 
 def test_a_policy_that_is_not_there_is_named(tmp_path: Path) -> None:

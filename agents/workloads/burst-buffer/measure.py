@@ -90,7 +90,7 @@ def measured(bench: Bench, pattern: str, options: argparse.Namespace) -> list[st
 
 
 def tried(bench: Bench, pattern: str, params: Mapping[str, Any]) -> float:
-    """Run the application once, as the agent runs it; return its seconds."""
+    """Run the application once, as the agent runs it, and return its running time in seconds."""
     command = [program("trimtab-agent"), "try", "burst-buffer", "--components", str(WORKLOAD)]
     command += ["--state-dir", str(bench.folder / "tries"), "--application", pattern]
     for name, value in params.items():

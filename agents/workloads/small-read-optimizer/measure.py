@@ -129,7 +129,7 @@ class Bench(measuring.Bench):
         return [item.format(**places) for item in described["command"]], {**os.environ, **environment}
 
     def run(self, application: str, values: Values | None) -> float:
-        """Run an application; return its seconds. `values` None: with the optimizer switched off."""
+        """Run an application and return its running time in seconds. With `values` None the optimizer is off."""
         work = self.folder / "work"
         work.mkdir(exist_ok=True)
         command, environment = self.command(application, work)

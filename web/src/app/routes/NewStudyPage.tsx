@@ -85,7 +85,7 @@ function Written({ text, tags = [] }: { text: string; tags?: readonly string[] }
     <>
       {components.data.components.length === 0 ? (
         <p className={styles.soft}>
-          <Trans>No agent offers a component yet, so only your own script can measure this study. <Link to="/agents">Enrol an agent</Link> to run trials automatically.</Trans>
+          <Trans>No agent offers a component yet. This study therefore needs a script of yours that measures its trials. <Link to="/agents">Enrol an agent</Link> to run trials automatically.</Trans>
         </p>
       ) : null}
       <StudyForm

@@ -142,9 +142,9 @@ function describe(outside: { finished: number; running: number; waiting: number 
   if (finished + running + waiting === 0) return t`No trial lies outside.`;
   const all = plural(study.finished_count, { one: "# finished trial", other: "# finished trials" });
   const parts = [t`${formatNumber(finished)} of ${all} would lie outside.`];
-  if (running > 0) parts.push(plural(running, { one: "So would # running trial, which may finish.", other: "So would # running trials, which may finish." }));
+  if (running > 0) parts.push(plural(running, { one: "# running trial would also lie outside. It may finish.", other: "# running trials would also lie outside. They may finish." }));
   if (waiting > 0)
-    parts.push(plural(waiting, { one: "So would # waiting trial, which is withdrawn.", other: "So would # waiting trials, which are withdrawn." }));
+    parts.push(plural(waiting, { one: "# waiting trial would also lie outside. It would be withdrawn.", other: "# waiting trials would also lie outside. They would be withdrawn." }));
   return parts.join(" ");
 }
 
