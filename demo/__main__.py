@@ -15,19 +15,16 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.panel import Panel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import trimtab
-from demo.gain import Gain, measure_gain
+from demo.flags import added_flags
 from demo.parts import ROOT, WORKLOADS, Addresses, PartError, Parts
-from demo.rerun import Bench, RerunError
-from trimtab.progress import Progress as StudyProgress
+from trimtab.cli.output import measured
+from trimtab.progress import Progress
 from trimtab.study import Study
 
 COMPONENT, APPLICATION, METRIC = "gcc-flags", "kernels", "seconds"
-# Time limit in seconds for the pairs of runs, and the minimum number of pairs for a 95 % interval.
-PAIRS_SECONDS, PAIRS_LEAST = 60.0, 6
 
 screen = Console(highlight=False)
 
@@ -42,7 +39,7 @@ def main() -> int:
             demonstrate(parts, options)
     except KeyboardInterrupt:
         screen.print("\nStopped. The data is kept: the next `make demo` continues with it.")
-    except (PartError, RerunError, trimtab.TrimtabError) as error:
+    except (PartError, trimtab.TrimtabError) as error:
         screen.print(f"[red]The demonstration failed:[/] {error}")
         return 1
     return 0
@@ -57,8 +54,8 @@ def arguments() -> argparse.Namespace:
     add("--exit", action="store_true", help="end after the result instead of serving the console")
     add("--data-dir", type=Path, default=ROOT / "data", help="folder for all data (default: %(default)s)")
     add("--trials", type=int, default=30, help="number of trials of the study (default: %(default)s)")
-    add("--seconds", type=float, default=120.0, help="time limit of the study in seconds (default: %(default)s)")
-    add("--pairs", type=int, default=15, help="number of pairs of runs that measure the gain (default: %(default)s)")
+    add("--seconds", type=float, default=120.0, help="time limit of the search in seconds (default: %(default)s)")
+    add("--check", type=int, default=30, help="largest number of trials that measure the gain (default: %(default)s)")
     return parser.parse_args()
 
 
@@ -77,14 +74,14 @@ def demonstrate(parts: Parts, options: argparse.Namespace) -> None:
     link = addresses.login_link
     screen.print(f"The service and the agent are running. Console (the link works once): {link}", soft_wrap=True)
     with trimtab.Client(addresses.grpc, token=parts.token) as client:
-        study = open_study(client, options.trials)
-        follow(study, parts, options.seconds)
-        show_result(study, parts.agent_state, options.pairs)
+        study = open_study(client, options)
+        follow(study, parts)
+        show_result(study, parts.agent_state)
     if not options.exit:
         serve(parts, addresses)
 
 
-def open_study(client: trimtab.Client, trials: int) -> Study:
+def open_study(client: trimtab.Client, options: argparse.Namespace) -> Study:
     """Return the last study if it was interrupted, else a new one."""
     numbered = re.compile(rf"{COMPONENT}-(\d+)")
     earlier = {
@@ -102,53 +99,41 @@ def open_study(client: trimtab.Client, trials: int) -> Study:
         objectives=[trimtab.Minimize(METRIC, unit="s")],
         component=COMPONENT,
         application=APPLICATION,
-        max_trials=trials,
+        max_trials=options.trials,
+        max_time=options.seconds,
+        final_check=trimtab.FinalCheck(width=0.02, max_trials=options.check),
         seed=number,
     )
     screen.print(
-        f"Study {study.name}: {len(study.spec.space)} flags of the installed GCC, {trials} trials of a C program; "
-        f"the first trial is plain gcc -O2."
+        f"Study {study.name}: {len(study.spec.space)} flags of the installed GCC, {options.trials} trials of a C "
+        f"program; the first trial is plain gcc -O2. Then the best and the default are measured alternately."
     )
     return study
 
 
-def follow(study: Study, parts: Parts, seconds: float) -> None:
-    """Show the progress until the study ends, or end it after its time limit."""
-    try:
-        with StudyProgress(study.name, study.spec) as progress:
-            for change in study.watch(timeout=seconds):
-                parts.check()
-                for trial in change.trials:
-                    progress.update(trial)
-    except trimtab.Timeout:
-        study.complete(f"the time limit of {seconds:g} s is over")
+def follow(study: Study, parts: Parts) -> None:
+    """Show the progress until the study ends."""
+    with Progress(study.name, study.spec) as progress:
+        for change in study.watch():
+            parts.check()
+            for trial in change.trials:
+                progress.update(trial)
 
 
-def show_result(study: Study, agent_state: Path, count: int) -> None:
-    """Run the default and the best configuration in turns, and show the difference."""
-    best = study.best_trial
-    bench = Bench(WORKLOADS / COMPONENT / "component.yaml", APPLICATION, METRIC, agent_state)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("Measuring the gain: default and best in turns", total=count)
-        pairs = bench.pairs(best.params, count, PAIRS_SECONDS, PAIRS_LEAST, lambda: bar.advance(task))
-    gain = measure_gain(pairs)
+def show_result(study: Study, agent_state: Path) -> None:
+    """Show the verdict of the study, in the numbers of the console, and the flags."""
+    verdict = study.verdict
+    if verdict is None or verdict.default is None:
+        raise PartError("no trial has worked; the reasons are in the console")
     table = Table.grid(padding=(0, 3))
-    table.add_row("default (-O2)", f"{gain.default_seconds:.4f} s")
-    table.add_row(f"best (trial {best.number})", f"{gain.best_seconds:.4f} s")
-    table.add_row("gain", verdict(gain))
-    table.add_row("", f"medians and interval of {len(pairs)} interleaved pairs of runs")
+    table.add_row("default (-O2)", f"{measured(verdict.default)} s", f"{verdict.default_runs} runs")
+    table.add_row("recommended", f"{measured(verdict.value)} s", f"{verdict.runs} runs")
+    table.add_row("verdict", f"[bold green]{verdict}[/]" if verdict.proven else str(verdict))
     screen.print(Panel(table, title=study.name, expand=False))
+    params = study.best_trial.params
+    flags = added_flags(WORKLOADS / COMPONENT / "component.yaml", APPLICATION, METRIC, agent_state, params)
     screen.print("Compile with:")
-    print(f"  {shlex.join(['gcc', '-O2', *bench.flags(best.params)])} ...")
-
-
-def verdict(gain: Gain) -> str:
-    """Return the gain as text."""
-    interval = f"({100 * gain.confidence:.0f} %: {100 * gain.low:.1f} to {100 * gain.high:.1f} %)"
-    if gain.measurable:
-        return f"[bold green]{100 * gain.estimate:.1f} % less time[/] {interval}"
-    return f"no measurable gain {interval}"
+    print(f"  {shlex.join(['gcc', '-O2', *flags])} ...")
 
 
 def serve(parts: Parts, addresses: Addresses) -> None:

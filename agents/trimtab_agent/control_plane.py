@@ -318,6 +318,8 @@ class ControlPlane:
             reason=settlement.reason,
             elapsed=_duration(settlement.elapsed),
             node=settlement.node,
+            doubt=settlement.doubt,
+            machine=settlement.machine,
         )
         await self._call("SettleLease", request)
 

@@ -67,11 +67,17 @@ class Settlement:
     elapsed: float = 0.0
     # the node where it ran; empty if it did not run
     node: str = ""
+    # why the timing may be wrong; empty if there is no doubt
+    doubt: str = ""
+    # the machine where it ran; empty if it is unknown
+    machine: str = ""
 
     @classmethod
     def of(cls, result: JobResult) -> Self:
-        """Return the report of a job's result. The reason of a completed one is the doubt about its timing."""
-        return cls(result.outcome, result.reason or result.doubt, result.metrics, result.elapsed, result.node)
+        """Return the report of a job's result."""
+        return cls(
+            result.outcome, result.reason, result.metrics, result.elapsed, result.node, result.doubt, result.machine
+        )
 
     def to_json(self) -> str:
         """Return the stored form."""

@@ -380,5 +380,6 @@ def _tell_failure(task: "asyncio.Task[None]") -> None:
 
 def _told(settlement: Settlement) -> str:
     metrics = ", ".join(f"{name}={value:.6g}" for name, value in settlement.metrics.items())
-    reason = settlement.reason.splitlines()[0] if settlement.reason else ""
+    said = settlement.reason or (settlement.doubt and f"the timing is doubtful: {settlement.doubt}")
+    reason = said.splitlines()[0] if said else ""
     return "".join(f" ({part})" for part in (metrics, reason) if part)

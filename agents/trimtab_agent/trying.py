@@ -159,6 +159,6 @@ def _print_result(folder: Path, spec: JobSpec, result: JobResult) -> None:
         print(f"reason: {result.reason}")
     print(f"outcome: {result.outcome}" + (f" after {result.elapsed:.3f} s" if result.elapsed else ""))
     if result.doubt:
-        print(f"warning: {result.doubt}")
+        print(f"warning: the timing is doubtful: {result.doubt}")
     for name, value in result.metrics.items():
         print(f"metric {name} = {value:.9g}")

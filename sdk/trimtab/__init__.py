@@ -19,7 +19,7 @@ from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, Component
 from trimtab.identity import ApiToken, Identity
-from trimtab.method import FinalCheck, Policy, Recommendation, Verdict
+from trimtab.method import FinalCheck, Policy, Recommendation, Verdict, VerdictLevel
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import Outside, Placement, StartedFrom, StudyState
@@ -57,5 +57,6 @@ __all__ = [
     "TrialState",
     "TrimtabError",
     "Verdict",
+    "VerdictLevel",
     "errors",
 ]

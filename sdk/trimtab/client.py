@@ -116,7 +116,7 @@ class Client:
         estimator: Policy | str | None = None,
         pruning: Policy | str | Sequence[Policy | str] = (),
         stopping: Mapping[str, JsonValue] | None = None,
-        final_check: FinalCheck | bool = False,
+        final_check: FinalCheck | bool | None = None,
         start_from: str | Sequence[str] = (),
         description: str = "",
         load_if_exists: bool = False,
@@ -163,7 +163,8 @@ class Client:
             stopping: a rule that ends the search before its budget is used up, such as {"rule": "best_improvement",
                 "threshold": 0.01, "trials": 20}, {"any": [...]} or {"all": [...]}.
             final_check: True or `trimtab.FinalCheck(width=0.05)`: at the end the service measures the best
-                configuration and the default in turns and gives a `verdict`.
+                configuration and the default alternately, in addition to `max_trials`, so that the `verdict` can be
+                proven. False: never. None: if agents run the trials, there is one objective and `noisy` is true.
             start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
                 configurations are measured first, after the default; `study.status.started_from` gives the number
                 from each. Their results are not copied, because they were measured under other conditions. The service
@@ -205,7 +206,7 @@ class Client:
             estimator=_policy(estimator),
             pruning=_policies(pruning),
             stopping=stopping,
-            final_check=(FinalCheck() if final_check else None) if isinstance(final_check, bool) else final_check,
+            final_check=FinalCheck() if final_check is True else final_check,
             start_from=(start_from,) if isinstance(start_from, str) else tuple(start_from),
             description=description,
         )

@@ -4,7 +4,7 @@ import json
 import operator
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import SupportsFloat, SupportsIndex, TypeVar
+from typing import Literal, SupportsFloat, SupportsIndex, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -16,13 +16,16 @@ from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
-from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict
+from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict, VerdictLevel
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
 from trimtab.spec import Execution, Placement, StartedFrom, StudySpec, StudyState, StudyStatus
 from trimtab.structs import from_struct, to_struct
 from trimtab.trial import Measurement, Trial, TrialState
 
+_VERDICT_LEVELS = {
+    pb.VerdictLevel.Value("VERDICT_LEVEL_" + level.upper().replace(" ", "_")): level for level in VerdictLevel
+}
 _STUDY_STATES = {state: pb.StudyState.Value(f"STUDY_STATE_{state}") for state in StudyState}
 _TRIAL_STATES = {state: pb.TrialState.Value(f"TRIAL_STATE_{state}") for state in TrialState}
 _STUDY_STATES_BACK = {number: state for state, number in _STUDY_STATES.items()}
@@ -86,7 +89,7 @@ def to_float(field: str, value: object) -> float:
 
 
 def to_int(field: str, value: object) -> int:
-    """Return a whole number of 64 bits. Raises InvalidInput for anything else."""
+    """Return the value as an int. Raises InvalidInput if it is not a whole number, or does not fit in 64 bits."""
     try:
         whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
@@ -248,7 +251,9 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     message.pruning.extend(_to_policy(f"pruning[{index}]", policy) for index, policy in enumerate(spec.pruning))
     if spec.stopping is not None:
         message.stopping.CopyFrom(_to_options("stopping", spec.stopping))
-    if spec.final_check is not None:
+    if spec.final_check is False:
+        message.final_check.off = True
+    elif spec.final_check is not None:
         message.final_check.SetInParent()
         check = spec.final_check
         if check.width is not None:
@@ -355,14 +360,27 @@ def from_status(message: pb.Study) -> StudyStatus:
         if message.HasField("algorithm_choice")
         else None,
         search_end_reason=message.search_end_reason,
-        verdict=_from_verdict(message.verdict) if message.HasField("verdict") else None,
         space_version=message.space_version,
         started_from=tuple(StartedFrom(one.study, one.taken, one.passed_over) for one in message.started_from),
     )
 
 
-def _from_verdict(message: pb.Verdict) -> Verdict:
-    return Verdict(message.text, message.gain, message.low, message.high, message.trials)
+def from_verdict(message: pb.Verdict) -> Verdict:
+    """Return the verdict on a study. A level of a newer service counts as not yet known."""
+    return Verdict(
+        text=message.text,
+        level=_VERDICT_LEVELS.get(message.level, VerdictLevel.UNKNOWN),
+        value=message.value,
+        runs=message.runs,
+        default=message.default if message.HasField("default") else None,
+        default_runs=message.default_runs,
+        gain=message.gain if message.HasField("gain") else None,
+        low=message.low if message.HasField("low") else None,
+        high=message.high if message.HasField("high") else None,
+        trials=message.trials,
+        measured=message.measured,
+        doubtful=message.doubtful,
+    )
 
 
 def from_recommendation(space: Sequence[Parameter], message: pb.Recommendation) -> Recommendation:
@@ -427,7 +445,9 @@ def _from_policy(message: pb.Policy) -> Policy:
     return Policy(message.name, **from_struct(message.options))
 
 
-def _from_final_check(message: pb.FinalCheck) -> FinalCheck:
+def _from_final_check(message: pb.FinalCheck) -> FinalCheck | Literal[False]:
+    if message.off:
+        return False
     return FinalCheck(
         width=message.width if message.HasField("width") else None,
         max_trials=message.max_trials if message.HasField("max_trials") else None,
@@ -458,6 +478,8 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
         client_id=message.client_id,
         agent=message.agent,
         node=message.node,
+        doubt=message.doubt,
+        machine=message.machine,
         attempt=message.attempt,
         origin=message.origin,
         created_at=_time(message.created_at),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from trimtab.errors import JsonValue
 
@@ -47,19 +48,48 @@ class Choice:
     reason: str
 
 
+class VerdictLevel(StrEnum):
+    """How certain the gain of a study is.
+
+    PROVEN: the final check's interval, or a measurement without noise, excludes no gain. PROVISIONAL: the interval from
+    the search alone excludes it. NO_GAIN: an interval does not exclude it. UNKNOWN: there is no interval yet.
+    """
+
+    PROVEN = "proven"
+    PROVISIONAL = "provisional"
+    NO_GAIN = "no measurable gain"
+    UNKNOWN = "not yet known"
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the final check. `str(verdict)` is its text.
+    """The knowledge of the gain of a study with one objective. `str(verdict)` is its text.
 
-    `gain` and its confidence interval from `low` to `high` are fractions of the default's value; a positive gain is an
-    improvement. `trials` is the number of trials that the check measured.
+    `value` is the expected value of the recommended configuration, which `runs` trials have measured, and `default` the
+    one of the default, with `default_runs`. `gain` and its confidence interval from `low` to `high` are fractions of
+    the default's value; a positive gain is an improvement. They are None while they are unknown. `trials` is the number
+    of trials of the final check; 0 before its end and without one. `measured` is the number of trials of the study that
+    were measured, and `doubtful` the number of those whose timing may be wrong; they count only for configurations
+    without other values.
     """
 
     text: str
-    gain: float
-    low: float
-    high: float
+    level: VerdictLevel
+    value: float
+    runs: int
+    default: float | None
+    default_runs: int
+    gain: float | None
+    low: float | None
+    high: float | None
     trials: int
+    measured: int = 0
+    doubtful: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """Return whether the level is PROVEN."""
+        return self.level is VerdictLevel.PROVEN
 
     def __str__(self) -> str:
         return self.text

@@ -22,6 +22,7 @@ class Progress:
         self._objectives = spec.objectives
         self._best: tuple[float, int] | None = None
         self._seen: set[int] = set()
+        self._checks: set[int] = set()
         self._bad = 0
         self._console = Console(stderr=True, quiet=not enabled)
         limit = "" if spec.max_time is None else f"of {spec.max_time:.0f} s "
@@ -31,13 +32,13 @@ class Progress:
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[limit]}{task.fields[best]}{task.fields[bad]}", markup=False),
+            TextColumn("{task.fields[limit]}{task.fields[best]}{task.fields[bad]}{task.fields[checked]}", markup=False),
             console=self._console,
             # Without a terminal the bar would be written once to the log file at its end.
             disable=not (enabled and (self._console.is_terminal or self._console.is_jupyter)),
         )
         self._task = self._bar.add_task(
-            name, total=spec.max_trials if total is None else total, limit=limit, best="", bad=""
+            name, total=spec.max_trials if total is None else total, limit=limit, best="", bad="", checked=""
         )
 
     def __enter__(self) -> Self:
@@ -53,6 +54,10 @@ class Progress:
         """Count a trial once, when it has finished."""
         if not trial.state.finished or trial.number in self._seen:
             return
+        if trial.origin == "check":
+            self._checks.add(trial.number)
+            self._bar.update(self._task, checked=f"  final check: {len(self._checks)}")
+            return
         self._seen.add(trial.number)
         if trial.state in (TrialState.FAILED, TrialState.INFEASIBLE):
             self._bad += 1
@@ -65,7 +70,7 @@ class Progress:
         if value is None or (self._best is not None and not objective.better(value, self._best[0])):
             return
         self._best = (value, trial.number)
-        best = f"best {value:.6g} {objective.unit}".rstrip() + f" (trial {trial.number})"
+        best = f"best run {value:.6g} {objective.unit}".rstrip() + f" (trial {trial.number})"
         self._bar.update(self._task, best=best)
         if self._bar.disable:
             line = f"trial {trial.number}: {objective.metric} {value:.6g} {objective.unit}".rstrip()

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
 from trimtab.errors import JsonValue
-from trimtab.method import Choice, FinalCheck, Policy, Verdict
+from trimtab.method import Choice, FinalCheck, Policy
 from trimtab.objective import Objective
 from trimtab.space import Parameter
 
@@ -72,7 +73,8 @@ class StudySpec:
     estimator: Policy | None = None
     pruning: tuple[Policy, ...] = ()
     stopping: Mapping[str, JsonValue] | None = None
-    final_check: FinalCheck | None = None
+    final_check: FinalCheck | Literal[False] | None = None
+    """None in a new study: the service decides. False: none."""
     start_from: tuple[str, ...] = ()
     description: str = ""
     """A note on the study in Markdown."""
@@ -118,8 +120,6 @@ class StudyStatus:
     algorithm_choice: Choice | None = None
     search_end_reason: str = ""
     """Why the search has ended; empty before its end and without a final check."""
-    verdict: Verdict | None = None
-    """The result of the final check; None before its end."""
     space_version: int = 1
     """It increases by one with each change of the space."""
     started_from: tuple[StartedFrom, ...] = ()

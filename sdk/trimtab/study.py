@@ -99,13 +99,15 @@ class Study:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The result of the final check, read from the service; None before the check ends or without one.
+        """The knowledge of the gain; None with several objectives or without a result.
 
         For example:
 
             print(study.verdict)    # faster by 12 % (95 %: 9 to 15)
+            if study.verdict.proven: ...
         """
-        return self.refresh().verdict
+        answer = self._transport.call(self._stub.GetBestTrials, pb.GetBestTrialsRequest(study=self.name))
+        return converters.from_verdict(answer.verdict) if answer.HasField("verdict") else None
 
     @property
     def space_exhausted(self) -> bool:

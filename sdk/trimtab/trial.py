@@ -46,7 +46,7 @@ class Trial:
     """The values of the last measurement; empty before it."""
     measurements: tuple[Measurement, ...]
     reason: str
-    """Why the trial is INFEASIBLE, FAILED, PRUNED or waiting; or why the timing of a COMPLETED trial is doubtful."""
+    """Why the trial is INFEASIBLE, FAILED, PRUNED or waiting."""
     client_id: str
     agent: str
     attempt: int
@@ -61,6 +61,10 @@ class Trial:
     """The end of its output; only `Study.trial(number)` returns it."""
     node: str = ""
     """The node of the last attempt; empty if no agent has run it. Several nodes in the cluster's own notation."""
+    doubt: str = ""
+    """Why the timing may be wrong, such as other processes that used the machine; empty if there is no doubt."""
+    machine: str = ""
+    """Processor, kernel and compiler of the machine where it ran; empty if they are unknown."""
     seconds: float | None = None
     """Its running time in seconds; None if its agent has not reported it."""
 

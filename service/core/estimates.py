@@ -13,7 +13,7 @@ from service.core.lifecycle import TrialState
 from service.core.pareto import non_dominated
 from service.core.problem import Problem
 from service.core.space import Configuration
-from service.core.trial import TrialRecord
+from service.core.trial import TrialRecord, trusted
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Estimate:
 def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]:
     """Return an estimate for each measured configuration, in the order of its first trial.
 
-    Only COMPLETED trials with a finite value for every objective count.
+    Only COMPLETED trials with a finite value for every objective count. Values with a doubtful timing count only for a
+    configuration without others.
     """
     metrics = [objective.metric for objective in problem.objectives]
     groups: dict[str, list[TrialRecord]] = {}
@@ -46,8 +47,8 @@ def aggregate(problem: Problem, trials: Sequence[TrialRecord]) -> list[Estimate]
         Estimate(
             configuration=group[0].configuration,
             numbers=tuple(trial.number for trial in group),
-            mean={metric: mean([trial.metrics[metric] for trial in group]) for metric in metrics},
-            median={metric: statistics.median(trial.metrics[metric] for trial in group) for metric in metrics},
+            mean={metric: mean([trial.metrics[metric] for trial in trusted(group)]) for metric in metrics},
+            median={metric: statistics.median(one.metrics[metric] for one in trusted(group)) for metric in metrics},
             n=len(group),
             acceptable=2 * sum(problem.acceptable(trial.metrics) for trial in group) > len(group),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.core.lifecycle import TrialState
@@ -17,6 +17,7 @@ class TrialRecord:
     time without any time in a queue; None if it is unknown. `origin` is "default", "suggested", "replicate" (a policy
     repeated a configuration), "check" (part of the final comparison with the default), "added" (a user reported a
     measurement), "enqueued" (a user requested a measurement) or "earlier" (the configuration of an earlier study).
+    `doubtful`: something disturbed its timing.
     """
 
     number: int
@@ -26,3 +27,9 @@ class TrialRecord:
     revision: int = 0
     seconds: float | None = None
     origin: str = ""
+    doubtful: bool = False
+
+
+def trusted(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
+    """Return the trials whose timing is not doubtful; all of them if there is none."""
+    return [trial for trial in trials if not trial.doubtful] or trials

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,9 +13,13 @@ from service.core.errors import NotFound
 from service.core.space import Configuration
 from service.fleet import selectors
 from service.fleet.models import Agent, ComponentFile
-from service.studies.models import Study
+from service.studies.models import Study, Trial
 from service.tenancy import access
 from service.tenancy.principal import Principal
+from service.tuner.verdict import Level
+
+# The levels of certainty whose gains precede all others in the best known settings.
+_RANKED = (Level.PROVEN, Level.PROVISIONAL)
 
 
 @dataclass(slots=True)
@@ -36,7 +40,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best configuration that a study has found for an application. `objective` is from the study's summary."""
+    """The best configuration that a study has found for an application.
+
+    `objective` is from the study's summary. `machine` describes where the study's last trial ran.
+    """
 
     application: str
     study: str
@@ -46,6 +53,7 @@ class Best:
     configuration: Configuration
     trials: int
     updated_at: datetime
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +121,15 @@ def get_component(principal: Principal, name: str) -> Component:
 
 
 def best_settings(principal: Principal, name: str) -> list[Best]:
-    """Return the study that has gained most for each application and objective, by application."""
+    """Return the best study for each application and objective, by application.
+
+    A proven gain precedes a provisional one, and that any other. Among equals the largest gain is the best.
+    """
     tuned = access.rows(Study, principal).filter(component=name, summary__gain__isnull=False)
-    found: dict[tuple[str, str], Best] = {}
-    for study in tuned.order_by(F("summary__gain").desc(), "-pk").select_related("summary").defer("spec"):
+    found: dict[tuple[str, str], tuple[int, Best]] = {}
+    largest_first = tuned.order_by(F("summary__gain").desc(), "-pk").select_related("summary").defer("spec")
+    # Sorting keeps the order of equals.
+    for study in sorted(largest_first, key=_rank):
         summary = study.summary
         if summary.configuration is None:
             continue
@@ -132,8 +145,20 @@ def best_settings(principal: Principal, name: str) -> list[Best]:
             trials=study.finished_count,
             updated_at=study.updated_at,
         )
-        found.setdefault(key, best)
-    return [found[key] for key in sorted(found)]
+        found.setdefault(key, (study.pk, best))
+    described = access.rows(Trial, principal).filter(study_id__in=[pk for pk, _ in found.values()], machine__gt="")
+    last = described.order_by("study_id", "-number").distinct("study_id").values_list("study_id", "machine")
+    machines = dict(last)
+    return [
+        replace(best, machine=machines.get(pk, "")) for _, (pk, best) in sorted(found.items(), key=lambda one: one[0])
+    ]
+
+
+def _rank(study: Study) -> int:
+    """Return the place of a study's level of certainty."""
+    objectives = study.summary.objectives
+    level = objectives[0].get("level") if objectives else None
+    return _RANKED.index(level) if level in _RANKED else len(_RANKED)
 
 
 def obstacle(agent: Agent, component: str, digest: str = "", application: str = "") -> str:

@@ -14,7 +14,7 @@ from service.fleet.models import Lease
 from service.studies import actions
 from service.studies.change import Work, changing
 from service.studies.models import Measurement, Trial
-from service.studies.models.trial import NODE_LENGTH
+from service.studies.models.trial import DOUBT_LENGTH, MACHINE_LENGTH, NODE_LENGTH
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.tenancy.statements import Update
@@ -113,11 +113,14 @@ def settle(
     reason: str = "",
     elapsed_seconds: float | None = None,
     node: str = "",
+    doubt: str = "",
+    machine: str = "",
 ) -> None:
-    """End a lease with its trial's outcome; the same again changes nothing. `node`: where it ran, empty: nowhere.
+    """End a lease with its trial's outcome; the same again changes nothing.
 
-    A lease that expired meanwhile may still be settled with a result while nobody else was given the trial. Raises
-    InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
+    `node` and `machine`: where it ran, empty if it did not run. `doubt`: why its timing may be wrong. A lease that
+    expired meanwhile may still be settled with a result while nobody else was given the trial. Raises InvalidInput,
+    NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
@@ -155,6 +158,8 @@ def settle(
         if trial.state == TrialState.ACTIVE:
             trial.seconds = elapsed_seconds
             trial.node = held.node
+            trial.doubt = plain(doubt, DOUBT_LENGTH)
+            trial.machine = plain(machine, MACHINE_LENGTH)
             _apply(work, trial, outcome, measured, reason)
         elif trial.attempt == held.attempt and trial.node != held.node:
             trial.node = held.node

@@ -79,7 +79,7 @@ KEYS: Sequence[Key] = (
         default=[],
     ),
     Key("stopping", "mapping", "When the search ends: {rule: best_improvement, threshold: 0.01, trials: 20}."),
-    Key("final_check", "check", "true, or {width: 0.05, max_trials: 20, level: 0.95}: measure the gain at the end."),
+    Key("final_check", "check", "Whether the end measures the gain: false, true or {width: 0.05, max_trials: 20}."),
     Key("parallelism", "integer", "Number of trials that agents run at the same time.", "execution.parallelism"),
     Key(
         "trial_timeout", "time", "Time after which an agent stops a trial: 60s, 5m.", "execution.trial_timeout_seconds"
@@ -249,6 +249,9 @@ def content_of(study: Study, *, brief: bool = True) -> Json:
         if key.path == "only" and spec.execution is not None:
             # The component may have more parameters than the study.
             value = list(spec.space.names())
+        if key.path == "final_check" and value is None and spec.execution is not None:
+            # A study on agents has a check unless its file says otherwise.
+            value = False
         if value is None or (brief and value == key.default):
             continue
         write = _WRITE.get(key.kind)

@@ -6,7 +6,9 @@ therefore measured again, in turns, so that disturbances of the system affect bo
 
 from __future__ import annotations
 
+import math
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -36,10 +38,11 @@ _TIMES = ("s", "ms", "us", "ns", "sec", "second", "seconds", "minutes", "hours",
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """The result of the check over `n` trials: the `gain` as a share of the default's value, from `low` to `high`.
 
-    All three are zero if too few trials worked.
+    All three are zero if too few trials worked. `default` is the median of the default's values in the objective's
+    unit; None without any, and in results that earlier versions have stored. `known`: enough trials worked.
     """
 
     text: str
@@ -47,6 +50,8 @@ class Verdict:
     low: float
     high: float
     n: int
+    default: float | None = None
+    known: bool = True
 
     @property
     def proven(self) -> bool:
@@ -99,31 +104,47 @@ class FinalCheck:
             return "default" if len(defaults) % 2 == 0 else "best"
         return "default" if len(defaults) < len(bests) else "best"
 
-    def verdict(self, defaults: Sequence[float], bests: Sequence[float], objective: Objective) -> Verdict:
-        """Return the verdict that follows from the values."""
+    def result(self, defaults: Sequence[float], bests: Sequence[float], objective: Objective) -> CheckResult:
+        """Return the result that follows from the values."""
         n = len(defaults) + len(bests)
         gain = gain_interval(defaults, bests, self.level)
+        sign = 1.0 if objective.goal == "minimize" else -1.0
+        default = sign * statistics.median(defaults) if defaults else None
         if gain is None:
             why = "too few trials of the final check worked" if n else "nothing was compared with the default"
-            return Verdict(f"no measurable gain: {why}", 0.0, 0.0, 0.0, n)
+            return CheckResult(f"no measurable gain: {why}", 0.0, 0.0, 0.0, n, default, known=False)
         if gain.low <= 0:
-            worse = "the default is better" if gain.high < 0 else "no measurable gain"
-            return Verdict(worse + self._interval(gain.low, gain.high), gain.estimate, gain.low, gain.high, n)
-        text = f"{_better(objective)} by {_percent(gain.estimate)} %"
-        return Verdict(text + self._interval(gain.low, gain.high), gain.estimate, gain.low, gain.high, n)
-
-    def _interval(self, low: float, high: float) -> str:
-        return f" ({100 * self.level:g} %: {_percent(low)} to {_percent(high)})"
+            text = "the default is better" if gain.high < 0 else "no measurable gain"
+        else:
+            text = f"{word_for(objective)} by {percent_text(gain.estimate)} %"
+        text += interval_text(gain.low, gain.high, self.level)
+        return CheckResult(text, gain.estimate, gain.low, gain.high, n, default)
 
 
-def _percent(share: float) -> str:
-    """Return whole percents, with one more digit below 2 %."""
-    percent = round(100 * share, 1)
+def interval_text(low: float, high: float, level: float) -> str:
+    """Return the interval of a gain with its confidence level, in brackets."""
+    return f" ({100 * level:g} %: {percent_text(low)} to {percent_text(high)})"
+
+
+def percent_text(share: float) -> str:
+    """Return percents with one decimal, whole ones from 100 % on, and more decimals just below 100 %.
+
+    The console writes gains in the same way (`formatGain` in web/src/lib/format.ts), so that all numbers agree.
+    """
+    percent = 100 * share
+    size = abs(percent)
+    if size >= 100:
+        return f"{percent:.0f}"
+    if size >= 99.95:
+        # 100 % would mean that nothing is left.
+        digits = min(math.ceil(-math.log10(100 - size)), 4)
+        return f"{math.copysign(min(size, 99.9999), percent):.{digits}f}"
     # Adding 0 turns -0 into 0.
-    return f"{percent:.0f}" if abs(percent) >= 2 else f"{percent + 0.0:.1f}"
+    return f"{round(percent, 1) + 0.0:.1f}"
 
 
-def _better(objective: Objective) -> str:
+def word_for(objective: Objective) -> str:
+    """Return the word for a gain: faster, lower or higher."""
     if objective.goal == "maximize":
         return "higher"
     words = [objective.unit] if objective.unit else re.split(r"[_.:/-]", objective.metric)

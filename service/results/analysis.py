@@ -22,7 +22,8 @@ from service.core.problem import Goal, Objective, Problem
 from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
-from service.policies.noise import gain_interval, replicate_deviation
+from service.policies.check import CheckResult
+from service.policies.noise import replicate_deviation
 from service.studies import actions
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
@@ -32,6 +33,7 @@ from service.trials.method import method_of, runs_in_request
 from service.trials.models import DesignerState
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
+from service.tuner.verdict import Verdict, after_check, conclude
 
 # An analysis that took more than _SLOW seconds of CPU time may wait _REST times as long before it is made again.
 _SLOW, _REST = 0.5, 10.0
@@ -53,9 +55,9 @@ class ObjectiveProgress:
     """The progress of one objective.
 
     `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. The interval
-    from `gain_low` to `gain_high` contains the gain with a confidence of 95 %, by the rank test of the measurements of
-    the default and of the best; None if either has too few. `noise` is a robust standard deviation of one measurement;
-    None if no configuration was measured twice.
+    from `gain_low` to `gain_high` contains the gain with a confidence of 95 %; None with several objectives, and while
+    nothing is known about the noise. With one objective the numbers are those of the verdict. `noise` is a robust
+    standard deviation of one measurement; None if no configuration was measured twice.
     """
 
     metric: str
@@ -73,7 +75,8 @@ class ObjectiveProgress:
 class Analysis:
     """The results of a study at a revision. `best` is one configuration, or the Pareto set.
 
-    `recommendation` is the expected value of the best without the noise of single runs; None with several objectives.
+    `recommendation` is the expected value of the best without the noise of single runs, and `verdict` what is known of
+    its gain; both are None with several objectives, and before the first result. The objective's numbers are theirs.
     `configurations` is the number of different configurations that were measured, and `space_size` the number in the
     space, None for a continuum. `behind` says that the study has changed since this analysis.
     """
@@ -84,6 +87,7 @@ class Analysis:
     best: Sequence[ConfigurationSummary]
     objectives: Sequence[ObjectiveProgress]
     recommendation: Recommendation | None
+    verdict: Verdict | None
     configurations: int
     space_size: int | None
     behind: bool = False
@@ -97,6 +101,7 @@ class _Memory:
     revision: int = 0
     # A completed trial gets a new revision when more becomes known about it, such as its node. It counts once.
     numbers: set[int] = field(default_factory=set)
+    doubtful: int = 0
     # The next three are by the digest of the configuration.
     completed: dict[str, list[TrialRecord]] = field(default_factory=dict)
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -178,7 +183,8 @@ def _stored(principal: Principal, study: Study) -> tuple[Recommendation, int] | 
     found = None if state is None else state.recommendation
     if found is None:
         return None
-    return Recommendation(found["configuration"], found["value"], found["low"], found["high"]), found["revision"]
+    revision = found.pop("revision")
+    return Recommendation(**found), revision
 
 
 def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
@@ -190,8 +196,8 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
     )
     touched = set()
     spec = spec_of(study)
-    rows = completed.order_by("number").values_list("number", "key", "params", "metrics", "revision")
-    for number, key, params, metrics, revision in rows:
+    rows = completed.order_by("number").values_list("number", "key", "params", "metrics", "doubt", "revision")
+    for number, key, params, metrics, doubt, revision in rows:
         if number in memory.numbers:
             continue
         memory.numbers.add(number)
@@ -200,7 +206,8 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
             if params is None:
                 continue
             key = actions.configuration_key(study, params)
-        trial = TrialRecord(number=number, configuration=params, state=TrialState.COMPLETED, metrics=metrics or {})
+        memory.doubtful += bool(doubt)
+        trial = TrialRecord(number, params, TrialState.COMPLETED, metrics or {}, doubtful=bool(doubt))
         memory.completed.setdefault(key, []).append(trial)
         memory.revisions[key] = max(revision, memory.revisions.get(key, 0))
         touched.add(key)
@@ -217,20 +224,29 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
     found = list(memory.estimates.values())
     default = next((estimate for estimate in found if estimate.configuration == default_params), None)
     before = None if default is None else _measured(default)
-    recommended = None if stored is None or not _holds(study, memory, *stored) else stored[0]
+    checked = _checked(study)
+    recommended = _after_check(study, memory, checked)
+    if recommended is None and stored is not None and _holds(study, memory, *stored):
+        recommended = stored[0]
     if recommended is None:
         recommended = _estimated(study, memory)
     if recommended is None:
         best = [_measured(estimate) for estimate in estimates.best_of(problem, found)]
     else:
         best = [_measured(memory.estimates[actions.configuration_key(study, recommended.configuration)])]
+    verdict = None
+    if recommended is not None:
+        default_runs = 0 if before is None else len(before.numbers)
+        verdict = conclude(problem, recommended, checked, len(best[0].numbers), default_runs)
+        verdict = replace(verdict, measured=len(memory.numbers), doubtful=memory.doubtful)
     return Analysis(
         revision=memory.revision,
         default_params=default_params,
         default=before,
         best=best,
-        objectives=[_progress(study, objective, memory, before, best) for objective in problem.objectives],
+        objectives=[_progress(objective, memory, before, best, verdict) for objective in problem.objectives],
         recommendation=recommended,
+        verdict=verdict,
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
     )
@@ -248,6 +264,24 @@ def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int)
     return not any(found.acceptable and sign * found.median[metric] < sign * stored.value for found in since)
 
 
+def _checked(study: Study) -> CheckResult | None:
+    """Return the result of the final check, once it is over."""
+    found, check = study.verdict, study.final_check
+    if found is None or check is None:
+        return None
+    return CheckResult(found["text"], found["gain"], found["low"], found["high"], found["trials"], check.get("default"))
+
+
+def _after_check(study: Study, memory: _Memory, checked: CheckResult | None) -> Recommendation | None:
+    """Return the configuration that the final check has measured, unless the study's space has lost it since."""
+    if checked is None or study.final_check is None or study.final_check["best"] is None:
+        return None
+    best = spec_of(study).space.inside(study.final_check["best"])
+    if best is None or actions.configuration_key(study, best) not in memory.estimates:
+        return None
+    return after_check(spec_of(study).problem, best, checked)
+
+
 def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
     """Return the recommendation by estimates over replicates, without a posterior."""
     tuner = Tuner(spec_of(study).problem, method_of(spec_of(study)))
@@ -256,13 +290,17 @@ def _estimated(study: Study, memory: _Memory) -> Recommendation | None:
 
 
 def _progress(
-    study: Study,
     objective: Objective,
     memory: _Memory,
     default: ConfigurationSummary | None,
     best: Sequence[ConfigurationSummary],
+    verdict: Verdict | None,
 ) -> ObjectiveProgress:
     metric = objective.metric
+    noise = replicate_deviation(_replicates(memory, metric))
+    if verdict is not None:
+        values = (verdict.default, verdict.value, verdict.gain, verdict.low, verdict.high)
+        return ObjectiveProgress(metric, objective.goal, objective.unit, *values, noise)
     sign = 1 if objective.goal == "minimize" else -1
     leader = min(best, key=lambda measured: sign * measured.metrics[metric], default=None)
     reached = None if leader is None else leader.metrics[metric]
@@ -270,28 +308,7 @@ def _progress(
     gain = None
     if start is not None and reached is not None and start != 0:
         gain = sign * (start - reached) / abs(start)
-    interval = None
-    if gain is not None and leader is not None and default is not None and leader.numbers != default.numbers:
-        before, after = (
-            [sign * value for value in _values(study, memory, measured, metric)] for measured in (default, leader)
-        )
-        interval = gain_interval(before, after)
-    return ObjectiveProgress(
-        metric,
-        objective.goal,
-        objective.unit,
-        start,
-        reached,
-        gain,
-        None if interval is None else interval.low,
-        None if interval is None else interval.high,
-        replicate_deviation(_replicates(memory, metric)),
-    )
-
-
-def _values(study: Study, memory: _Memory, measured: ConfigurationSummary, metric: str) -> list[float]:
-    trials = memory.completed[actions.configuration_key(study, measured.params)]
-    return [trial.metrics[metric] for trial in trials if math.isfinite(trial.metrics.get(metric, math.nan))]
+    return ObjectiveProgress(metric, objective.goal, objective.unit, start, reached, gain, None, None, noise)
 
 
 def _replicates(memory: _Memory, metric: str) -> list[list[float]]:

@@ -50,7 +50,7 @@ def summarise(principal: Principal, study_id: int) -> None:
     if analysis is not None and analysis.behind:
         # A later sweep writes the summary: its numbers must belong to its revision.
         return
-    objectives = [] if analysis is None else _objectives(study, analysis)
+    objectives = [] if analysis is None else _objectives(analysis)
     first: dict[str, Any] = objectives[0] if objectives else {}
     alone = analysis is not None and len(analysis.objectives) == 1 and len(analysis.best) == 1
     with access.work(principal):
@@ -72,15 +72,11 @@ def summarise(principal: Principal, study_id: int) -> None:
         notifications.notify_lists(principal, "studies")
 
 
-def _objectives(study: Study, analysis: Analysis) -> list[dict[str, Any]]:
-    """Return the progress of each objective as JSON, with the gain and its 95 % interval.
-
-    After a final check, the gain and the interval of the first objective are the ones of its verdict.
-    """
+def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return the progress of each objective as JSON, with the gain and its 95 % interval."""
     found: list[dict[str, Any]] = []
     for progress in analysis.objectives:
         shown = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
-        found.append({**shown, "low": progress.gain_low, "high": progress.gain_high})
-    if found and study.verdict is not None:
-        found[0] |= {name: study.verdict[name] for name in ("gain", "low", "high")}
+        level = None if analysis.verdict is None else str(analysis.verdict.level)
+        found.append({**shown, "low": progress.gain_low, "high": progress.gain_high, "level": level})
     return found

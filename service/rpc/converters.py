@@ -23,6 +23,7 @@ from service.studies.models import Measurement, Study, Trial
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
 from service.trials.tell import Reported
+from service.tuner.verdict import Verdict
 
 Json = dict[str, Any]
 
@@ -38,6 +39,11 @@ OPERATION_STATES = {
 OUTCOMES = {
     name.removeprefix("OUTCOME_").lower(): number
     for name, number in agent_pb2.SettleLeaseRequest.Outcome.items()
+    if number != 0
+}
+VERDICT_LEVELS = {
+    name.removeprefix("VERDICT_LEVEL_").replace("_", " ").lower(): number
+    for name, number in tuning_pb2.VerdictLevel.items()
     if number != 0
 }
 GOALS = {"minimize": tuning_pb2.Objective.GOAL_MINIMIZE, "maximize": tuning_pb2.Objective.GOAL_MAXIMIZE}
@@ -154,9 +160,8 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
         data["stopping"] = _plain_struct(spec.stopping)
     if spec.HasField("final_check"):
         check = spec.final_check
-        data["final_check"] = {
-            name: getattr(check, name) for name in ("width", "max_trials", "level") if check.HasField(name)
-        }
+        names = [name for name in ("width", "max_trials", "level") if check.HasField(name)]
+        data["final_check"] = None if check.off else {name: getattr(check, name) for name in names}
     if spec.HasField("execution"):
         execution = spec.execution
         data["execution"] = {
@@ -325,10 +330,9 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
         _set_policy(message.pruning.add(), policy)
     if data["stopping"] is not None:
         message.stopping.update(data["stopping"])
-    if data["final_check"] is not None:
-        message.final_check.SetInParent()
-        for name, value in data["final_check"].items():
-            setattr(message.final_check, name, value)
+    message.final_check.off = data["final_check"] is None
+    for name, value in (data["final_check"] or {}).items():
+        setattr(message.final_check, name, value)
     execution = spec.execution
     if execution is not None:
         message.execution.component = execution.component
@@ -412,8 +416,6 @@ def study_message(study: Study) -> tuning_pb2.Study:
         message.search_end_reason = study.final_check["reason"]
     for one in spec_of(study).started_from:
         message.started_from.add(study=one.study, taken=one.taken, passed_over=one.passed_over)
-    if study.verdict is not None:
-        message.verdict.CopyFrom(tuning_pb2.Verdict(**study.verdict))
     return message
 
 
@@ -428,6 +430,8 @@ def trial_message(study: str, trial: Trial) -> tuning_pb2.Trial:
         client_id=trial.client_id,
         agent=trial.agent,
         node=trial.node,
+        doubt=trial.doubt,
+        machine=trial.machine,
         attempt=trial.attempt,
         revision=trial.revision,
         origin=trial.origin,
@@ -456,6 +460,26 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
             set_value(recommendation.params[name], value)
         if found.low is not None and found.high is not None:
             recommendation.low, recommendation.high = found.low, found.high
+    if analysis.verdict is not None:
+        message.verdict.CopyFrom(_verdict_message(analysis.verdict))
+    return message
+
+
+def _verdict_message(verdict: Verdict) -> tuning_pb2.Verdict:
+    message = tuning_pb2.Verdict(
+        text=verdict.text,
+        level=VERDICT_LEVELS[verdict.level],
+        value=verdict.value,
+        runs=verdict.runs,
+        default_runs=verdict.default_runs,
+        trials=verdict.trials,
+        measured=verdict.measured,
+        doubtful=verdict.doubtful,
+    )
+    for name in ("default", "gain", "low", "high"):
+        value = getattr(verdict, name)
+        if value is not None:
+            setattr(message, name, value)
     return message
 
 
@@ -528,7 +552,7 @@ def lease_message(grant: Grant) -> agent_pb2.Lease:
 
 
 def invocation_json(message: agent_pb2.Invocation) -> dict[str, JsonValue]:
-    """Return the commands that an agent runs in their stored form. PostgreSQL text cannot contain NUL."""
+    """Return the JSON in which the commands of a trial are stored. NUL is replaced: PostgreSQL cannot store it."""
     return {
         "commands": [
             {

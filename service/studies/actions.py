@@ -36,7 +36,9 @@ _select_places = Select(Trial, "id = %s", extra=_MEASURED_ON)
 _start_trials = Update(Trial, "state", "agent", "client_id", "reason", "revision", "started_at")
 _begin_trial = Update(Trial, "revision", "reason", "node", "started_at")
 _update_trial = Update(
-    Trial, "state", "revision", "reason", "metrics", "agent", "node", "attempt", "seconds", "started_at", "finished_at"
+    Trial,
+    *("state", "revision", "reason", "metrics", "agent", "node", "doubt", "machine", "attempt", "seconds"),
+    *("started_at", "finished_at"),
 )
 
 
@@ -123,7 +125,7 @@ def step_trial(
 ) -> None:
     """Take a trial to another state if the table of steps allows it.
 
-    Also writes the caller's changes of `agent`, `node`, `attempt`, `seconds` and `started_at`.
+    Also writes the caller's changes of `agent`, `node`, `doubt`, `machine`, `attempt`, `seconds` and `started_at`.
     """
     check_step("trial", TrialState(trial.state), state)
     after: dict[str, object] = {"state": state}

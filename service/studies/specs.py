@@ -52,6 +52,8 @@ _KEYS = frozenset(
 )
 _FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level"})
 _MOST_POLICIES = 10
+# From this number of trials on, the usual final check is not bounded by the budget; below, it has at least so many.
+_LARGE_BUDGET, _LEAST_CHECK = 40, 8
 _TAG = re.compile(r"[\w.:/-][\w.:/ -]{0,49}")
 _MOST_TAGS = 20
 MOST_EARLIER = 5
@@ -111,7 +113,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Which component agents tune, and how. An empty digest: whichever version an agent has."""
+    """The component that agents tune, and how they do it. An empty digest accepts every version of the component."""
 
     component: str
     digest: str = ""
@@ -226,9 +228,15 @@ def parse(data: object) -> StudySpec:
         raise InvalidInput(
             "pruning", pruning, f"a list of at most {_MOST_POLICIES} policies, each with name and options"
         )
-    final_check = spec.get("final_check")
+    problem = Problem.from_json({key: spec[key] for key in _PROBLEM_KEYS if key in spec})
+    budget = _budget(spec.get("budget") or {})
+    execution = _execution(spec["execution"]) if spec.get("execution") is not None else None
+    if "final_check" in spec:
+        final_check = spec["final_check"]
+    else:
+        final_check = None if execution is None else _usual_check(problem, budget)
     return StudySpec(
-        problem=Problem.from_json({key: spec[key] for key in _PROBLEM_KEYS if key in spec}),
+        problem=problem,
         algorithm=algorithm.name,
         options=algorithm.options,
         seed=_integer("seed", spec.get("seed", 0), 0, 2**63 - 1),
@@ -237,8 +245,8 @@ def parse(data: object) -> StudySpec:
         pruning=tuple(_policy(f"pruning[{index}]", policy) for index, policy in enumerate(pruning)),
         stopping=spec.get("stopping"),
         final_check=None if final_check is None else dict(_object("final_check", final_check, _FINAL_CHECK_KEYS)),
-        budget=_budget(spec.get("budget") or {}),
-        execution=_execution(spec["execution"]) if spec.get("execution") is not None else None,
+        budget=budget,
+        execution=execution,
         start_from=_start_from(spec.get("start_from")),
         description=_description(spec.get("description")),
     )
@@ -272,6 +280,20 @@ def _policy(field: str, data: object, default: str = "") -> Policy:
     if not isinstance(options, Mapping):
         raise InvalidInput(f"{field}.options", options, "an object")
     return Policy(_text(f"{field}.name", policy.get("name") or default, 64), dict(options))
+
+
+def _usual_check(problem: Problem, budget: Budget) -> dict[str, JsonValue] | None:
+    """Return the final check of a study on agents that asks for none and refuses none.
+
+    A small budget bounds it to half of its trials, because the check comes on top of the budget.
+    """
+    space = problem.space
+    is_possible = len(problem.objectives) == 1 and space.has_explicit_default and space.feasible(space.default())
+    if not problem.noisy or not is_possible:
+        return None
+    if budget.max_trials is None or budget.max_trials >= _LARGE_BUDGET:
+        return {}
+    return {"max_trials": max(_LEAST_CHECK, budget.max_trials // 2)}
 
 
 def _budget(data: object) -> Budget:

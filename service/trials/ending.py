@@ -151,12 +151,13 @@ def _conclude(work: Work, best: Configuration) -> None:
     study = work.study
     assert study.final_check is not None
     with tuners.borrowed(work) as (learner, _):
-        verdict = learner.tuner.verdict(best)
+        checked = learner.tuner.checked(best)
+    study.final_check = {**study.final_check, "default": checked.default}
     study.verdict = {
-        "text": verdict.text,
-        "gain": verdict.gain,
-        "low": verdict.low,
-        "high": verdict.high,
+        "text": checked.text,
+        "gain": checked.gain,
+        "low": checked.low,
+        "high": checked.high,
         "trials": study.final_check["trials"],
     }
     actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])

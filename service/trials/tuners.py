@@ -101,6 +101,7 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
             revision=trial.revision,
             seconds=_seconds(trial),
             origin=trial.origin,
+            doubtful=bool(trial.doubt),
         )
         for trial in trials
     ]

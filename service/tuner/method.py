@@ -16,15 +16,18 @@ from service.policies.stopping import StoppingRule
 
 # Algorithms with a posterior, from which `adaptive` computes the value of one more measurement.
 _PREDICTING = ("gp", "smbo")
+# Other algorithms that learn from results. The designs of experiments measure what they have planned.
+_LEARNING = ("cmaes", "ga", "nsga2", "sa", "tpe")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Method:
     """An algorithm and its policies, each by name and with the user's options.
 
-    `resampling` None: "adaptive" if the problem is noisy and the algorithm has a posterior, otherwise "none". A trial
-    is stopped as soon as one policy of `pruning` stops it. `budget`: the number of trials of the search, without the
-    final check; None: no limit. `parallelism`: the number of trials at once, if known.
+    `resampling` None: if the problem is noisy, "adaptive" for an algorithm with a posterior, "closing" for any other
+    one that learns, and otherwise "none". A trial is stopped as soon as one policy of `pruning` stops it. `budget`: the
+    number of trials of the search, without the final check; None: no limit. `parallelism`: the number of trials at
+    once, if known.
     """
 
     algorithm: str = "auto"
@@ -54,7 +57,8 @@ class Method:
             raise InvalidInput("stopping", json.dumps(self.stopping.to_json()), allowed)
         resampled = self.resampling
         if resampled is None:
-            resampled = "adaptive" if problem.noisy and predicts and len(problem.objectives) == 1 else "none"
+            learns = "adaptive" if predicts else "closing" if self.choice(problem).name in _LEARNING else "none"
+            resampled = learns if problem.noisy and len(problem.objectives) == 1 else "none"
         return replace(
             self,
             algorithm_options=options,

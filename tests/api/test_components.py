@@ -53,6 +53,20 @@ def test_the_best_settings_are_known_for_each_application(api: Api) -> None:
     assert best[1]["configuration"] == {"x": 0.25, "n": 4}
 
 
+def test_an_uncertain_gain_does_not_displace_a_proven_one(api: Api) -> None:
+    def tuned(name: str, seconds: float, *, noisy: bool) -> None:
+        spec = {**SPEC, "noisy": noisy, "execution": {"component": "gcc-flags", "application": "small"}}
+        api.ok("POST", "/studies", {"name": name, "spec": spec})
+        for x, value in ((0.5, 2.0), (0.25, seconds)):
+            api.ok("POST", f"/studies/{name}/trials", {"params": {"x": x, "n": 4}, "metrics": {"seconds": value}})
+
+    tuned("exact", 1.8, noisy=False)
+    tuned("lucky", 0.2, noisy=True)
+    summarise_all()
+    (best,) = api.ok("GET", "/components/gcc-flags")["best"]
+    assert (best["study"], best["objective"]["level"]) == ("exact", "proven")
+
+
 def test_a_study_stays_within_the_ranges_of_its_component(api: Api) -> None:
     """At its creation, in a plan of it, and where its ranges are changed. Of several versions any may take it."""
     x, n = SPEC["space"]["parameters"]

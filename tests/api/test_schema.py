@@ -20,6 +20,7 @@ def test_the_schema_is_valid_and_lists_every_path() -> None:
             "/studies/{name}/insight", "/studies/{name}/budget", "/studies/{name}/space",
             "/studies/{name}/table", "/studies/{name}/sample",
             "/studies/{name}/failures", "/studies/{name}/trials.csv", "/studies/{name}/trials.json",
+            "/studies/{name}/verdict.csv",
             "/studies/{name}/trials/{number}/events", "/studies/{name}/trials/{number}/measurements",
             "/studies/{name}/trials/{number}/artifacts/{artifact_id}",
             "/operations/{operation_id}", "/agents",

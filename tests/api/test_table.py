@@ -84,6 +84,7 @@ def test_the_csv_has_a_column_for_each_metric_and_parameter_and_runs_nothing(api
 def test_the_json_has_the_spec_and_all_trials(api: Api, table: str) -> None:
     taken = api.ok("GET", "/studies/s/trials.json")
     assert taken["study"] == api.ok("GET", "/studies/s")
+    assert taken["verdict"] == api.ok("GET", "/studies/s/analysis")["verdict"]
     assert taken["trials"] == api.ok("GET", "/studies/s/trials")["trials"]
 
 

@@ -42,6 +42,12 @@ class Rest:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
+    def text(self, path: str) -> str:
+        """The text at `path`, which must exist."""
+        answer = self._client.get(path)
+        assert answer.is_success, answer.text
+        return answer.text
+
     def study(self, name: str, tags: list[str] | None = None, **changes: object) -> str:
         """A study of SPEC."""
         self("POST", "/studies", {"name": name, "spec": {**SPEC, **changes}, "tags": tags or []})

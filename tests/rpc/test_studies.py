@@ -282,8 +282,7 @@ def test_a_study_without_policies_says_so(tuning: TuningServiceStub) -> None:
     study = tuning.CreateStudy(pb.CreateStudyRequest(name=unique(), spec=spec()))
     assert study.spec.resampling.name == "none"
     assert not study.spec.HasField("stopping")
-    assert not study.spec.HasField("final_check")
-    assert not study.HasField("verdict")
+    assert study.spec.final_check.off
     assert study.search_end_reason == ""
 
 

@@ -420,10 +420,13 @@ def test_the_final_check_ends_with_a_verdict(tuning: TuningServiceStub) -> None:
         # Ever so slightly noisy, for no two runs are alike.
         tell(tuning, study, number, 10 * plain(trial.params)["x"] + number * 1e-4)
     assert found.state == pb.STUDY_STATE_COMPLETED
-    assert found.verdict.trials == checks >= 8
-    assert 0 < found.verdict.low <= found.verdict.gain <= found.verdict.high <= 1
-    assert "%" in found.verdict.text
     best = tuning.GetBestTrials(pb.GetBestTrialsRequest(study=study))
+    verdict = best.verdict
+    assert (verdict.level, verdict.trials) == (pb.VERDICT_LEVEL_PROVEN, checks)
+    assert checks >= 8
+    assert 0 < verdict.low <= verdict.gain <= verdict.high <= 1
+    assert verdict.gain == pytest.approx(1 - verdict.value / verdict.default)
+    assert "%" in verdict.text
     assert plain(best.recommendation.params) == plain(best.trials[0].params)
     assert len(best.recommendation.trials) == 1 + checks / 2
     assert best.recommendation.value == pytest.approx(10 * plain(best.trials[0].params)["x"], abs=0.01)

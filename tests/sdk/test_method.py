@@ -40,9 +40,9 @@ def test_policies_are_read_as_they_were_written(client: trimtab.Client, name: st
     assert [policy.name for policy in spec.pruning] == ["default", "limit"]
     assert spec.pruning[1].options == {"seconds": 60.0}
     assert spec.stopping == {"any": [{"rule": "trials", "trials": 50}, {"rule": "seconds", "seconds": 3600.0}]}
-    assert spec.final_check is not None
+    assert spec.final_check
     assert spec.final_check.width == 0.1
-    assert spec.final_check.max_trials is not None, "what was left out has the service's default"
+    assert spec.final_check.max_trials is not None, "the service has completed the options"
     assert spec.max_node_hours == 2.5
 
 
@@ -126,6 +126,7 @@ def test_optimize_goes_on_until_the_verdict(client: trimtab.Client, name: str, p
     study.optimize(measure, parallel=parallel, progress=False)
     assert study.refresh().state == "COMPLETED"
     assert study.verdict is not None
+    assert study.verdict.proven
     assert study.verdict.gain == pytest.approx(0.05, abs=0.04)
     assert "%" in str(study.verdict)
     assert study.status.search_end_reason
@@ -182,4 +183,4 @@ def test_a_costly_algorithm_is_asked_at_the_end_once_more(client: trimtab.Client
     study.optimize(lambda params: 5 + (float(params["x"]) - 0.2) ** 2, progress=False)
     assert study.refresh().state == "COMPLETED"
     assert study.verdict is not None
-    assert study.verdict.gain > 0
+    assert study.verdict.proven

@@ -145,6 +145,8 @@ class JobResult:
     build_seconds: float | None = None
     # why its timing may be wrong, in one line (supervisor.quiet); empty if there is no doubt
     doubt: str = ""
+    # the machine where it ran (supervisor.machine); empty if it did not run or the machine is unknown
+    machine: str = ""
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -107,7 +107,7 @@ def setting(cpus: Collection[int], place: str = "/") -> dict[str, str]:
 
 def text(doubts: Mapping[str, str]) -> str:
     """Return all doubts in one line; "" if there are none."""
-    return "timing is doubtful: " + "; ".join(doubts.values()) if doubts else ""
+    return "; ".join(doubts.values())
 
 
 def _percent(share: float) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from trimtab_agent.supervisor import cgroup, process, quiet
+from trimtab_agent.supervisor import cgroup, machine, process, quiet
 from trimtab_agent.supervisor.capture import Capture, last_lines
 from trimtab_agent.supervisor.files import sync_folder, write_atomically
 
@@ -161,7 +161,13 @@ class Supervisor:
             "node": self.node,
             "build_seconds": self.build_seconds,
             "doubt": quiet.text(self.doubts),
+            "machine": self._machine() if self.elapsed else "",
         }
+
+    def _machine(self) -> str:
+        """Describe the machine, with the compiler of PATH if the component is built."""
+        compiler = "gcc" if self.spec["build"] is not None else ""
+        return machine.describe(compiler, self.spec["env"])
 
     # -- steps
 

@@ -359,7 +359,7 @@ def outcome_of(case: Case, study: Study) -> Outcome:
     found, verdict = study.recommendation, study.verdict
     if found is None or verdict is None:
         return Outcome(case, {}, f"nothing found: {study.status.reason or 'no trial completed'}", proven=False)
-    return Outcome(case, own_params(found.params), verdict.text, proven=verdict.low > 0)
+    return Outcome(case, own_params(found.params), verdict.text, proven=verdict.proven)
 
 
 # --- the file

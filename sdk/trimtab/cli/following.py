@@ -29,7 +29,5 @@ def follow(study: "Study") -> None:
     if status.reason:
         say(f"{status.state}: {status.reason}")
     print_best(study)
-    if status.verdict is not None:
-        say(f"Final check: {status.verdict.text}")
     if status.state is not StudyState.COMPLETED:
         raise typer.Exit(1)

@@ -72,7 +72,7 @@ def measure_grid(
             resampling=None,
             pruning=(),
             stopping=None,
-            final_check=None,
+            final_check=False,
             start_from=(),
         )
         called = name or f"{described.name or described.subject()}-grid"

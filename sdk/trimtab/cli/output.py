@@ -1,6 +1,7 @@
 """The output of the commands: results on standard output, messages on standard error."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -18,6 +19,7 @@ from trimtab.objective import Maximize
 from trimtab.trial import Trial
 
 if TYPE_CHECKING:
+    from trimtab.method import Verdict
     from trimtab.study import Study
 
 Json: TypeAlias = Mapping[str, object] | Sequence[object]
@@ -90,10 +92,17 @@ def study_json(study: "Study") -> dict[str, object]:
     """Return the status of a study as JSON."""
     status = study.status
     reported = {field.name: getattr(status, field.name) for field in fields(status)}
-    for name in ("algorithm_choice", "verdict"):
-        reported[name] = None if reported[name] is None else asdict(reported[name])
+    choice = status.algorithm_choice
+    reported["algorithm_choice"] = None if choice is None else asdict(choice)
     reported["started_from"] = [asdict(one) for one in status.started_from]
     return {"name": study.name, **reported}
+
+
+def result_json(study: "Study") -> dict[str, object]:
+    """Return the verdict and the best trials of a study as JSON."""
+    verdict = study.verdict
+    best = [trial_json(trial) for trial in study.best_trials]
+    return {"verdict": None if verdict is None else asdict(verdict), "best": best}
 
 
 def say_start(study: "Study") -> None:
@@ -143,9 +152,13 @@ def print_best(study: "Study") -> None:
         say("No trial has been completed.")
         return
     names = [parameter.name for parameter in study.spec.space]
-    if len(best) == 1:
-        out.print(f"Best: {metrics(study, best[0])} (trial {best[0].number})", markup=False)
-        _print_expected(study)
+    verdict = study.verdict
+    if verdict is not None:
+        out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
+        out.print(f"Recommended: {_values(study, verdict)}", markup=False, soft_wrap=True)
+        if verdict.doubtful:
+            doubted = f"{verdict.doubtful} of {verdict.measured} timings are doubtful"
+            say(f"{doubted}: see the column 'doubt' of `trimtab study export`.")
         chosen = table("parameter", "value")
         for name, value in best[0].params.items():
             chosen.add_row(Text(name), Text(shown(value)))
@@ -159,16 +172,21 @@ def print_best(study: "Study") -> None:
     out.print(front)
 
 
-def _print_expected(study: "Study") -> None:
-    """Print the expected value of the best configuration if its interval is known."""
-    found = study.recommendation
-    if found is None or found.low is None or found.high is None or not study.spec.noisy:
-        return
+def _values(study: "Study", verdict: "Verdict") -> str:
+    """Return the expected values of the recommended configuration and of the default, with their numbers of runs."""
     [objective] = study.objectives
-    interval = f"(95 %: {found.low:.6g} to {found.high:.6g}; measured {len(found.trials)} times)"
-    out.print(
-        f"Expected: {objective.metric} {found.value:.6g} {objective.unit}".rstrip() + " " + interval, markup=False
-    )
+
+    def value(number: float, runs: int) -> str:
+        return f"{measured(number)} {objective.unit}".rstrip() + (f" ({runs} runs)" if runs != 1 else " (1 run)")
+
+    text = f"{objective.metric} {value(verdict.value, verdict.runs)}"
+    return text if verdict.default is None else f"{text}, default {value(verdict.default, verdict.default_runs)}"
+
+
+def measured(value: float) -> str:
+    """Return a value with the digits that the console shows: four, and never fewer than left of the point."""
+    whole = 0 if value == 0 or not math.isfinite(value) else math.floor(math.log10(abs(value))) + 1
+    return f"{value:.{max(4, min(whole, 9))}g}"
 
 
 def shown(value: object) -> str:

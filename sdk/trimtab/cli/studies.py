@@ -101,8 +101,7 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
     with _connect() as client:
         study = client.get_study(name)
         if as_json:
-            best = [output.trial_json(trial) for trial in study.best_trials]
-            print_json({**output.study_json(study), "spec": study.file_content(), "best": best})
+            print_json({**output.study_json(study), "spec": study.file_content(), **output.result_json(study)})
             return
         spec, status = study.spec, study.status
         rows = {
@@ -121,10 +120,8 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
             rows["placement"] = _placement(spec.execution.placement)
         if spec.pruning:
             rows["pruning"] = ", ".join(policy.name for policy in spec.pruning)
-        if status.verdict is not None:
-            rows["verdict"] = status.verdict.text
-        elif status.search_end_reason:
-            rows["verdict"] = f"final check in progress; the search ended: {status.search_end_reason}"
+        if status.search_end_reason and status.state == "ACTIVE":
+            rows["check"] = f"final check in progress; the search ended: {status.search_end_reason}"
         out.print(Text(name, "bold"))
         if spec.description:
             out.print(indent(spec.description, "  "), markup=False, soft_wrap=True)

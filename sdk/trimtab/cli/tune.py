@@ -18,7 +18,7 @@ EXAMPLES = """Example of a file:
     objectives: [{minimize: seconds, unit: s}]
     budget: {max_trials: 30, max_time: 10m}
     pruning: [default]                        # stop trials that take longer than the default
-    final_check: true                         # at the end, measure the best and the default in turns
+    final_check: {width: 0.02}                # at the end, measure the gain until its interval is so narrow
     parameters: {inline-limit: {max: 400}}    # change ranges of the component
     only: [inline-limit, loop-unrolling]      # other parameters stay at their defaults
     start_from: [flags-1]                     # first measure the best of an earlier study
@@ -65,7 +65,6 @@ def tune(
             follow(study)
             return
         state = study.wait(progress=False)
-        best = [output.trial_json(trial) for trial in study.best_trials]
-        output.print_json({**output.study_json(study), "best": best})
+        output.print_json({**output.study_json(study), **output.result_json(study)})
         if state is not trimtab.StudyState.COMPLETED:
             raise typer.Exit(1)

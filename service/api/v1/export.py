@@ -1,4 +1,4 @@
-"""Export of the trials of a study as a file."""
+"""Export of a study's trials and of its verdict as files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.studies import StudySerializer
+from service.api.v1.serializers.studies import StudySerializer, VerdictSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
+from service.results.analysis import analyse
 from service.studies import selectors
 from service.studies.models import Study, Trial
 from service.studies.specs import spec_of
@@ -29,6 +30,8 @@ _COLUMNS = (
     "origin",
     "agent",
     "node",
+    "doubt",
+    "machine",
     "attempt",
     "seconds",
     "created_at",
@@ -67,6 +70,29 @@ class ExportCsv(View):
         return Response(text, headers=_as_file(f"{study.name}.csv"))
 
 
+class ExportVerdict(View):
+    """/studies/NAME/verdict.csv"""
+
+    actions = {"GET": Action.STUDY_READ}
+    renderer_classes = [_Csv]
+
+    @extend_schema(operation_id="exportVerdict", responses={(200, "text/csv"): OpenApiTypes.STR})
+    def get(self, request: Request, name: str) -> Response:
+        """Export the verdict as CSV: a line of names, and one of values if there is a verdict."""
+        study = selectors.get_study(self.principal, name)
+        verdict = analyse(self.principal, study).verdict
+        written = io.StringIO()
+        sheet = csv.writer(written, lineterminator="\n")
+        names = list(VerdictSerializer().fields)
+        sheet.writerow(["study", "metric", "unit", *names])
+        if verdict is not None:
+            [objective] = spec_of(study).problem.objectives
+            values = VerdictSerializer(verdict).data
+            row = [study.name, objective.metric, objective.unit, *(values[name] for name in names)]
+            sheet.writerow([_safe(value) for value in row])
+        return Response(written.getvalue(), headers=_as_file(f"{study.name}-verdict.csv"))
+
+
 class ExportJson(View):
     """/studies/NAME/trials.json"""
 
@@ -74,10 +100,12 @@ class ExportJson(View):
 
     @extend_schema(operation_id="exportJson", responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request, name: str) -> Response:
-        """Export the study with its spec and all trials as JSON."""
+        """Export the study with its spec, its verdict and all trials as JSON."""
         study = selectors.get_study(self.principal, name)
         trials = TrialSerializer(selectors.all_trials(self.principal, study), many=True).data
-        data = {"study": StudySerializer(study).data, "trials": trials}
+        verdict = analyse(self.principal, study).verdict
+        found = None if verdict is None else VerdictSerializer(verdict).data
+        data = {"study": StudySerializer(study).data, "verdict": found, "trials": trials}
         return Response(data, headers=_as_file(f"{study.name}.json"))
 
 

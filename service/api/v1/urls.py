@@ -9,7 +9,7 @@ from service.api.v1.changes import changes
 from service.api.v1.comparisons import ComparisonView
 from service.api.v1.components import ComponentCheck, ComponentFiles, ComponentFileView, ComponentList, ComponentView
 from service.api.v1.events import events
-from service.api.v1.export import ExportCsv, ExportJson
+from service.api.v1.export import ExportCsv, ExportJson, ExportVerdict
 from service.api.v1.insight import StudyInsightView
 from service.api.v1.logs import log_events
 from service.api.v1.operations import OperationView, SuggestionList
@@ -73,6 +73,7 @@ urlpatterns = [
     path("studies/<str:name>/trials", TrialList.as_view()),
     path("studies/<str:name>/trials.csv", ExportCsv.as_view()),
     path("studies/<str:name>/trials.json", ExportJson.as_view()),
+    path("studies/<str:name>/verdict.csv", ExportVerdict.as_view()),
     path("studies/<str:name>/table", TrialTable.as_view()),
     path("studies/<str:name>/sample", TrialSample.as_view()),
     path("studies/<str:name>/failures", TrialFailures.as_view()),

@@ -218,6 +218,8 @@ def _settle_lease(principal: Principal, request: agent_pb2.SettleLeaseRequest) -
         reason=request.reason,
         elapsed_seconds=converters.seconds_or_none(request, "elapsed"),
         node=request.node,
+        doubt=request.doubt,
+        machine=request.machine,
     )
     return agent_pb2.SettleLeaseResponse()
 

@@ -57,7 +57,8 @@ class Study(TenantOwned):
     deadline = models.DateTimeField(null=True)
     last_granted_at = models.DateTimeField(null=True)
     # Null until the search is over and a final check begins:
-    # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many}
+    # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many,
+    # "default": the median of the default's values, once the check is over}
     final_check = ExactJSONField(null=True)
     # Null until the final check is over: {"text", "gain", "low", "high", "trials"}
     verdict = ExactJSONField(null=True)

@@ -12,6 +12,8 @@ from service.tenancy.models import TenantOwned
 
 # Characters of a node's name, or of the names of several.
 NODE_LENGTH = 200
+# Characters of a machine's description, and of the doubts about a timing.
+MACHINE_LENGTH, DOUBT_LENGTH = 300, 1000
 
 
 class Trial(TenantOwned):
@@ -33,6 +35,10 @@ class Trial(TenantOwned):
     agent = models.CharField(max_length=200, blank=True)
     # The node of its latest run; several nodes are written in the cluster's own form.
     node = models.CharField(max_length=NODE_LENGTH, blank=True, default="", db_default="")
+    # Why its timing may be wrong; empty if there is no doubt.
+    doubt = models.TextField(blank=True, default="", db_default="")
+    # Processor, kernel and compiler of the machine where it ran last; empty if they are unknown.
+    machine = models.CharField(max_length=MACHINE_LENGTH, blank=True, default="", db_default="")
     attempt = models.PositiveIntegerField(default=1)
     revision = models.BigIntegerField()
     request_id = models.CharField(max_length=100, null=True)  # noqa: DJ001 - unique, unless there is none

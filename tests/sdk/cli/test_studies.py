@@ -50,7 +50,8 @@ def test_list_and_show(shell: Shell, client: trimtab.Client, name: str) -> None:
     assert [item["finished_count"] for item in found] == [1]
     assert "states[0]: 'NONE' is not allowed. Use ACTIVE" in shell.fail("study", "list", "--state", "NONE")
     shown = shell.succeed("study", "show", name)
-    assert "Best: seconds 1.25 s (trial 1)" in shown
+    assert "Verdict: not yet known: " in shown
+    assert "Recommended: seconds 1.25 s (1 run)" in shown
     assert "20 trials" in shown
     whole = json.loads(shell.succeed("study", "show", name, "--json"))
     assert whole["best"][0]["metrics"] == {"seconds": 1.25}
@@ -76,7 +77,7 @@ def test_show_prints_the_description_the_chosen_methods_and_the_verdict(
     assert "pruning    default" in shown
     study.optimize(lambda params: 1.0, progress=False)
     shown = shell.succeed("study", "show", name)
-    assert "verdict    no measurable gain" in shown
+    assert "Verdict: no measurable gain" in shown
     whole = json.loads(shell.succeed("study", "show", name, "--json"))
     assert whole["verdict"]["text"].startswith("no measurable gain")
     assert whole["algorithm_choice"]["name"] == study.algorithm

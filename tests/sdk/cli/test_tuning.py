@@ -17,6 +17,7 @@ from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell, tune_file
 from tests.sdk.conftest import make_study
 from tests.sdk.hand import agent
+from trimtab.cli.output import measured
 from trimtab.study import Study
 
 
@@ -48,11 +49,15 @@ def test_tune_from_a_file_to_the_result(
         run = shell.run("tune", file)
         assert run.returncode == 0, run.stderr
         [study] = client.list_studies(component=component)
-        best = study.best_trial
-        assert f"Best: seconds {best.metrics['seconds']:.6g} s (trial {best.number})" in run.stdout
+        verdict = study.verdict
+        assert verdict is not None
+        assert f"Verdict: {verdict.text}\n" in run.stdout
+        assert verdict.default is not None
+        assert f"Recommended: seconds {measured(verdict.value)} s " in run.stdout
+        assert f", default {measured(verdict.default)} s " in run.stdout
         assert "trial 1: seconds 1 s" in run.stderr  # the default goes first
         assert study.spec.space[0] == trimtab.Int("inline", 10, 400, log=True, default=100)
-        assert study.status.finished_count == 12
+        assert study.status.finished_count == 12 + 8, "the search and its final check"
         assert study.spec.execution is not None
         assert name in shell.succeed("agent", "list")
         listed = {item["name"]: item for item in json.loads(shell.succeed("agent", "list", "--json"))}
@@ -134,4 +139,4 @@ def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, na
     os.close(ours)
     assert "━" in output.decode()
     assert "3/3" in output.decode()
-    assert "best 1.5 (trial 1)" in output.decode()
+    assert "best run 1.5 (trial 1)" in output.decode()

@@ -2,7 +2,7 @@ import pytest
 
 from service.core.errors import InvalidInput
 from service.core.problem import Objective
-from service.policies.check import FinalCheck
+from service.policies.check import FinalCheck, percent_text
 
 SECONDS = Objective("seconds", "minimize")
 
@@ -17,7 +17,7 @@ def test_both_are_measured_in_turns_until_the_interval_is_narrow() -> None:
     turns = ["default", "best", "best", "default"]
     assert order == [turns[place % 4] for place in range(len(order))]
     assert 8 <= len(order) < 40
-    assert check.verdict(values["default"], values["best"], SECONDS).text == "faster by 13 % (95 %: 11 to 14)"
+    assert check.result(values["default"], values["best"], SECONDS).text == "faster by 12.8 % (95 %: 10.9 to 13.7)"
 
 
 def test_it_ends_with_its_budget_however_noisy() -> None:
@@ -27,14 +27,14 @@ def test_it_ends_with_its_budget_however_noisy() -> None:
 
 
 def test_a_lucky_run_is_no_gain() -> None:
-    verdict = FinalCheck().verdict([10.0, 11.0, 10.5, 10.2], [2.0, 11.0, 10.4, 10.6], SECONDS)
+    verdict = FinalCheck().result([10.0, 11.0, 10.5, 10.2], [2.0, 11.0, 10.4, 10.6], SECONDS)
     assert verdict.text.startswith("no measurable gain (95 %: ")
     assert not verdict.proven
     assert verdict.n == 8
 
 
 def test_worse_is_said_to_be_worse() -> None:
-    verdict = FinalCheck().verdict([10.0, 10.1, 10.2, 10.3], [12.0, 12.1, 12.2, 12.3], SECONDS)
+    verdict = FinalCheck().result([10.0, 10.1, 10.2, 10.3], [12.0, 12.1, 12.2, 12.3], SECONDS)
     assert verdict.text.startswith("the default is better")
     assert verdict.high < 0
 
@@ -51,11 +51,32 @@ def test_worse_is_said_to_be_worse() -> None:
 def test_the_words_suit_the_metric(objective: Objective, sign: int, word: str) -> None:
     low, high = [sign * value for value in (80.0, 81.0, 82.0, 83.0)], [sign * value for value in (100.0, 101, 102, 103)]
     defaults, bests = (high, low) if sign > 0 else (low, high)
-    assert FinalCheck().verdict(defaults, bests, objective).text.startswith(f"{word} by 2")
+    assert (
+        FinalCheck().result(defaults, bests, objective).text.startswith(f"{word} by {'24.5' if sign < 0 else '19.7'} %")
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.1234, "12.3"),
+        (0.01234, "1.2"),
+        (2.5, "250"),
+        (-0.05, "-5.0"),
+        (-0.000001, "0.0"),
+        (0.9994, "99.9"),
+        (0.99984, "99.98"),
+        (1 - 1e-12, "99.9999"),
+        (1.0, "100"),
+    ],
+)
+def test_percents_are_written_as_in_the_console(share: float, text: str) -> None:
+    """The cases are those of `formatGain` in web/src/lib/format.test.ts."""
+    assert percent_text(share) == text
 
 
 def test_too_few_values_are_no_verdict() -> None:
-    assert "too few" in FinalCheck().verdict([1.0], [], SECONDS).text
+    assert "too few" in FinalCheck().result([1.0], [], SECONDS).text
 
 
 def test_parsing() -> None:
@@ -70,14 +91,14 @@ def test_parsing() -> None:
 def test_a_unit_says_whether_it_is_a_time() -> None:
     check = FinalCheck()
     values = [10.0, 10.1, 10.2, 10.3], [8.0, 8.1, 8.2, 8.3]
-    assert check.verdict(*values, Objective("joules_per_s", "minimize", "J")).text.startswith("lower by")
-    assert check.verdict(*values, Objective("p99/latency", "minimize")).text.startswith("faster by")
-    assert check.verdict(*values, Objective("seconds", "minimize", "W")).text.startswith("lower by")
+    assert check.result(*values, Objective("joules_per_s", "minimize", "J")).text.startswith("lower by")
+    assert check.result(*values, Objective("p99/latency", "minimize")).text.startswith("faster by")
+    assert check.result(*values, Objective("seconds", "minimize", "W")).text.startswith("lower by")
 
 
 def test_small_numbers_keep_a_digit() -> None:
     values = [100.0, 100.1, 100.2, 100.3], [100.0, 100.1, 100.2, 100.3]
-    assert FinalCheck().verdict(*values, SECONDS).text == "no measurable gain (95 %: -0.3 to 0.3)"
+    assert FinalCheck().result(*values, SECONDS).text == "no measurable gain (95 %: -0.3 to 0.3)"
 
 
 def test_a_level_that_so_few_trials_cannot_reach_is_refused() -> None:
@@ -87,7 +108,7 @@ def test_a_level_that_so_few_trials_cannot_reach_is_refused() -> None:
     least = int(str(caught.value.data["allowed"]).split()[0])
     check = FinalCheck.parse({"level": 0.999, "max_trials": least}, "final_check")
     half = least // 2
-    assert check.verdict([2.0 + i / 99 for i in range(half)], [1.0 + i / 99 for i in range(half)], SECONDS).proven
+    assert check.result([2.0 + i / 99 for i in range(half)], [1.0 + i / 99 for i in range(half)], SECONDS).proven
 
 
 def test_a_drift_of_the_system_is_no_gain() -> None:
@@ -97,6 +118,6 @@ def test_a_drift_of_the_system_is_no_gain() -> None:
     while (side := check.next(values["default"], values["best"])) is not None:
         values[side].append(clock)
         clock *= 1.01
-    verdict = check.verdict(values["default"], values["best"], SECONDS)
+    verdict = check.result(values["default"], values["best"], SECONDS)
     assert abs(verdict.gain) < 0.006
     assert not verdict.proven

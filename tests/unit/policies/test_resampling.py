@@ -282,3 +282,39 @@ def test_the_search_comes_back_to_the_best_of_the_start_design(name: str) -> Non
     measure(policy, 0.1, 5.0, origin="replicate")
     assert again(policy) is None
     assert list(policy.unsettled) == []
+
+
+def test_closing_measures_the_best_and_the_default_again_in_the_last_trials() -> None:
+    problem = Problem.build(
+        Space.build([FloatParameter("x", 0.0, 1.0, default=0.5)]), [Objective("seconds", "minimize")]
+    )
+    policy = made("closing", problem, {}, budget=20)
+    measure(policy, 0.5, 10.0, origin="default")
+    for place in range(15):
+        assert again(policy) is None, place
+        measure(policy, 0.9 - place / 100, 9.0)
+    # Three of twenty trials are left after the next one.
+    measure(policy, 0.1, 5.0)
+    assert again(policy) == {"x": 0.1}
+    measure(policy, 0.1, 5.1, 5.2, origin="replicate")
+    assert again(policy) == {"x": 0.1}
+    measure(policy, 0.1, 5.1, origin="replicate")
+    assert again(policy) == {"x": 0.5}, "the best has been measured four times, and the default once"
+
+
+def test_closing_leaves_a_configuration_that_was_only_lucky() -> None:
+    policy = made("closing", PROBLEM, {}, budget=20)
+    measure(policy, 0.2, 6.0, 6.1)
+    for place in range(14):
+        measure(policy, 0.9 - place / 100, 9.0)
+    measure(policy, 0.1, 5.0)
+    assert again(policy) == {"x": 0.1}
+    measure(policy, 0.1, 14.0, origin="replicate")
+    assert again(policy) == {"x": 0.2}
+
+
+def test_closing_needs_a_budget() -> None:
+    policy = made("closing", PROBLEM, {}, budget=None)
+    for place in range(20):
+        measure(policy, place / 20, 9.0 - place / 10)
+        assert again(policy) is None

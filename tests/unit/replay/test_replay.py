@@ -135,7 +135,11 @@ def test_contestants_are_all_pairs_and_peers_once(monkeypatch: pytest.MonkeyPatc
     subject = simulators.create("sbb-noisy")
     monkeypatch.setattr(peers, "find_spec", lambda name: object())
     found = contestants(subject, ["random", "ga", "optuna-tpe"], ["none", "static", "default"], TERMS)
-    assert [str(one) for one in found] == ["random", "random + static", "ga", "ga + static", "optuna-tpe"]
+    assert [str(one) for one in found] == [
+        *("random", "random + static"),
+        *("ga", "ga + static", "ga + closing"),
+        "optuna-tpe",
+    ]
 
 
 @pytest.mark.parametrize(

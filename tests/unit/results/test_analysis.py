@@ -28,7 +28,7 @@ def principal() -> Principal:
 
 @pytest.fixture
 def name(principal: Principal) -> str:
-    return create_study(principal, study_name(), make_spec()).name
+    return create_study(principal, study_name(), make_spec(noisy=False)).name
 
 
 def measure(principal: Principal, name: str, seconds: float) -> None:

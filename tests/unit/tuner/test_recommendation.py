@@ -12,7 +12,7 @@ from service.core.problem import Objective, Problem
 from service.core.space import FloatParameter, IntParameter, Space
 from service.core.trial import TrialRecord
 from service.policies import noise
-from service.tuner.recommendation import by_estimate, by_posterior, samples_of
+from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, samples_of
 
 SPACE = Space.build([IntParameter("n", 1, 100)])
 SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize")])
@@ -90,9 +90,38 @@ def test_the_best_posterior_mean_is_recommended_with_its_interval() -> None:
     found = samples_of(RATE, trials(RATE, (1, 5.0), (2, 9.0), (3, 7.0)))
     prediction = Prediction(mean=np.array([-5.0, -6.0, -7.0]), deviation=np.array([1.0, 1.0, 0.5]), noise=1.0)
     recommended = by_posterior(RATE, found, prediction)
-    assert (recommended.configuration, recommended.value) == ({"n": 3}, 7.0)
-    assert recommended.low == pytest.approx(7 - 0.98)
-    assert recommended.high == pytest.approx(7 + 0.98)
+    assert recommended.configuration == {"n": 3}
+    # The best of several noisy values is too good: the expected value is worse, and most of the interval is below it.
+    assert recommended.low is not None
+    assert recommended.high is not None
+    assert recommended.low < recommended.value < 7.0 < recommended.high
+    assert recommended.value - recommended.low > recommended.high - recommended.value
+
+
+def with_default(sign: float, default: float, best: float) -> tuple[Problem, Recommendation]:
+    space = Space.build([IntParameter("n", 1, 100, default=1)])
+    problem = Problem.build(space, [Objective("m", "minimize" if sign > 0 else "maximize")])
+    found = samples_of(problem, trials(problem, *((1, default) for _ in range(3)), *((50, best) for _ in range(3))))
+    deviation = np.array([0.01, 0.01])
+    prediction = Prediction(mean=sign * np.array([default, best]), deviation=deviation, noise=0.1)
+    return problem, by_posterior(problem, found, prediction)
+
+
+@pytest.mark.parametrize(("sign", "default", "best"), [(1.0, 10.0, 8.0), (-1.0, 8.0, 10.0), (1.0, -8.0, -10.0)])
+def test_the_gain_is_the_one_of_the_value_over_the_default(sign: float, default: float, best: float) -> None:
+    _, found = with_default(sign, default, best)
+    assert found.default == default
+    assert found.gain is not None
+    assert found.gain == pytest.approx(sign * (default - found.value) / abs(default))
+    assert found.gain_low is not None
+    assert found.gain_high is not None
+    assert 0 < found.gain_low < found.gain < found.gain_high
+
+
+def test_the_gain_of_the_default_itself_is_zero() -> None:
+    _, found = with_default(1.0, 8.0, 10.0)
+    assert (found.gain, found.gain_low, found.gain_high) == (0.0, None, None)
+    assert found.default == found.value
 
 
 @pytest.mark.parametrize(("values", "is_known"), [((5.0,), False), ((5.0, 5.1), True)])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, unitOf } from "./format";
+import { formatAgo, formatBytes, formatDigits, formatDuration, formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "./format";
 
 describe("formatNumber", () => {
   it.each([
@@ -50,10 +50,11 @@ describe("formatMetric", () => {
 describe("gains", () => {
   it("have more digits the smaller they are, and losses have a sign", () => {
     expect(formatGain(0.1234)).toBe("12.3\u202f%");
-    expect(formatGain(0.01234)).toBe("1.23\u202f%");
+    expect(formatGain(0.01234)).toBe("1.2\u202f%");
+    expect(formatPercent(0.01234)).toBe("1.23\u202f%");
     expect(formatGain(2.5)).toBe("250\u202f%");
-    expect(formatGain(-0.05)).toBe("−5.00\u202f%");
-    expect(formatGain(-0.000001)).toBe("0.00\u202f%");
+    expect(formatGain(-0.05)).toBe("−5.0\u202f%");
+    expect(formatGain(-0.000001)).toBe("0.0\u202f%");
   });
 
   it("are 100 % only if nothing is left", () => {
@@ -65,7 +66,7 @@ describe("gains", () => {
   });
 
   it("have an interval if it is known", () => {
-    expect(formatGainInterval({ low: -0.02, high: 0.1 })).toBe("−2.00 to 10.0\u202f%");
+    expect(formatGainInterval({ low: -0.02, high: 0.1 })).toBe("−2.0 to 10.0\u202f%");
     expect(formatGainInterval({ low: null, high: null })).toBeNull();
   });
 

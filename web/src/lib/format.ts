@@ -1,6 +1,6 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import type { ObjectiveProgress, Scalar } from "./api/client";
+import type { ObjectiveProgress, Scalar, SummarisedObjective } from "./api/client";
 
 const MINUS = "\u2212";
 const THIN = "\u202f";
@@ -80,16 +80,27 @@ export function formatValue(value: Scalar | undefined): string {
   return typeof value === "number" ? formatNumber(value, 6) : String(value);
 }
 
-/** Format a gain of 0.1234 as "12.3 %"; a loss with its sign. */
+/** Format a gain of 0.1234 as "12.3 %"; a loss with its sign. The service writes gains in the same way (`percent_text`). */
 export function formatGain(gain: number): string {
-  const percent = gain * 100;
+  return formatPercent(gain, 1);
+}
+
+/** Format a share of 0.01234 as "1.23 %". Below 10 %, it has the given number of decimals. */
+export function formatPercent(share: number, decimals = 2): string {
+  const percent = share * 100;
   const size = Math.abs(percent);
-  // A gain just below 100 % gets more digits (99.98 %), since 100 % would mean that nothing is left.
+  // A share just below 100 % gets more digits (99.98 %), since 100 % would mean that nothing is left.
   const isNear = size < 100 && size >= 99.95;
   const near = isNear ? Math.min(Math.ceil(-Math.log10(100 - size)), 4) : 1;
-  const digits = size >= 100 ? 0 : size >= 10 ? near : 2;
+  const digits = size >= 100 ? 0 : size >= 10 ? near : decimals;
   const sign = percent < 0 && Number(size.toFixed(digits)) !== 0 ? MINUS : "";
   return `${sign}${written(isNear ? Math.min(size, 99.9999) : size, digits, "fraction")}${THIN}%`;
+}
+
+/** Name the level of a verdict. */
+export function levelText(level: NonNullable<SummarisedObjective["level"]>): string {
+  const texts = { proven: t`proven`, provisional: t`provisional`, "no measurable gain": t`no measurable gain`, "not yet known": t`not yet known` };
+  return texts[level];
 }
 
 /** Format the 95 % interval of a gain: "9 to 15.2 %"; null if it is unknown. */

@@ -127,6 +127,7 @@ class BestSettingsSerializer(serializers.Serializer[Any]):
     objective = SummarisedObjectiveSerializer()
     configuration = ConfigurationField()
     trials = serializers.IntegerField()
+    machine = serializers.CharField(help_text="Processor, kernel and compiler of its last trial; empty: unknown.")
     updated_at = serializers.DateTimeField()
 
 

@@ -22,6 +22,7 @@ from service.core.lifecycle import StudyState
 from service.studies import selectors
 from service.studies.models import Study
 from service.studies.specs import budget_of, spec_of
+from service.tuner.verdict import Level
 
 
 @extend_schema_field(StudySpecSerializer)
@@ -46,6 +47,9 @@ class StudyTextSerializer(serializers.Serializer[Any]):
     """A study as a study file."""
 
     text = serializers.CharField(help_text="YAML.")
+
+
+LEVELS = [level.value for level in Level]
 
 
 class MeasuredSerializer(serializers.Serializer[Any]):
@@ -111,13 +115,24 @@ class StartedFromSerializer(serializers.Serializer[Any]):
 
 
 class VerdictSerializer(serializers.Serializer[Any]):
-    """The result of the final check. Gains are shares of the default's value."""
+    """The knowledge of the gain of a study with one objective. Gains are shares of the default's value."""
 
+    level = serializers.ChoiceField(
+        LEVELS,
+        help_text="proven: the final check's interval excludes no gain. provisional: the interval from the search "
+        "alone excludes it. no measurable gain: an interval does not exclude it. not yet known: there is no interval.",
+    )
     text = serializers.CharField(help_text='"faster by 12 % (95 %: 9 to 15)" or "no measurable gain".')
-    gain = serializers.FloatField()
-    low = serializers.FloatField()
-    high = serializers.FloatField()
-    trials = serializers.IntegerField(help_text="Number of trials of the final check.")
+    value = serializers.FloatField(help_text="Expected value of the recommended configuration.")
+    runs = serializers.IntegerField(help_text="Number of trials that measured it.")
+    default = serializers.FloatField(allow_null=True, help_text="Expected value of the default configuration.")
+    default_runs = serializers.IntegerField(help_text="Number of trials that measured the default.")
+    gain = serializers.FloatField(allow_null=True, help_text="Null before the default was measured.")
+    low = serializers.FloatField(allow_null=True, help_text="Interval of the gain; null if the noise is unknown.")
+    high = serializers.FloatField(allow_null=True)
+    trials = serializers.IntegerField(help_text="Number of trials of the final check; 0 before its end.")
+    measured = serializers.IntegerField(help_text="Number of trials of the study that were measured.")
+    doubtful = serializers.IntegerField(help_text="Number of them with a doubtful timing, which count less.")
 
 
 class AnalysisSerializer(serializers.Serializer[Any]):
@@ -131,6 +146,7 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     recommendation = RecommendationSerializer(
         allow_null=True, help_text="Null with several objectives, and before the first result."
     )
+    verdict = VerdictSerializer(allow_null=True, help_text="Null with several objectives, and before the first result.")
     configurations = serializers.IntegerField(help_text="Number of different configurations that were measured.")
     space_size = serializers.FloatField(
         allow_null=True,
@@ -151,7 +167,6 @@ class StudySerializer(serializers.Serializer[Any]):
     algorithm_choice = serializers.SerializerMethodField()
     search_end_reason = serializers.SerializerMethodField()
     started_from = serializers.SerializerMethodField()
-    verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
     revision = serializers.IntegerField(help_text="Every change of the study or of a trial increases it.")
     trial_count = serializers.IntegerField()
     requested_count = serializers.IntegerField()
@@ -186,10 +201,13 @@ class StudySerializer(serializers.Serializer[Any]):
 
 
 class SummarisedObjectiveSerializer(ObjectiveSerializer):
-    """The progress of an objective some seconds ago. The gain comes from the final check if there was one."""
+    """The progress of an objective some seconds ago, in the numbers of the verdict."""
 
     low = serializers.FloatField(allow_null=True, help_text="95 % interval of the gain, from low to high.")
     high = serializers.FloatField(allow_null=True, help_text="Null if the noise is unknown.")
+    level = serializers.ChoiceField(
+        LEVELS, allow_null=True, default=None, help_text="Level of the verdict; null with several objectives."
+    )
 
 
 class ListedStudySerializer(serializers.Serializer[Any]):
@@ -208,7 +226,6 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
     objectives = serializers.SerializerMethodField(help_text="Empty before the first results were summarised.")
-    verdict = VerdictSerializer(allow_null=True, help_text="Of the final check, once it is over.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 

@@ -33,6 +33,8 @@ class TrialSerializer(serializers.Serializer[Any]):
     client_id = serializers.CharField()
     agent = serializers.CharField()
     node = serializers.CharField(help_text="Node of the last run; empty: it did not run on an agent.")
+    doubt = serializers.CharField(help_text="Why the timing may be wrong; empty if there is no doubt.")
+    machine = serializers.CharField(help_text="Processor, kernel and compiler; empty if they are unknown.")
     attempt = serializers.IntegerField()
     seconds = serializers.FloatField(
         allow_null=True, help_text="Running time of the application, if the agent has reported it."

@@ -48,7 +48,7 @@ def test_tune(service: dict[str, str], benchmark: Path, tmp_path: Path) -> None:
         numbers = module_of(WORKLOAD, "algorithms").identifiers()["bcast"]
         for study, size in ((small, 4096), (great, 8192)):
             algorithm = 0
-            if study.verdict is not None and study.verdict.low > 0:
+            if study.verdict is not None and study.verdict.proven:
                 assert study.recommendation is not None
                 algorithm = numbers[str(study.recommendation.params["bcast_algorithm"])]
             assert look_up(file.read_text(), "bcast", 2, size)[0] == algorithm

@@ -11,7 +11,7 @@ import { Ago } from "@/components/Time";
 import { agentsQuery } from "@/features/fleet/api";
 import { studiesQuery, type StudyFilter } from "@/features/studies/api";
 import type { Agent, ListedStudy } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { formatGain, formatGainInterval, formatMetric, formatNumber, levelText, unitOf } from "@/lib/format";
 import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import { useLiveLists } from "../useLiveLists";
@@ -141,12 +141,13 @@ function Outcome({ study }: { study: ListedStudy }) {
   const [objective] = study.objectives;
   if (objective === undefined || objective.best === null) return <span className={styles.soft}>{t`No measurements yet.`}</span>;
   const interval = formatGainInterval(objective);
-  const { gain } = objective;
+  const { gain, level } = objective;
   return (
     <span className={styles.outcome}>
       <span>{formatMetric(objective.best, unitOf(objective))}</span>
       {gain === null ? null : (
-        <span className={gain > 0 ? styles.gain : styles.soft}>
+        <span className={level === "proven" ? styles.gain : styles.soft}>
+          {level ? `${levelText(level)}: ` : ""}
           {gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`}
         </span>
       )}

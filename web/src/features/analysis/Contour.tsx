@@ -6,7 +6,7 @@ import type { Palette } from "@/components/palette";
 import { axis, frame, isolines, shade } from "@/components/plot";
 import { Select } from "@/components/Select";
 import type { Objective, ObjectiveInsight, Parameter, Scalar, StudySpec, Surface, Trial } from "@/lib/api/client";
-import { formatGain, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
+import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isNumeric, placeOf, ticksOf, type Tick } from "@/lib/scale";
 import styles from "./analysis.module.css";
 
@@ -34,7 +34,7 @@ export function Contour({ study, spec, objective, insight, trials }: Props) {
           labelled
           value={nameOf(surface)}
           onChange={choose}
-          options={ordered.map((one) => ({ value: nameOf(one), text: t`${one.first} and ${one.second} (${formatGain(one.importance)} together)` }))}
+          options={ordered.map((one) => ({ value: nameOf(one), text: t`${one.first} and ${one.second} (${formatPercent(one.importance)} together)` }))}
         />
       </div>
       <Plane key={nameOf(surface)} study={study} spec={spec} objective={objective} insight={insight} surface={surface} trials={trials} />

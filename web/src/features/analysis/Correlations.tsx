@@ -3,7 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { Card } from "@/components/Card";
 import { Wide } from "@/components/Wide";
 import type { Dependence, InsightData, Objective } from "@/lib/api/client";
-import { formatFixed, formatGain, formatNumber } from "@/lib/format";
+import { formatFixed, formatPercent, formatNumber } from "@/lib/format";
 import styles from "./analysis.module.css";
 
 /** Show the correlations of the objectives, and which objectives are linear functions of others. */
@@ -39,7 +39,7 @@ export function Correlations({ objectives, data }: { objectives: Objective[]; da
         <p key={metric} className={styles.sentence}>
           <Trans>
             {[metric, ...Object.keys(coefficients)].join(", ")} are linearly dependent: <b>{metric}</b> = {linear(coefficients, constant)}, which explains{" "}
-            {formatGain(explained)} of its variance. One of them adds no information. The search is easier without it.
+            {formatPercent(explained)} of its variance. One of them adds no information. The search is easier without it.
           </Trans>
         </p>
       ))}

@@ -7,7 +7,7 @@ import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
 import { Wide } from "@/components/Wide";
 import type { ObjectiveInsight } from "@/lib/api/client";
-import { formatGain, formatNumber } from "@/lib/format";
+import { formatPercent, formatNumber } from "@/lib/format";
 import { lanesOf, type Lane } from "./lanes";
 import styles from "./analysis.module.css";
 
@@ -54,7 +54,7 @@ export function Importance({ study, insight }: { study: string; insight: Objecti
 function described({ metric, effects }: ObjectiveInsight, shown: number): string {
   const [first] = effects;
   const text = plural(shown, { one: `Importance of # parameter for ${metric}`, other: `Importance of # parameters for ${metric}` });
-  return first === undefined ? `${text}.` : t`${text}; the most important is ${first.parameter} with ${formatGain(first.importance)}.`;
+  return first === undefined ? `${text}.` : t`${text}; the most important is ${first.parameter} with ${formatPercent(first.importance)}.`;
 }
 
 function Numbers({ lanes, shown }: { lanes: Lane[]; shown: ObjectiveInsight["effects"] }) {
@@ -92,13 +92,13 @@ function Numbers({ lanes, shown }: { lanes: Lane[]; shown: ObjectiveInsight["eff
 }
 
 function written(share: Lane["shares"][number]): string {
-  return share === null ? "—" : t`${formatGain(share.value)} (${formatGain(share.low)} to ${formatGain(share.high)})`;
+  return share === null ? "—" : t`${formatPercent(share.value)} (${formatPercent(share.low)} to ${formatPercent(share.high)})`;
 }
 
 function together({ surfaces }: ObjectiveInsight): string {
   const most = surfaces.reduce<ObjectiveInsight["surfaces"][number] | null>((found, one) => (found === null || one.importance > found.importance ? one : found), null);
   if (most === null || most.importance < 0.01) return "";
-  return t`The strongest interaction is between ${most.first} and ${most.second}: it explains another ${formatGain(most.importance)}.`;
+  return t`The strongest interaction is between ${most.first} and ${most.second}: it explains another ${formatPercent(most.importance)}.`;
 }
 
 function importanceOption(palette: Palette, insight: ObjectiveInsight, all: boolean): EChartsOption {

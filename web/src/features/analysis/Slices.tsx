@@ -7,7 +7,7 @@ import type { Palette } from "@/components/palette";
 import { axis, frame, scaleAxis, whisker } from "@/components/plot";
 import { Segments } from "@/components/Segments";
 import type { Effect, Objective, ObjectiveInsight, Parameter, StudySpec, Trial } from "@/lib/api/client";
-import { formatGain, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
+import { formatPercent, formatMetric, formatNumber, formatValue, unitOf } from "@/lib/format";
 import { isLogarithmic, isNumeric } from "@/lib/scale";
 import styles from "./analysis.module.css";
 
@@ -93,7 +93,7 @@ function Slice({ study, kind, parameter, effect, insight, objective, trials, ran
   return (
     <figure className={styles.figure}>
       <figcaption>
-        <b>{effect.parameter}</b> <span className={styles.soft}>{formatGain(effect.importance)}</span>
+        <b>{effect.parameter}</b> <span className={styles.soft}>{formatPercent(effect.importance)}</span>
       </figcaption>
       <Chart
         name={`${study}-${kind}-${effect.parameter}`}

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { ConfigurationTable } from "@/components/ConfigurationTable";
 import { CopyButton } from "@/components/CopyButton";
 import type { ComponentDetail, Configuration, Parameter } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, unitOf } from "@/lib/format";
+import { formatGain, formatGainInterval, formatMetric, levelText, unitOf } from "@/lib/format";
 import styles from "./BestSettings.module.css";
 
 type Best = ComponentDetail["best"][number];
@@ -32,6 +32,7 @@ export function BestSettings({ best, space, link }: Props) {
               by {link(one.study)} after <Plural value={one.trials} one="# trial" other="# trials" />
             </Trans>
             {one.state === "ACTIVE" ? `, ${t`still running`}` : ""}
+            {one.machine === "" ? "" : `, ${t`on ${one.machine}`}`}
           </p>
           <Differences configuration={one.configuration} space={space} />
           <CopyButton text={JSON.stringify(one.configuration, null, 2)} label={t`Copy as JSON`} />
@@ -42,11 +43,12 @@ export function BestSettings({ best, space, link }: Props) {
 }
 
 function Gain({ objective }: { objective: Best["objective"] }) {
-  const { gain } = objective;
+  const { gain, level } = objective;
   if (gain === null) return null;
   const interval = formatGainInterval(objective);
   return (
-    <span className={gain > 0 ? styles.gain : styles.soft}>
+    <span className={level === "proven" ? styles.gain : styles.soft}>
+      {level ? `${levelText(level)}: ` : ""}
       {gain > 0 ? t`${formatGain(gain)} better` : t`no better than the default`}
       {interval === null ? null : <span className={styles.soft}> (95 %: {interval})</span>}
     </span>

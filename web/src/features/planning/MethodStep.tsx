@@ -21,6 +21,9 @@ interface Props {
 export function MethodStep({ draft, methods, plan }: Props) {
   const { file } = draft;
   const several = Array.isArray(file.objectives) && file.objectives.length > 1;
+  // The service checks the gains of noisy studies on agents unless the file says otherwise.
+  const byDefault = file.component !== undefined && file.noisy !== false;
+  const isChecked = file.final_check === undefined || file.final_check === null ? byDefault : file.final_check !== false;
   const pruning: unknown[] = Array.isArray(file.pruning) ? file.pruning : [];
   const choice = plan?.algorithm_choice ?? null;
   const resampling = plan?.spec.resampling?.name;
@@ -72,8 +75,8 @@ export function MethodStep({ draft, methods, plan }: Props) {
           <CheckField
             label={t`Final check`}
             hint={t`Measures the best configuration and the default alternately, in addition to the budget, until the gain and its interval are known.`}
-            checked={file.final_check !== undefined && file.final_check !== false && file.final_check !== null}
-            onChange={(event) => draft.set(["final_check"], event.target.checked ? true : undefined)}
+            checked={isChecked}
+            onChange={({ target: { checked } }) => draft.set(["final_check"], checked === byDefault ? undefined : checked)}
           />
         )}
         <FaultAt at="final_check">{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>

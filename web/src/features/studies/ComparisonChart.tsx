@@ -7,7 +7,7 @@ import type { Palette } from "@/components/palette";
 import { frame, scaleAxis } from "@/components/plot";
 import { Segments } from "@/components/Segments";
 import type { Comparison } from "@/lib/api/client";
-import { formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { formatPercent, formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { pointsOf, valueAt, type Scale } from "./curves";
 
 // The longest name of a saved plot.
@@ -74,7 +74,7 @@ function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", p
           const value = valueAt(curve, scale, at);
           return value === undefined ? [] : [`${curve.study}: ${formatMetric(value, unit)}`];
         });
-        return [scale === "share" ? t`${formatGain(at)} of the search` : t`Trial ${formatNumber(at)}`, ...lines].join("\n");
+        return [scale === "share" ? t`${formatPercent(at)} of the search` : t`Trial ${formatNumber(at)}`, ...lines].join("\n");
       },
     },
     xAxis: {

@@ -1,16 +1,16 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
-import { formatFactor, formatGain, formatMetric, formatNumber, unitOf } from "@/lib/format";
+import { formatFactor, formatGain, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
 
-/** Show the gain of the best over the default for each objective, and the verdict of the final check when it exists. */
+/** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. */
 export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) {
   return (
     <div className={styles.gains}>
-      <Verdict study={study} />
+      <Verdict analysis={analysis} study={study} />
       {analysis.objectives.map((objective) => (
-        <Objective key={objective.metric} objective={objective} />
+        <Objective key={objective.metric} objective={objective} level={analysis.verdict?.level} />
       ))}
       <Expected analysis={analysis} />
       <Known analysis={analysis} />
@@ -22,11 +22,13 @@ export function Gain({ analysis, study }: { analysis: Analysis; study: Study }) 
   );
 }
 
-function Objective({ objective }: { objective: ObjectiveProgress }) {
+type Level = NonNullable<Analysis["verdict"]>["level"];
+
+function Objective({ objective, level }: { objective: ObjectiveProgress; level: Level | undefined }) {
   const { metric, goal, gain, gain_low: low, gain_high: high, best, noise, default: start } = objective;
   const unit = unitOf(objective);
   const factor = formatFactor(objective);
-  const tone = gain === null ? "" : gain > 0 ? styles.good : gain < 0 ? styles.bad : "";
+  const tone = gain === null ? "" : gain > 0 && level === "proven" ? styles.good : gain < 0 ? styles.bad : "";
   return (
     <div className={styles.objective}>
       <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
@@ -50,7 +52,7 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
             <dt>{t`Noise of a single run`}</dt>
             <dd>
               ±{formatMetric(noise, unit, 2)}
-              {best === null || best === 0 ? "" : ` (${formatGain(noise / Math.abs(best))})`}
+              {best === null || best === 0 ? "" : ` (${formatPercent(noise / Math.abs(best))})`}
             </dd>
           </div>
         )}
@@ -59,18 +61,30 @@ function Objective({ objective }: { objective: ObjectiveProgress }) {
   );
 }
 
-function Verdict({ study: { verdict, search_end_reason: ended, state } }: { study: Study }) {
-  if (verdict !== null) {
-    return (
-      <p className={`${styles.verdict} ${verdict.low > 0 ? styles.good : ""}`}>
-        <Trans>
-          Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
-        </Trans>
-      </p>
-    );
-  }
-  if (ended === "" || state !== "ACTIVE") return null;
-  return <p className={styles.verdict}>{t`The final check is running. It measures the best configuration and the default alternately.`}</p>;
+function Verdict({ analysis: { verdict }, study: { search_end_reason: ended, state } }: { analysis: Analysis; study: Study }) {
+  return (
+    <>
+      {verdict === null ? null : (
+        <p className={`${styles.verdict} ${verdict.level === "proven" ? styles.good : ""}`}>
+          {verdict.trials === 0 ? (
+            <b>{verdict.text}</b>
+          ) : (
+            <Trans>
+              Final check, {times(verdict.trials)}: <b>{verdict.text}</b>
+            </Trans>
+          )}
+        </p>
+      )}
+      {verdict === null || verdict.doubtful === 0 ? null : (
+        <p className={styles.basis}>
+          {t`${plural(verdict.doubtful, { one: "# timing", other: "# timings" })} of ${verdict.measured} may be wrong, for example because other processes used the machine. They count only for configurations without other measurements.`}
+        </p>
+      )}
+      {ended === "" || state !== "ACTIVE" ? null : (
+        <p className={styles.verdict}>{t`The final check is running. It measures the best configuration and the default alternately.`}</p>
+      )}
+    </>
+  );
 }
 
 /** Show how much of the space was measured. */
@@ -87,7 +101,7 @@ function Known({ analysis: { configurations, space_size: size } }: { analysis: A
 
 /** Format a share. A small one is never shown as zero. */
 function share(part: number): string {
-  return part < 0.0001 ? t`less than ${formatGain(0.0001)}` : formatGain(part);
+  return part < 0.0001 ? t`less than ${formatPercent(0.0001)}` : formatPercent(part);
 }
 
 /** Show the expected value of the best configuration, without the noise of single runs. */

@@ -7,7 +7,7 @@ import table from "@/components/Table.module.css";
 import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, unitOf } from "@/lib/format";
+import { formatGain, formatGainInterval, formatMetric, levelText, unitOf } from "@/lib/format";
 import styles from "./StudyTable.module.css";
 
 interface Props {
@@ -106,12 +106,14 @@ function Best({ objective }: { objective: SummarisedObjective }) {
 }
 
 function Gain({ objective }: { objective: SummarisedObjective }) {
-  const { gain, default: start } = objective;
+  const { gain, level, default: start } = objective;
   if (gain === null) return <div className={table.soft}>{start === null ? "—" : t`not defined`}</div>;
   const interval = formatGainInterval(objective);
   return (
     <div>
-      <span className={gain > 0 ? styles.gain : gain < 0 ? styles.loss : table.soft}>{formatGain(gain)}</span>
+      <span className={level === "proven" ? styles.gain : gain < 0 ? styles.loss : table.soft} title={level ? levelText(level) : undefined}>
+        {formatGain(gain)}
+      </span>
       {interval === null ? null : (
         <span className={styles.interval} title={t`95 % interval of the gain`}>
           {interval}

@@ -24,6 +24,7 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
   return (
     <div className={styles.details}>
       {trial.reason === "" ? null : <p className={styles.reason}>{trial.reason}</p>}
+      {trial.doubt === "" ? null : <p className={styles.reason}>{t`The timing is doubtful: ${trial.doubt}.`}</p>}
       <div className={styles.columns}>
         <section>
           <h3>{t`Configuration`}</h3>

@@ -11,7 +11,7 @@ import { Importance } from "@/features/analysis/Importance";
 import { ParallelCoordinates } from "@/features/analysis/ParallelCoordinates";
 import { Slices } from "@/features/analysis/Slices";
 import type { Analysis, Insight, Study, Trial } from "@/lib/api/client";
-import { formatGain } from "@/lib/format";
+import { formatPercent } from "@/lib/format";
 import styles from "../pages.module.css";
 import { useInside } from "./useInside";
 
@@ -79,7 +79,7 @@ function AsOf({ insight, explained, configurations }: { insight: Insight; explai
       ? ""
       : explained < 0.2
         ? t`Fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}, the model explains almost none of the variance. Do not rely on the charts below.`
-        : t`The model was fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}. On configurations held out from the fit, it explains ${formatGain(Math.min(explained, 1))} of the variance.`,
+        : t`The model was fitted to ${plural(configurations, { one: "# configuration", other: "# configurations" })}. On configurations held out from the fit, it explains ${formatPercent(Math.min(explained, 1))} of the variance.`,
     insight.data === null ? "" : plural(insight.finished, { one: "As of # finished trial.", other: "As of # finished trials." }),
     insight.computing && insight.data !== null ? t`A newer analysis is being computed.` : "",
     insight.error === "" ? "" : t`The last computation failed: ${insight.error}`,
@@ -104,7 +104,7 @@ function NothingYet({ insight, study, metric }: { insight: Insight | undefined; 
   }
   return (
     <Empty title={t`No analysis of ${metric} yet`}>
-      <p>{plural(insight.needed, { one: "The analysis needs # configuration.", other: "The analysis needs # configurations with different results." })}</p>
+      <p>{plural(insight.needed, { one: "The analysis starts when # configuration has been measured.", other: "The analysis starts when # configurations with different results have been measured." })}</p>
     </Empty>
   );
 }

@@ -22,6 +22,11 @@ export function ExportMenu({ study }: { study: Study }) {
           </a>
         </li>
         <li>
+          <a href={`${at}/verdict.csv`} download>
+            {t`Verdict as CSV`}
+          </a>
+        </li>
+        <li>
           <Link to="/studies/$name/report" params={{ name: study.name }}>
             {t`Printable report`}
           </Link>

@@ -1,0 +1,50 @@
+"""The doubts about timings and the machines of trials, against a real PostgreSQL."""
+
+from __future__ import annotations
+
+from service.fleet import components, runs
+from service.planning.create import create_study
+from service.results import analysis, summaries
+from service.studies import selectors
+from service.tenancy.principal import Principal
+from tests.factories.domain import make_execution, make_spec, study_name
+from tests.factories.fleet import acquire, create, study
+
+
+def measure(principal: Principal, agent: str, seconds: float, doubt: str = "", machine: str = "") -> None:
+    (grant,) = acquire(principal)
+    runs.settle(
+        principal,
+        agent_id=agent,
+        lease=grant.lease,
+        outcome="completed",
+        metrics={"seconds": seconds},
+        doubt=doubt,
+        machine=machine,
+    )
+
+
+def test_doubtful_timings_are_kept_and_counted_with_the_verdict(principal: Principal, agent: str) -> None:
+    name = create(principal)
+    measure(principal, agent, 3.0, "other processes took 30 % of the CPU")
+    measure(principal, agent, 2.0)
+    first = selectors.get_trial(principal, name, 1).trial
+    assert (first.doubt, first.reason) == ("other processes took 30 % of the CPU", "")
+    verdict = analysis.analyse(principal, study(principal, name)).verdict
+    assert verdict is not None
+    assert (verdict.doubtful, verdict.measured) == (1, 2)
+
+
+def test_the_best_known_settings_name_the_machine_of_the_last_trial(principal: Principal, agent: str) -> None:
+    spec = make_spec(noisy=False, execution=make_execution())
+    for parameter, default in zip(spec["space"]["parameters"], (0.5, 4), strict=True):
+        parameter["default"] = default
+    name = create_study(principal, study_name(), spec).name
+    measure(principal, agent, 3.0, machine="an old processor")
+    measure(principal, agent, 2.0, machine="EPYC, Linux 6.8\x00 x86_64, gcc 13" + 300 * "!")
+    found = study(principal, name)
+    summaries.summarise(principal, found.pk)
+    (best,) = components.best_settings(principal, found.component)
+    assert best.machine.startswith("EPYC, Linux 6.8")
+    assert len(best.machine) == 300
+    assert "\0" not in best.machine

@@ -1,0 +1,66 @@
+import pytest
+
+from service.core.problem import Objective, Problem
+from service.core.space import IntParameter, Space
+from service.policies.check import CheckResult
+from service.tuner.recommendation import Recommendation
+from service.tuner.verdict import Level, after_check, conclude
+
+SPACE = Space.build([IntParameter("n", 1, 100, default=1)])
+SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize", "s")])
+EXACT = Problem.build(SPACE, [Objective("seconds", "minimize", "s")], noisy=False)
+RATE = Problem.build(SPACE, [Objective("rate", "maximize")])
+
+
+def recommended(gain: float | None, low: float | None, high: float | None, n: int = 2) -> Recommendation:
+    default = None if gain is None else 10.0
+    return Recommendation({"n": n}, 8.0, 7.0, 9.0, default, gain, low, high)
+
+
+@pytest.mark.parametrize(
+    ("problem", "found", "level", "text"),
+    [
+        (SECONDS, recommended(None, None, None), Level.UNKNOWN, "not yet known: the default was not measured"),
+        (SECONDS, recommended(0.2, None, None), Level.UNKNOWN, "not yet known: no configuration was measured twice"),
+        (
+            SECONDS,
+            recommended(0.0, None, None, n=1),
+            Level.NO_GAIN,
+            "no measurable gain: the default is the best so far",
+        ),
+        (SECONDS, recommended(0.2, -0.01, 0.3), Level.NO_GAIN, "no measurable gain (95 %: -1.0 to 30.0)"),
+        (SECONDS, recommended(0.2, 0.1, 0.3), Level.PROVISIONAL, "provisional: faster by 20.0 % (95 %: 10.0 to 30.0)"),
+        (EXACT, recommended(0.2, 0.2, 0.2), Level.PROVEN, "faster by 20.0 %"),
+    ],
+)
+def test_without_a_check_the_interval_of_the_search_decides(
+    problem: Problem, found: Recommendation, level: Level, text: str
+) -> None:
+    runs = 0 if found.default is None else 1
+    verdict = conclude(problem, found, None, 3, runs)
+    assert verdict.level is level
+    assert verdict.text.startswith(text)
+    assert (verdict.gain, verdict.low, verdict.high) == (found.gain, found.gain_low, found.gain_high)
+    assert (verdict.value, verdict.default, verdict.runs, verdict.trials) == (8.0, found.default, 3, 0)
+
+
+@pytest.mark.parametrize(("low", "level"), [(0.1, Level.PROVEN), (0.0, Level.NO_GAIN), (-0.1, Level.NO_GAIN)])
+def test_a_check_that_excludes_no_gain_proves_it(low: float, level: Level) -> None:
+    checked = CheckResult("the text", 0.2, low, 0.3, 12, 10.0)
+    found = after_check(SECONDS, {"n": 2}, checked)
+    assert found is not None
+    verdict = conclude(SECONDS, found, checked, 9, 7)
+    assert (verdict.level, verdict.text, verdict.trials) == (level, "the text", 12)
+    assert (verdict.gain, verdict.low, verdict.high) == (0.2, low, 0.3)
+
+
+@pytest.mark.parametrize(("problem", "value", "low", "high"), [(SECONDS, 8.0, 7.0, 9.0), (RATE, 12.0, 11.0, 13.0)])
+def test_the_numbers_after_a_check_agree_with_its_gain(problem: Problem, value: float, low: float, high: float) -> None:
+    found = after_check(problem, {"n": 2}, CheckResult("", 0.2, 0.1, 0.3, 12, 10.0))
+    assert found is not None
+    assert (found.value, found.low, found.high) == pytest.approx((value, low, high))
+    assert (found.default, found.gain) == (10.0, 0.2)
+
+
+def test_a_check_without_the_defaults_value_gives_no_recommendation() -> None:
+    assert after_check(SECONDS, {"n": 2}, CheckResult("", 0.2, 0.1, 0.3, 12)) is None
