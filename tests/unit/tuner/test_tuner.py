@@ -231,7 +231,7 @@ def test_the_final_check_repeats_doubtful_timings_within_its_limit() -> None:
     best: Configuration = {"n": 3, "huge": True}
 
     def checked(*, doubtful: int) -> tuple[int, CheckResult]:
-        """Of every four trials of the check, so many are doubtful and take ten times as long."""
+        """Run a check in which so many of every four trials are doubtful and take ten times as long."""
         tuner = Tuner(PROBLEM, Method(algorithm="random", final_check=FinalCheck(max_trials=24)))
         number = 0
         while found := tuner.check(best, 1):
