@@ -63,15 +63,22 @@ def test_while_the_database_is_away(own_grpc_service: GrpcService) -> None:
 
 
 def test_waiters_are_woken_after_the_listener_lost_its_connection(own_grpc_service: GrpcService) -> None:
+    def is_listening() -> bool:
+        count = (
+            f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{own_grpc_service.database}' AND query ~ '^LISTEN'"
+        )
+        return bool(own_grpc_service.execute(count)[0][0])
+
     tuning = own_grpc_service.tuning()
     study = create(tuning)
     stream = tuning.WatchStudy(pb.WatchStudyRequest(study=study), timeout=PATIENCE)
     next(stream)
     own_grpc_service.cut_connections()
+    # The change comes while nobody may be listening.
     ask(tuning, study)
     assert [trial.number for trial in next(stream).trials] == [1]
     own_grpc_service.cut_connections()
-    time.sleep(2)
+    eventually(is_listening)
     tell(tuning, study, 1, 0.5)
     assert next(stream).trials[0].state == pb.TRIAL_STATE_COMPLETED
     stream.cancel()
