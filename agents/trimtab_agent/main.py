@@ -209,7 +209,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="required metric: without it the trial is infeasible; can be repeated (default: all metrics)",
+        help="required metric: without it the trial is infeasible; can be repeated (default: any one metric)",
     )
 
     pull = commands.add_parser(

@@ -287,6 +287,24 @@ def test_a_dry_run_shows_the_command_and_runs_nothing(agent: AgentProcess, tmp_p
     assert done.returncode != 0
 
 
+def test_try_accepts_an_application_that_reports_one_of_the_metrics(agent: AgentProcess) -> None:
+    component = "name: two\nparameters: {n: {type: int, min: 1, max: 8, default: 2, flag: '-n{value}'}}\n"
+    component += "applications: {main: {command: [echo, 'speed 5']}, silent: {command: ['true']}}\n"
+    component += (
+        "metrics: {speed: {type: regex, pattern: 'speed (\\d+)'}, power: {type: regex, pattern: 'power (\\d+)'}}\n"
+    )
+    (agent.components / "two.yaml").write_text(component)
+    command = ["try", "two", "--components", str(agent.components)]
+    done = run_agent_command(command)
+    assert done.returncode == 0, done.stdout
+    assert "metric speed = 5\nmetric power: not reported by this application\n" in done.stdout
+    required = run_agent_command([*command, "--metric", "power"])
+    assert required.returncode == 1
+    assert "outcome: infeasible" in required.stdout
+    silent = run_agent_command([*command, "--application", "silent"])
+    assert silent.returncode == 1, "an application without any metric measures nothing"
+
+
 def test_try_ignores_faults_of_components_in_other_folders(agent: AgentProcess) -> None:
     own = agent.components / "alone" / "component.yaml"
     own.parent.mkdir()
