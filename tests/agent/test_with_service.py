@@ -65,6 +65,7 @@ def create(client: trimtab.Client, name: str, application: str, trials: int, par
         algorithm="random",
         max_trials=trials,
         component=name,
+        final_check=False,
         application=application,
         parallelism=parallelism,
     )
@@ -238,6 +239,7 @@ def test_trials_are_pruned_by_their_measurements_while_they_run(
         algorithm="random",
         max_trials=10,
         component=name,
+        final_check=False,
         application="main",
         pruning="median",
     )
@@ -277,6 +279,7 @@ def test_a_stopped_trials_job_is_gone_and_its_value_is_a_bound(
         algorithm="random",
         max_trials=1,
         component=name,
+        final_check=False,
         application="main",
     )
     assert study.spec.execution is not None

@@ -58,6 +58,7 @@ def test_clock_jumps(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPat
                     objectives=[trimtab.Minimize("value")],
                     algorithm="random",
                     component=COMPONENT,
+                    final_check=False,
                     application=APPLICATION,
                     parallelism=2,
                     placement=trimtab.Placement(exclusive=False),

@@ -280,6 +280,7 @@ def test_scripts_and_agents_through_the_proxy(installation: Installation, tmp_pa
             objectives=[trimtab.Minimize("value")],
             algorithm="random",
             component=COMPONENT,
+            final_check=False,
             application=APPLICATION,
             max_trials=4,
         )

@@ -38,6 +38,7 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) 
             objectives=[trimtab.Minimize("value")],
             algorithm=algorithm,
             component=COMPONENT,
+            final_check=False,
             application=APPLICATION,
             parallelism=2,
             max_trials=TRIALS,

@@ -79,6 +79,7 @@ def test_study_on_an_agent_while_a_worker_is_killed(hosted: Hosted, client: trim
             objectives=[trimtab.Minimize("value")],
             algorithm="gp",
             component=COMPONENT,
+            final_check=False,
             application=APPLICATION,
             max_trials=20,
         )

@@ -153,7 +153,8 @@ def create(
     client: trimtab.Client, name: str, application: str, space: list[trimtab.Parameter], **more: object
 ) -> Study:
     """A study that measures each point of its space once."""
-    given = {"component": name, "algorithm": "grid", "parallelism": 2, "seed": 1, "resampling": "none", **more}
+    usual = {"algorithm": "grid", "parallelism": 2, "seed": 1, "resampling": "none", "final_check": False}
+    given = {"component": name, **usual, **more}
     return client.create_study(
         name,
         space=space,

@@ -219,6 +219,7 @@ def open_study(
             space=space,
             objectives=[objective(criterion) for criterion in criteria],
             component=COMPONENT,
+            final_check=False,
             application=options.pages + ("-counted" if counted else ""),
             algorithm=algorithm,
             resampling="none",

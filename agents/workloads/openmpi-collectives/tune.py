@@ -332,6 +332,7 @@ def measure(
         application=case.collective,
         algorithm="random",
         resampling="none",
+        final_check=False,
         max_trials=1,
         load_if_exists=True,
     )

@@ -156,6 +156,7 @@ def test_the_trial_of_a_node_that_is_lost_is_tried_again(
                 algorithm="random",
                 max_trials=2,
                 component=name,
+                final_check=False,
                 application="main",
             )
             ran = agent.components / "ran"

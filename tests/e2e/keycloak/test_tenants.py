@@ -238,6 +238,7 @@ def test_two_tenants_at_work_at_the_same_time(
                 objectives=[trimtab.Minimize("value")],
                 algorithm="random",
                 component=COMPONENT,
+                final_check=False,
                 application=APPLICATION,
                 max_trials=8,
             )

@@ -80,6 +80,7 @@ def test_a_study_that_was_interrupted_before_it_was_paused(service: dict[str, st
             space=space,
             objectives=[tuner.objective(one) for one in criteria],
             component="apache-gcc",
+            final_check=False,
             application="static-2k",
             algorithm="random",
             resampling="none",
