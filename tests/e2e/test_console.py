@@ -29,6 +29,7 @@ SPEC: dict[str, Any] = {
     "objectives": [{"metric": "seconds", "goal": "minimize", "unit": "s"}],
     "algorithm": {"name": "random"},
     "budget": {"max_trials": 20},
+    "noisy": False,
 }
 
 pytestmark = NEEDS_BROWSER

@@ -55,6 +55,7 @@ export function makeStudy(changes: Partial<Study> = {}): Study {
     requested_count: 0,
     active_count: 0,
     finished_count: 1,
+    check_count: 0,
     exhausted: false,
     space_version: 1,
     created_at: "2026-01-02T12:00:00Z",

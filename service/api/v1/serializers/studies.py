@@ -50,6 +50,11 @@ class StudyTextSerializer(serializers.Serializer[Any]):
 
 
 LEVELS = [level.value for level in Level]
+_OF_CHECK = "Trials of the final check, which the other counts include and the budget does not."
+
+
+def _check_count(study: Study) -> int:
+    return 0 if study.final_check is None else int(study.final_check["trials"])
 
 
 class MeasuredSerializer(serializers.Serializer[Any]):
@@ -168,6 +173,7 @@ class StudySerializer(serializers.Serializer[Any]):
     search_end_reason = serializers.SerializerMethodField()
     started_from = serializers.SerializerMethodField()
     revision = serializers.IntegerField(help_text="Every change of the study or of a trial increases it.")
+    check_count = serializers.SerializerMethodField(help_text=_OF_CHECK)
     trial_count = serializers.IntegerField()
     requested_count = serializers.IntegerField()
     active_count = serializers.IntegerField()
@@ -194,6 +200,10 @@ class StudySerializer(serializers.Serializer[Any]):
     def get_started_from(self, study: Study) -> Any:
         """Return the configurations by `start_from` when the study was created."""
         return StartedFromSerializer(spec_of(study).started_from, many=True).data
+
+    def get_check_count(self, study: Study) -> int:
+        """Return the number of trials of the final check."""
+        return _check_count(study)
 
     def get_search_end_reason(self, study: Study) -> str:
         """Return why the search has ended; empty during the search, and without a final check."""
@@ -225,6 +235,7 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     requested_count = serializers.IntegerField()
     active_count = serializers.IntegerField()
     finished_count = serializers.IntegerField()
+    check_count = serializers.SerializerMethodField(help_text=_OF_CHECK)
     objectives = serializers.SerializerMethodField(help_text="Empty before the first results were summarised.")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -232,6 +243,10 @@ class ListedStudySerializer(serializers.Serializer[Any]):
     def get_algorithm(self, study: Study) -> str:
         """Return the name of the algorithm, and of its choice if it chooses another."""
         return spec_of(study).algorithm
+
+    def get_check_count(self, study: Study) -> int:
+        """Return the number of trials of the final check."""
+        return _check_count(study)
 
     @extend_schema_field(serializers.IntegerField(allow_null=True))
     def get_max_trials(self, study: Study) -> int | None:

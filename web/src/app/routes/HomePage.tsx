@@ -124,7 +124,7 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
       {children}
       <span className={styles.end}>
         {study.state === "ACTIVE" ? (
-          <Progress done={study.finished_count} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
+          <Progress study={study} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
         ) : (
           <StateBadge state={study.state} />
         )}

@@ -61,7 +61,7 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
               </span>
             </td>
             <td data-label={t`Trials`} className={styles.progress}>
-              <Progress done={study.finished_count} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
+              <Progress study={study} of={study.max_trials} unit={plural(study.finished_count, { one: "trial", other: "trials" })} />
             </td>
             <td data-label={t`Best`} className={table.number}>
               <div>

@@ -46,7 +46,7 @@ export function StudyFacts({ study }: { study: Study }) {
         <div>
           <dt>{t`Trials`}</dt>
           <dd>
-            <Progress done={study.finished_count} of={budget?.max_trials} unit={t`done`} />
+            <Progress study={study} of={budget?.max_trials} unit={t`done`} />
             {open.length === 0 ? null : <span className={styles.soft}> {open.join(", ")}</span>}
           </dd>
         </div>
