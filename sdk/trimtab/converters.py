@@ -254,14 +254,7 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
     if spec.final_check is False:
         message.final_check.off = True
     elif spec.final_check is not None:
-        message.final_check.SetInParent()
-        check = spec.final_check
-        if check.width is not None:
-            message.final_check.width = to_float("final_check.width", check.width)
-        if check.max_trials is not None:
-            message.final_check.max_trials = _to_int32("final_check.max_trials", check.max_trials)
-        if check.level is not None:
-            message.final_check.level = to_float("final_check.level", check.level)
+        message.final_check.CopyFrom(to_final_check(spec.final_check))
     if spec.execution is not None:
         message.execution.component = spec.execution.component
         message.execution.digest = spec.execution.digest
@@ -363,6 +356,18 @@ def from_status(message: pb.Study) -> StudyStatus:
         space_version=message.space_version,
         started_from=tuple(StartedFrom(one.study, one.taken, one.passed_over) for one in message.started_from),
     )
+
+
+def to_final_check(check: FinalCheck) -> pb.FinalCheck:
+    """Return the message for the settings of a final check. Raises InvalidInput."""
+    message = pb.FinalCheck()
+    if check.width is not None:
+        message.width = to_float("final_check.width", check.width)
+    if check.max_trials is not None:
+        message.max_trials = _to_int32("final_check.max_trials", check.max_trials)
+    if check.level is not None:
+        message.level = to_float("final_check.level", check.level)
+    return message
 
 
 def from_verdict(message: pb.Verdict) -> Verdict:

@@ -13,7 +13,7 @@ from trimtab import converters
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.asking import HeldTrials
 from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound
-from trimtab.method import Recommendation, Verdict
+from trimtab.method import FinalCheck, Recommendation, Verdict
 from trimtab.objective import Objective
 from trimtab.space import Params
 from trimtab.spec import Outside, StudySpec, StudyState, StudyStatus
@@ -430,19 +430,48 @@ class Study:
 
             study.extend_budget(max_trials=200)
 
+        A COMPLETED study whose budget now holds more is ACTIVE again and continues its search until the budget is
+        spent; stopping rules do not end it again. Its verdict stays until a new final check is over.
+
         Args:
             max_trials: number of trials of the search, without trials that you added.
-            max_time: seconds from the first trial.
+            max_time: seconds from the first trial, without time for which the study was COMPLETED.
             max_node_hours: running time of the trials, in node-hours.
 
         Raises:
             InvalidInput: a limit is below what the search has already used.
-            Conflict: the search has ended (`search_over`).
+            Conflict: a final check is in progress or the study is ABORTED (`search_over`), or the study has measured
+                its whole space (`space_exhausted`).
         """
         given = {"max_trials": max_trials, "max_time": max_time, "max_node_hours": max_node_hours}
         budget, fields = converters.to_budget({key: value for key, value in given.items() if value is not ...})
         request = pb.ExtendBudgetRequest(study=self.name, budget=budget, fields=fields)
         self._keep(self._transport.call(self._stub.ExtendBudget, request))
+
+    def check(self, *, width: float | None = None, max_trials: int | None = None, level: float | None = None) -> None:
+        """Begin a final check of a COMPLETED study. The study is ACTIVE until the check is over.
+
+            study.check(max_trials=40)
+            study.optimize(fn)                      # measures its trials; agents do so by themselves
+            print(study.verdict)
+
+        The service chooses the configuration to check from all results. Only the new check's trials count for its
+        verdict, which then replaces the earlier one. An argument that is None has the value of the study's
+        `final_check`, or the service's default. A check that is under way stays as it is.
+
+        Args:
+            width: target width of the confidence interval, as a fraction of the default's value.
+            max_trials: maximum number of trials of the check.
+            level: confidence level of the interval, for example 0.95.
+
+        Raises:
+            InvalidInput: a value is out of its range, or the study has several objectives or no default.
+            Conflict: the search is not over (`search_not_over`), a check with other settings is under way
+                (`check_under_way`), or the study is ABORTED (`invalid_step`).
+        """
+        settings = converters.to_final_check(FinalCheck(width, max_trials, level))
+        request = pb.CheckStudyRequest(study=self.name, final_check=settings, request_id=uuid.uuid4().hex)
+        self._keep(self._transport.call(self._stub.CheckStudy, request))
 
     def change_space(self, ranges: Mapping[str, object], *, validate_only: bool = False) -> Outside:
         """Change the ranges of parameters while the search runs; return how many trials lie outside.

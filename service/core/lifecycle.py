@@ -10,7 +10,7 @@ from service.core.errors import Conflict
 
 
 class StudyState(StrEnum):
-    """An ACTIVE study accepts asks. A PAUSED one accepts only reports. COMPLETED and ABORTED are final."""
+    """An ACTIVE study accepts asks. A PAUSED one accepts only reports. COMPLETED and ABORTED studies have ended."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -65,6 +65,8 @@ STEPS: Mapping[Kind, Mapping[State, frozenset[State]]] = {
     "study": {
         StudyState.ACTIVE: frozenset({StudyState.PAUSED, StudyState.COMPLETED, StudyState.ABORTED}),
         StudyState.PAUSED: frozenset({StudyState.ACTIVE, StudyState.COMPLETED, StudyState.ABORTED}),
+        # ACTIVE: it was given more budget or a final check.
+        StudyState.COMPLETED: frozenset({StudyState.ACTIVE}),
     },
     "trial": {
         # PRUNED and FAILED: a user stopped the trial, or its study ended, before an agent took it.

@@ -26,7 +26,7 @@ from service.studies.specs import (
 )
 from service.tenancy import access, audit
 from service.tenancy.principal import Principal
-from service.trials import ending, supply, tuners
+from service.trials import continuing, ending, supply, tuners
 from service.trials.method import completed
 from service.trials.quotas import meter
 from service.trials.topup import top_up
@@ -142,14 +142,23 @@ def _begin(work: Work, start: WarmStart) -> None:
 def update_state(principal: Principal, name: str, state: str, *, reason: str = "") -> Study:
     """Set the state of a study to ACTIVE, PAUSED, COMPLETED or ABORTED. Its present state changes nothing.
 
-    A COMPLETED study starts no trials and lets running trials finish. ABORTED ends running trials too. Raises
-    InvalidInput, NotFound, Conflict (`invalid_step`).
+    A COMPLETED study starts no trials and lets running trials finish. ABORTED ends running trials too. A COMPLETED
+    study becomes ACTIVE only by `extend_budget` and `check_study`. Raises InvalidInput, NotFound, Conflict
+    (`invalid_step`).
     """
     if state not in list(StudyState):
         raise InvalidInput("state", state, ", ".join(StudyState))
     wanted = StudyState(state)
     with changing(principal, name, "study.update_state", detail={"state": wanted, "reason": reason}) as work:
         if work.study.state != wanted:
+            if work.study.state == StudyState.COMPLETED and wanted == StudyState.ACTIVE:
+                raise Conflict(
+                    "invalid_step",
+                    f"Study {name!r} is COMPLETED. Extend its budget, or request a final check, to continue it.",
+                    kind="study",
+                    old=StudyState.COMPLETED.value,
+                    new=wanted.value,
+                )
             actions.step_study(work, wanted, reason)
             if wanted in _WITHDRAWN:
                 actions.withdraw_trials(work, _WITHDRAWN[wanted], reason or f"The study was {wanted.lower()}.")
@@ -170,17 +179,21 @@ def update_tags(principal: Principal, name: str, tags: Sequence[str]) -> Study:
 
 
 def extend_budget(principal: Principal, name: str, budget: Mapping[str, object]) -> Study:
-    """Change the budget of a study whose search goes on: `max_trials`, `max_seconds` and `max_node_hours`.
+    """Change the budget of a study: `max_trials`, `max_seconds` and `max_node_hours`.
 
-    Null removes a limit, and a key that is missing keeps its limit. Raises InvalidInput for a limit that the study has
-    reached already, NotFound, Conflict (`search_over`).
+    Null removes a limit, and a key that is missing keeps its limit. A COMPLETED study whose budget holds more after the
+    change continues its search, until the budget is spent. Raises InvalidInput for a limit that the study has reached
+    already, NotFound, Conflict (`search_over` during a final check or if the study is ABORTED, `space_exhausted`).
     """
     with changing(principal, name, "study.extend_budget") as work:
         study = work.study
-        ending.check_searching(study, "budget")
         wanted = parse_budget({**budget_of(study).to_json(), **budget})
-        if wanted == budget_of(study):
-            return study
+        if study.state == StudyState.COMPLETED:
+            continuing.resume_search(work)
+        else:
+            ending.check_searching(study, "budget")
+            if wanted == budget_of(study):
+                return study
         begun = study.trial_count - study.added_count
         if wanted.max_trials is not None and wanted.max_trials <= begun:
             raise InvalidInput(
@@ -188,7 +201,7 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
                 wanted.max_trials,
                 f"more than the {begun} trials so far, or null",
             )
-        deadline = _deadline(principal, study, wanted.max_seconds)
+        deadline = _deadline(work, wanted.max_seconds)
         if deadline is not None and deadline <= work.time:
             spent = (work.time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
             allowed = f"more than the {spent:.0f} s that the study has used, or null"
@@ -204,13 +217,10 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
         return study
 
 
-def _deadline(principal: Principal, study: Study, seconds: float | None) -> datetime | None:
-    """Return when the time budget of a locked study ends. The time counts from its first suggested trial."""
-    if seconds is None:
-        return None
-    trials = access.rows(Trial, principal).filter(study_id=study.pk).exclude(origin="added")
-    began = trials.order_by("number").values_list("created_at", flat=True).first()
-    return None if began is None else began + timedelta(seconds=seconds)
+def _deadline(work: Work, seconds: float | None) -> datetime | None:
+    """Return when the time budget of a study ends."""
+    began = None if seconds is None else continuing.began_at(work)
+    return None if began is None or seconds is None else began + timedelta(seconds=seconds)
 
 
 def delete_study(principal: Principal, name: str) -> None:

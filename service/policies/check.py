@@ -63,12 +63,14 @@ class CheckResult:
 class FinalCheck:
     """The settings and rules of a check. `width`: the width of the gain's interval as a share of the default's value.
 
-    All values are times the objective's sign.
+    Only trials with a number above `after` belong to it: a study may have had an earlier check. All values are times
+    the objective's sign.
     """
 
     width: float = 0.05
     max_trials: int = 20
     level: float = 0.95
+    after: int = 0
 
     @classmethod
     def parse(cls, data: object, where: str) -> FinalCheck:

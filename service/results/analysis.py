@@ -265,18 +265,20 @@ def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int)
 
 
 def _checked(study: Study) -> CheckResult | None:
-    """Return the result of the final check, once it is over."""
-    found, check = study.verdict, study.final_check
-    if found is None or check is None:
+    """Return the result of the last final check that is over."""
+    if study.verdict is None:
         return None
-    return CheckResult(found["text"], found["gain"], found["low"], found["high"], found["trials"], check.get("default"))
+    # While the study continues, the verdict itself holds what its check has compared.
+    found = {**(study.final_check or {}), **study.verdict}
+    return CheckResult(found["text"], found["gain"], found["low"], found["high"], found["trials"], found.get("default"))
 
 
 def _after_check(study: Study, memory: _Memory, checked: CheckResult | None) -> Recommendation | None:
     """Return the configuration that the final check has measured, unless the study's space has lost it since."""
-    if checked is None or study.final_check is None or study.final_check["best"] is None:
+    found = {**(study.final_check or {}), **(study.verdict or {})}
+    if checked is None or found["best"] is None:
         return None
-    best = spec_of(study).space.inside(study.final_check["best"])
+    best = spec_of(study).space.inside(found["best"])
     if best is None or actions.configuration_key(study, best) not in memory.estimates:
         return None
     return after_check(spec_of(study).problem, best, checked)

@@ -129,6 +129,12 @@ def _name_of(numbers: Mapping[str, int], number: int, field: str) -> str:
 # --- specs: a field that the caller left out is left out here too, so that the defaults of the domain apply
 
 
+def final_check_json(check: tuning_pb2.FinalCheck) -> Json | None:
+    """Return the settings of a final check in their JSON form; None if it is off."""
+    names = [name for name in ("width", "max_trials", "level") if check.HasField(name)]
+    return None if check.off else {name: getattr(check, name) for name in names}
+
+
 def spec_json(spec: tuning_pb2.StudySpec) -> Json:
     """Return a study's spec in its JSON form."""
     data: Json = {
@@ -159,9 +165,7 @@ def spec_json(spec: tuning_pb2.StudySpec) -> Json:
     if spec.HasField("stopping"):
         data["stopping"] = _plain_struct(spec.stopping)
     if spec.HasField("final_check"):
-        check = spec.final_check
-        names = [name for name in ("width", "max_trials", "level") if check.HasField(name)]
-        data["final_check"] = None if check.off else {name: getattr(check, name) for name in names}
+        data["final_check"] = final_check_json(spec.final_check)
     if spec.HasField("execution"):
         execution = spec.execution
         data["execution"] = {

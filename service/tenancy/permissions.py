@@ -48,7 +48,7 @@ MATRIX: Mapping[Action, frozenset[Role]] = {
         Action.SESSION_READ: (_V, _M, _A, _O, _G),  # who am I
         Action.STUDY_READ: (_V, _M, _A, _O),  # studies, trials, analyses, streams of changes
         Action.STUDY_CREATE: (_M, _A, _O),
-        Action.STUDY_UPDATE: (_M, _A, _O),  # pause, resume, complete, abort
+        Action.STUDY_UPDATE: (_M, _A, _O),  # pause, resume, complete, abort, budget, final check
         Action.STUDY_DELETE: (_M, _A, _O),
         Action.OPERATION_READ: (_V, _M, _A, _O),  # what an ask came to
         Action.TRIAL_SUGGEST: (_M, _A, _O),  # ask, enqueue

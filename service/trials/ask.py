@@ -145,7 +145,7 @@ def _fill(work: Work, operation: Operation, trials: list[Trial], missing: int, f
 def _awaits_results(work: Work) -> bool:
     """Return whether the final check cannot begin, or go on, before open trials have a result."""
     study = work.study
-    if study.state != StudyState.ACTIVE or work.spec.final_check is None:
+    if study.state != StudyState.ACTIVE or not budget.check_follows(work):
         return False
     return study.final_check is not None or study.open_count > 0
 

@@ -32,7 +32,7 @@ def refusal(found: Snapshot) -> Conflict | None:
     if study.final_check is not None:
         return awaiting(study) if study.final_check["best"] is None and study.open_count else None
     late = study.deadline is not None and study.deadline <= found.time
-    if (late or left(study, 1) <= 0) and found.spec.final_check is not None:
+    if (late or left(study, 1) <= 0) and check_follows(found):
         return awaiting(study)
     if late:
         return Conflict("budget_exhausted", f"The time budget of study {study.name!r} is over.")
@@ -44,6 +44,11 @@ def refusal(found: Snapshot) -> Conflict | None:
             open=study.open_count,
         )
     return None
+
+
+def check_follows(found: Snapshot) -> bool:
+    """Return whether a final check follows the search: the spec has one, or the study had one after an earlier end."""
+    return found.spec.final_check is not None or found.study.verdict is not None
 
 
 def spent(study: Study) -> str | None:

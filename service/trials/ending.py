@@ -10,10 +10,12 @@ verdict.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from service.core.errors import Conflict
+from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
+from service.policies.check import FinalCheck
 from service.studies import actions
 from service.studies.change import Work
 from service.studies.models import Operation, Study
@@ -39,7 +41,7 @@ def after_result(work: Work) -> None:
     if study.state not in OPEN_ENDED:
         return
     if study.final_check is not None:
-        _go_on(work)
+        go_on(work)
         return
     reason = budget.spent(study)
     if reason is None and watches_results(study):
@@ -58,21 +60,30 @@ def end_search(work: Work, reason: str, recommended: Recommendation | None = Non
     if study.requested_count:
         actions.withdraw_trials(work, [TrialState.REQUESTED], "The search was over before it ran.")
     study.deadline = None
-    if work.spec.final_check is None:
+    if not budget.check_follows(work):
         actions.step_study(work, StudyState.COMPLETED, reason)
         recommend(work)
         return
-    study.final_check = {"reason": reason, "best": None, "trials": 0}
+    begin_check(work, reason, (study.verdict or {}).get("policy"))
     if recommended is not None and awaits_best(study):
         take_best(work, recommended)
     else:
-        _go_on(work)
+        go_on(work)
+
+
+def begin_check(work: Work, reason: str, policy: Mapping[str, JsonValue] | None, request_id: str = "") -> None:
+    """Have the final check follow as soon as no trial is open. `policy`: None for the settings of the spec."""
+    study = work.study
+    begun: dict[str, object] = {"reason": reason, "best": None, "trials": 0, "after": study.trial_count}
+    study.final_check = (
+        begun | ({"policy": dict(policy)} if policy else {}) | ({"request_id": request_id} if request_id else {})
+    )
 
 
 def end_exhausted(work: Work, fixed: Mapping[str, Scalar], recommended: Recommendation | None = None) -> bool:
     """End the search of a study whose space holds no more, if a final check is to follow. Return whether it ended."""
     study = work.study
-    waiting = work.spec.final_check is not None and study.final_check is None and not fixed
+    waiting = budget.check_follows(work) and study.final_check is None and not fixed
     if not waiting or study.open_count:
         return False
     end_search(work, EXHAUSTED, recommended)
@@ -122,13 +133,13 @@ def next_checks(work: Work, count: int) -> list[Configuration]:
     if best is None:
         return []
     with tuners.borrowed(work) as (learner, pending):
-        found = learner.tuner.check(best, count, pending)
+        found = learner.tuner.check(best, count, pending, _policy(work))
     if found:
         study.final_check = {**study.final_check, "trials": study.final_check["trials"] + len(found)}
     return found
 
 
-def _go_on(work: Work) -> None:
+def go_on(work: Work) -> None:
     """Take the next step of the final check once no trial is open any more."""
     study = work.study
     assert study.final_check is not None
@@ -142,16 +153,25 @@ def _go_on(work: Work) -> None:
         take_best(work, estimate(work))
         return
     with tuners.borrowed(work) as (learner, pending):
-        enough = not learner.tuner.check(best, 1, pending)
+        enough = not learner.tuner.check(best, 1, pending, _policy(work))
     if enough:
         _conclude(work, best)
+
+
+def _policy(work: Work) -> FinalCheck:
+    """Return the settings of the final check that is under way."""
+    check = work.study.final_check
+    assert check is not None
+    # Checks that began in an earlier version of the service have no "after": they are the first of their studies.
+    settings = check.get("policy") or work.spec.final_check or {}
+    return replace(FinalCheck.parse(settings, "final_check"), after=check.get("after", 0))
 
 
 def _conclude(work: Work, best: Configuration) -> None:
     study = work.study
     assert study.final_check is not None
     with tuners.borrowed(work) as (learner, _):
-        checked = learner.tuner.checked(best)
+        checked = learner.tuner.checked(best, _policy(work))
     study.final_check = {**study.final_check, "default": checked.default}
     study.verdict = {
         "text": checked.text,

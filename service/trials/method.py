@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -27,10 +28,7 @@ def completed(spec: StudySpec) -> StudySpec:
     check = spec.final_check
     if check is not None:
         check = FinalCheck.parse(check, "final_check").to_json()
-        if len(spec.problem.objectives) > 1:
-            raise InvalidInput("final_check", check, "null for a study with several objectives")
-        if default_first(spec.space) is None:
-            raise InvalidInput("final_check", check, "null, or parameters with defaults that satisfy the constraints")
+        expect_checkable(spec, check)
     method = method_of(spec).completed(spec.problem)
     choice = method.choice(spec.problem)
     assert method.resampling is not None
@@ -44,6 +42,14 @@ def completed(spec: StudySpec) -> StudySpec:
         stopping=None if spec.stopping is None else stopping.parse(spec.stopping, spec.problem).to_json(),
         final_check=check,
     )
+
+
+def expect_checkable(spec: StudySpec, check: Mapping[str, JsonValue]) -> None:
+    """Raise InvalidInput (`final_check`) if the study cannot have a final check."""
+    if len(spec.problem.objectives) > 1:
+        raise InvalidInput("final_check", check, "null for a study with several objectives")
+    if default_first(spec.space) is None:
+        raise InvalidInput("final_check", check, "null, or parameters with defaults that satisfy the constraints")
 
 
 @lru_cache(_REMEMBERED)

@@ -57,6 +57,9 @@ class Learner:
         most = budget_of(found.study).max_node_hours
         if most is not None and self.hours >= most:
             return f"{most:g} node-hours are used."
+        if found.study.searching_since is not None:
+            # Its rules have ended the search once, and a user has given it more budget since.
+            return None
         seconds = 0.0 if self.began is None else (found.time - self.began).total_seconds()
         return self.tuner.stop(seconds, self.hours)
 

@@ -23,7 +23,7 @@ from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
 from service.policies import noise, pruning, resampling
-from service.policies.check import CheckResult
+from service.policies.check import CheckResult, FinalCheck
 from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
 from service.tuner.method import Method
@@ -176,21 +176,23 @@ class Tuner:
         """Return the predictions of a reliable posterior; None if there is none."""
         return self._predict(configurations) if self.choice.name in _RELIABLE else None
 
-    def check(self, best: Configuration, count: int, pending: Sequence[TrialRecord] = ()) -> list[Configuration]:
+    def check(
+        self, best: Configuration, count: int, pending: Sequence[TrialRecord] = (), policy: FinalCheck | None = None
+    ) -> list[Configuration]:
         """Return up to `count` configurations for the final check, which measures `best` and the default in turns.
 
-        The result is empty if the finished and pending trials are enough. Only trials of origin "check" count: `best`
-        was chosen by the others, so their values make it look better than it is. A trial with a doubtful timing is
-        repeated, within the limit on the number of trials.
+        The result is empty if the finished and pending trials are enough. Only the check's own trials count: `best` was
+        chosen by the others, so their values make it look better than it is. A trial with a doubtful timing is
+        repeated, within the limit on the number of trials. `policy`: by default the method's.
         """
-        policy = self.method.final_check
+        policy = policy or self.method.final_check
         assert policy is not None
-        defaults, bests = self._check_values(best, doubtful=False)
-        begun = sum(trial.origin == "check" for trial in [*self._finished, *pending])
+        defaults, bests = self._check_values(policy, best, doubtful=False)
+        begun = sum(_is_of(policy, trial) for trial in [*self._finished, *pending])
         side = policy.next(defaults, bests)
         found: list[Configuration] = []
-        waiting = [self._is(best, trial) for trial in pending if trial.origin == "check"]
-        every_default, every_best = self._check_values(best, doubtful=True)
+        waiting = [self._is(best, trial) for trial in pending if _is_of(policy, trial)]
+        every_default, every_best = self._check_values(policy, best, doubtful=True)
         doubted = (len(every_best) - len(bests)) - (len(every_default) - len(defaults))
         while side is not None and len(found) < min(count, policy.max_trials - begun):
             if waiting or doubted:
@@ -201,12 +203,13 @@ class Tuner:
             waiting.append(side == "best")
         return found
 
-    def checked(self, best: Configuration) -> CheckResult:
+    def checked(self, best: Configuration, policy: FinalCheck | None = None) -> CheckResult:
         """Return the final check's result for `best`. Doubtful timings count only if there are too few others."""
-        assert self.method.final_check is not None
-        objective, result = self.problem.objectives[0], self.method.final_check.result
-        found = result(*self._check_values(best, doubtful=False), objective)
-        return found if found.known else result(*self._check_values(best, doubtful=True), objective)
+        policy = policy or self.method.final_check
+        assert policy is not None
+        objective = self.problem.objectives[0]
+        found = policy.result(*self._check_values(policy, best, doubtful=False), objective)
+        return found if found.known else policy.result(*self._check_values(policy, best, doubtful=True), objective)
 
     def stop(self, seconds: float, node_hours: float) -> str | None:
         """Return the reason to end the search now; None if it continues.
@@ -288,13 +291,15 @@ class Tuner:
             return None, None
         return expected_improvement(prediction, len(found)), prediction.noise
 
-    def _check_values(self, best: Configuration, *, doubtful: bool) -> tuple[list[float], list[float]]:
+    def _check_values(
+        self, policy: FinalCheck, best: Configuration, *, doubtful: bool
+    ) -> tuple[list[float], list[float]]:
         """Return the values of the first objective, times its sign, of the default and of `best`."""
         sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
         defaults: list[float] = []
         bests: list[float] = []
         for trial in self._finished:
-            counts = trial.origin == "check" and trial.state == TrialState.COMPLETED
+            counts = _is_of(policy, trial) and trial.state == TrialState.COMPLETED
             if counts and (doubtful or not trial.doubtful):
                 (bests if self._is(best, trial) else defaults).append(sign * trial.metrics[metric])
         return defaults, bests
@@ -350,6 +355,11 @@ class Tuner:
 
     def _estimate(self, values: Sequence[float], bounds: Sequence[float]) -> float:
         return noise.estimate(self.method.estimator, values, self.method.estimator_options, bounds)
+
+
+def _is_of(policy: FinalCheck, trial: TrialRecord) -> bool:
+    """Return whether a trial belongs to the final check with this policy."""
+    return trial.origin == "check" and trial.number > policy.after
 
 
 def _requested(configuration: Configuration, origin: str) -> TrialRecord:

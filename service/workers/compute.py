@@ -225,6 +225,9 @@ def _write(claim: Claim, computed: Computed) -> None:
             ending.take_best(work, computed.recommended)
         if operation.count == 0:
             _end(work, operation)
+            if ending.awaits_best(study):
+                # A final check was requested while this was computed.
+                ending.recommend(work)
             return
         into = TrialState.REQUESTED if operation.for_agents else TrialState.ACTIVE
         refusal = budget.refusal(work)

@@ -230,7 +230,10 @@ def extend_budget(
         str | None, typer.Option(help="Running time of the trials, in node-hours; `none` for no limit.")
     ] = None,
 ) -> None:
-    """Change the total budget of the search. Limits that you omit stay the same."""
+    """Change the total budget of the search. Limits that you omit stay the same.
+
+    A COMPLETED study that has more budget now continues its search.
+    """
     given = {"max_trials": trials, "max_time": seconds, "max_node_hours": node_hours}
     changes = {key: _limit(key, text) for key, text in given.items() if text is not None}
     if not changes:
@@ -239,6 +242,26 @@ def extend_budget(
         study = client.get_study(name)
         study.extend_budget(**changes)  # type: ignore[arg-type]  # the service checks the numbers
         typer.echo(f"The budget is now: {_budget(study.spec)}.")
+
+
+@app.command(
+    "check", epilog="Examples:\n\n`trimtab study check my-study`\n\n`trimtab study check my-study --trials 40`"
+)
+def check_study(
+    name: Name,
+    trials: Annotated[int | None, typer.Option(help="Maximum number of trials of the check.")] = None,
+    width: Annotated[
+        float | None, typer.Option(help="Target width of the gain's interval: 0.05 is 5 % of the default's value.")
+    ] = None,
+    level: Annotated[float | None, typer.Option(help="Confidence level of the interval, for example 0.95.")] = None,
+) -> None:
+    """Measure the gain of a COMPLETED study by a new final check.
+
+    It measures the best configuration and the default alternately. Its verdict replaces the earlier one.
+    """
+    with _connect() as client:
+        client.get_study(name).check(width=width, max_trials=trials, level=level)
+    say(f"The final check has begun. To follow it: trimtab study watch {name}")
 
 
 def _limit(name: str, text: str) -> float | None:

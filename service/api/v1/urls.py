@@ -4,7 +4,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView
 
 from service.api.v1.agents import AgentList, AgentView
-from service.api.v1.budget import StudyBudget
+from service.api.v1.budget import StudyBudget, StudyCheck
 from service.api.v1.changes import changes
 from service.api.v1.comparisons import ComparisonView
 from service.api.v1.components import ComponentCheck, ComponentFiles, ComponentFileView, ComponentList, ComponentView
@@ -66,6 +66,7 @@ urlpatterns = [
     path("studies/<str:name>/analysis", StudyAnalysis.as_view()),
     path("studies/<str:name>/insight", StudyInsightView.as_view()),
     path("studies/<str:name>/budget", StudyBudget.as_view()),
+    path("studies/<str:name>/check", StudyCheck.as_view()),
     path("studies/<str:name>/space", StudySpace.as_view()),
     path("studies/<str:name>/events", events),
     path("studies/<str:name>/suggestions", SuggestionList.as_view()),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from uuid import UUID
 
 from service._gen import tuning_pb2, tuning_pb2_grpc
-from service.core.errors import NotFound, Unavailable
+from service.core.errors import InvalidInput, NotFound, Unavailable
 from service.fleet import selectors as fleet
 from service.fleet.spaces import check_space, offered_space
 from service.planning import space_changes, study_file
@@ -24,6 +24,7 @@ from service.studies.specs import parse
 from service.tenancy.permissions import Action
 from service.tenancy.principal import Principal
 from service.trials import ask, enqueue, tell
+from service.trials.continuing import check_study
 
 UNFINISHED = (
     tuning_pb2.OPERATION_STATE_PENDING,
@@ -77,6 +78,10 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
     @requires(Action.STUDY_UPDATE, study="study")
     async def ExtendBudget(self, request: tuning_pb2.ExtendBudgetRequest, context: Context) -> tuning_pb2.Study:
         return await self._threads.run(_extend_budget, current_principal(), request)
+
+    @requires(Action.STUDY_UPDATE, study="study")
+    async def CheckStudy(self, request: tuning_pb2.CheckStudyRequest, context: Context) -> tuning_pb2.Study:
+        return await self._threads.run(_check_study, current_principal(), request)
 
     @requires(Action.STUDY_UPDATE, study="study")
     async def ChangeSpace(
@@ -257,6 +262,13 @@ def _update_study_state(principal: Principal, request: tuning_pb2.UpdateStudySta
 def _extend_budget(principal: Principal, request: tuning_pb2.ExtendBudgetRequest) -> tuning_pb2.Study:
     changes = converters.budget_changes(request.budget, request.fields)
     return converters.study_message(extend_budget(principal, request.study, changes))
+
+
+def _check_study(principal: Principal, request: tuning_pb2.CheckStudyRequest) -> tuning_pb2.Study:
+    settings = converters.final_check_json(request.final_check)
+    if settings is None:
+        raise InvalidInput("final_check.off", True, "false, because the call requests a check")
+    return converters.study_message(check_study(principal, request.study, settings, request_id=request.request_id))
 
 
 def _change_space(principal: Principal, request: tuning_pb2.ChangeSpaceRequest) -> tuning_pb2.ChangeSpaceResponse:

@@ -49,18 +49,25 @@ class Study(TenantOwned):
     active_count = models.PositiveIntegerField(default=0)
     finished_count = models.PositiveIntegerField(default=0)
     # Trials that do not count against the budget: users brought them along, finished, or a change of the space withdrew
-    # them before they ran.
+    # them before they ran, or they belong to an earlier final check.
     added_count = models.PositiveIntegerField(default=0)
+    # The trials of final checks before the present one.
+    earlier_checks = models.PositiveIntegerField(default=0, db_default=0)
     default_done = models.BooleanField(default=False)
     exhausted = models.BooleanField(default=False)
     # When the time budget is over; null before the first trial and without such a budget.
     deadline = models.DateTimeField(null=True)
+    # Null unless the study was given more budget after its end: the time from which its time budget counts, which is
+    # the begin of its search plus the time between the end and the new budget.
+    searching_since = models.DateTimeField(null=True)
     last_granted_at = models.DateTimeField(null=True)
     # Null until the search is over and a final check begins:
     # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many,
-    # "default": the median of the default's values, once the check is over}
+    # "after": the number of the last trial before it, "default": the median of the default's values, once the check is
+    # over}. A check that was requested later also has its "policy" and the "request_id".
     final_check = ExactJSONField(null=True)
-    # Null until the final check is over: {"text", "gain", "low", "high", "trials"}
+    # Null until the final check is over: {"text", "gain", "low", "high", "trials"}. While the study continues later,
+    # also the "best" and the "default" of the check, which `final_check` holds no more.
     verdict = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
 

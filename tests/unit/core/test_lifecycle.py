@@ -42,10 +42,11 @@ def test_check_step_agrees_with_the_table(kind: str) -> None:
         assert caught.value.data == {"kind": kind, "old": str(old), "new": str(new)}
 
 
-def test_measured_trials_and_closed_studies_are_final() -> None:
+def test_measured_trials_and_aborted_studies_are_final() -> None:
     finished = {TrialState.COMPLETED, TrialState.INFEASIBLE, TrialState.FAILED, TrialState.PRUNED}
     assert set(TrialState) - STEPS["trial"].keys() == finished
-    assert set(StudyState) - STEPS["study"].keys() == {StudyState.COMPLETED, StudyState.ABORTED}
+    assert set(StudyState) - STEPS["study"].keys() == {StudyState.ABORTED}
+    assert STEPS["study"][StudyState.COMPLETED] == {StudyState.ACTIVE}, "by more budget or a final check"
     assert set(OperationState) - STEPS["operation"].keys() == {OperationState.SUCCEEDED, OperationState.FAILED}
 
 

@@ -4,16 +4,14 @@ import styles from "./Progress.module.css";
 
 interface Props {
   /** The numbers of a study's trials. */
-  study: { finished_count: number; active_count: number; requested_count: number; check_count: number };
+  study: { finished_count: number; check_count: number };
   of: number | null | undefined;
   unit: string;
 }
 
 /** Show the progress of a search as a bar with numbers, or only the number if there is no limit. Trials of the final check are separate. */
 export function Progress({ study, of, unit }: Props) {
-  const { finished_count: finished, active_count: active, requested_count: requested, check_count: check } = study;
-  // During the final check all open trials are the check's.
-  const checked = check === 0 ? 0 : Math.max(check - active - requested, 0);
+  const { finished_count: finished, check_count: checked } = study;
   const done = finished - checked;
   const more = checked === 0 ? "" : plural(checked, { one: "+ # check", other: "+ # checks" });
   if (of === null || of === undefined) {

@@ -50,11 +50,14 @@ class StudyTextSerializer(serializers.Serializer[Any]):
 
 
 LEVELS = [level.value for level in Level]
-_OF_CHECK = "Trials of the final check, which the other counts include and the budget does not."
+_OF_CHECK = "Finished trials of final checks, which `finished_count` includes and the budget does not."
 
 
 def _check_count(study: Study) -> int:
-    return 0 if study.final_check is None else int(study.final_check["trials"])
+    if study.final_check is None:
+        return study.earlier_checks
+    # During a final check all open trials are its own.
+    return study.earlier_checks + max(int(study.final_check["trials"]) - study.open_count, 0)
 
 
 class MeasuredSerializer(serializers.Serializer[Any]):
@@ -356,6 +359,21 @@ class BudgetInputSerializer(Input):
     max_trials = serializers.IntegerField(allow_null=True, required=False)
     max_seconds = serializers.FloatField(allow_null=True, required=False)
     max_node_hours = serializers.FloatField(allow_null=True, required=False)
+
+
+class CheckInputSerializer(Input):
+    """The settings of a new final check. A missing field has the value of the study's spec, or the usual one."""
+
+    width = serializers.FloatField(
+        allow_null=True, required=False, help_text="Width of the interval, as a share of the default's value."
+    )
+    max_trials = serializers.IntegerField(allow_null=True, required=False, help_text="Most trials of the check.")
+    level = serializers.FloatField(
+        allow_null=True, required=False, help_text="Probability that the gain is in its interval: 0.95."
+    )
+    request_id = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="A repeated call with the same value changes nothing."
+    )
 
 
 class RangeSerializer(serializers.Serializer[Any]):

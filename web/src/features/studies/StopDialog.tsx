@@ -21,7 +21,7 @@ export function StopDialog({ name, open, onOpenChange, trigger }: Props) {
   }
   return (
     <Dialog title={t`Stop ${name}?`} open={open} onOpenChange={onOpenChange} trigger={trigger}>
-      <p>{t`A stopped study cannot be started again. Its trials and its best configuration are kept.`}</p>
+      <p>{t`The trials and the best configuration are kept. A finished study can continue later, an aborted one cannot.`}</p>
       <p>
         <Trans>
           <b>Finish</b> lets running trials end and counts their results. <b>Abort</b> stops them now.

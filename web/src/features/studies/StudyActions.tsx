@@ -5,13 +5,17 @@ import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
 import { Problem } from "@/components/Message";
 import { ApiError, type Study } from "@/lib/api/client";
-import { useDeleteStudy, useExtendBudget, useUpdateState } from "./api";
+import { useCheckStudy, useDeleteStudy, useExtendBudget, useUpdateState } from "./api";
 import { writtenTimes } from "@/lib/times";
 import { limitOf } from "./budget";
 import type { Connection } from "./feed";
 import { RangesButton } from "./RangesDialog";
 import { StopDialog } from "./StopDialog";
 import styles from "./StudyActions.module.css";
+
+// The settings of a final check that the service uses if a study has none (policies/check.py).
+const USUAL_TRIALS = 20;
+const USUAL_WIDTH = 0.05;
 
 /** The actions that the state of a study allows. */
 export function StudyActions({ study, connection, onDeleted }: { study: Study; connection: Connection; onDeleted: () => void }) {
@@ -40,6 +44,12 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
           <RangesButton study={study} />
         </>
       ) : null}
+      {study.state === "COMPLETED" ? (
+        <>
+          {study.spec.objectives.length > 1 ? null : <CheckButton study={study} />}
+          {study.exhausted ? null : <BudgetButton study={study} />}
+        </>
+      ) : null}
       {open ? <StopButton name={study.name} /> : <DeleteButton study={study} onDeleted={onDeleted} />}
       {update.error === null ? null : (
         <div className={styles.problem}>
@@ -55,18 +65,73 @@ function StopButton({ name }: { name: string }) {
   return <StopDialog name={name} open={shown} onOpenChange={show} trigger={<Button kind="danger">{t`Stop`}</Button>} />;
 }
 
+/** Change the budget of a search, or continue a search that has ended. */
 function BudgetButton({ study }: { study: Study }) {
   const [shown, show] = useState(false);
+  const ended = study.state === "COMPLETED";
+  const title = ended ? t`Continue ${study.name}` : t`Budget of ${study.name}`;
   return (
-    <Dialog title={t`Budget of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Budget`}</Button>}>
-      <BudgetForm study={study} onDone={() => show(false)} />
+    <Dialog title={title} open={shown} onOpenChange={show} trigger={<Button>{ended ? t`Continue` : t`Budget`}</Button>}>
+      <BudgetForm study={study} ended={ended} onDone={() => show(false)} />
     </Dialog>
   );
 }
 
-function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
+function CheckButton({ study }: { study: Study }) {
+  const [shown, show] = useState(false);
+  return (
+    <Dialog title={t`Final check of ${study.name}`} open={shown} onOpenChange={show} trigger={<Button>{t`Final check`}</Button>}>
+      <CheckForm study={study} onDone={() => show(false)} />
+    </Dialog>
+  );
+}
+
+function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
+  const { max_trials: trials = USUAL_TRIALS, width = USUAL_WIDTH } = study.spec.final_check ?? {};
+  const [most, setMost] = useState(String(trials));
+  const [percent, setPercent] = useState(String(100 * width));
+  // A second click sends the same request.
+  const [request] = useState(() => crypto.randomUUID());
+  const check = useCheckStudy(study.name);
+  const field = check.error instanceof ApiError ? check.error.data.field : undefined;
+  const settings = { max_trials: limitOf(most), width: limitOf(percent, 0.01) };
+  const unreadable = Object.values(settings).some(Number.isNaN);
+  const errorOf = (name: keyof typeof settings) =>
+    Number.isNaN(settings[name]) ? t`Enter a number.` : field === `final_check.${name}` || field === name ? check.error?.message : undefined;
+  return (
+    <form
+      className={styles.form}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!unreadable) check.mutate({ ...settings, request_id: request }, { onSuccess: onDone });
+      }}
+    >
+      <p>{t`The best configuration and the default are measured alternately. Only these measurements count for the new verdict, which replaces the present one when the check is over.`}</p>
+      <TextField inputMode="numeric" label={t`Trials at most`} value={most} error={errorOf("max_trials")} onChange={({ target }) => setMost(target.value)} />
+      <TextField
+        inputMode="decimal"
+        label={t`Width of the interval (%)`}
+        hint={t`The check ends earlier if the interval of the gain is so narrow.`}
+        value={percent}
+        error={errorOf("width")}
+        onChange={({ target }) => setPercent(target.value)}
+      />
+      {check.error === null || errorOf("max_trials") !== undefined || errorOf("width") !== undefined ? null : <Problem error={check.error} />}
+      <DialogActions>
+        <Button onClick={onDone}>{t`Cancel`}</Button>
+        <Button type="submit" kind="primary" disabled={check.isPending || unreadable}>
+          {t`Start check`}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
+function BudgetForm({ study, ended, onDone }: { study: Study; ended: boolean; onDone: () => void }) {
   const { max_trials: trials, max_seconds: seconds, max_node_hours: used } = study.spec.budget ?? {};
-  const [most, setMost] = useState(trials?.toString() ?? "");
+  // The budget of an ended search is mostly spent: propose half as much again.
+  const [most, setMost] = useState(trials ? String(ended ? Math.ceil(1.5 * trials) : trials) : "");
   const [minutes, setMinutes] = useState(seconds ? String(seconds / 60) : "");
   const [hours, setHours] = useState(used?.toString() ?? "");
   const extend = useExtendBudget(study.name);
@@ -99,6 +164,7 @@ function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
       }}
     >
       <p>{t`Limits for the whole search, from its start. Leave a field empty for no limit.`}</p>
+      {ended ? <p>{t`The search continues until the new budget is spent; stopping rules do not end it again. The present verdict stays until a new one is known.`}</p> : null}
       <TextField {...numeric("max_trials", most, setMost)} label={t`Trials`} />
       <TextField {...numeric("max_seconds", minutes, setMinutes)} label={t`Minutes`} />
       <TextField {...numeric("max_node_hours", hours, setHours)} label={t`Node-hours`} />
@@ -106,7 +172,7 @@ function BudgetForm({ study, onDone }: { study: Study; onDone: () => void }) {
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button type="submit" kind="primary" disabled={extend.isPending || unreadable}>
-          {t`Save`}
+          {ended ? t`Continue search` : t`Save`}
         </Button>
       </DialogActions>
     </form>

@@ -115,6 +115,16 @@ export function useExtendBudget(name: string) {
   });
 }
 
+/** Begin a final check of a study that has ended. */
+export function useCheckStudy(name: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (settings: { max_trials: number | null; width: number | null; request_id: string }) =>
+      unwrap(api.POST("/api/v1/studies/{name}/check", { params: { path: { name } }, body: settings })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+  });
+}
+
 /** The number of trials that would lie outside of these ranges. An error says what is wrong with the ranges. */
 export function outsideQuery(name: string, ranges: Record<string, Range>) {
   return queryOptions({
