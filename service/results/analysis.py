@@ -26,14 +26,15 @@ from service.policies.check import CheckResult
 from service.policies.noise import replicate_deviation
 from service.studies import actions
 from service.studies.models import Study, Trial
-from service.studies.specs import spec_of
+from service.studies.specs import budget_of, spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
-from service.trials.method import method_of, runs_in_request
+from service.trials import budget
+from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
-from service.tuner.verdict import Verdict, after_check, conclude
+from service.tuner.verdict import Verdict, after_check, conclude, why_unrepeated
 
 # An analysis that took more than _SLOW seconds of CPU time may wait _REST times as long before it is made again.
 _SLOW, _REST = 0.5, 10.0
@@ -237,7 +238,9 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
     verdict = None
     if recommended is not None:
         default_runs = 0 if before is None else len(before.numbers)
-        verdict = conclude(problem, recommended, checked, len(best[0].numbers), default_runs)
+        verdict = conclude(
+            problem, recommended, checked, len(best[0].numbers), default_runs, unrepeated=_unrepeated(study)
+        )
         verdict = replace(verdict, measured=len(memory.numbers), doubtful=memory.doubtful)
     return Analysis(
         revision=memory.revision,
@@ -262,6 +265,15 @@ def _holds(study: Study, memory: _Memory, stored: Recommendation, revision: int)
     metric, sign = problem.metrics[0], float(problem.signs()[0])
     since = [found for key, found in memory.estimates.items() if key != own and memory.revisions[key] > revision]
     return not any(found.acceptable and sign * found.median[metric] < sign * stored.value for found in since)
+
+
+def _unrepeated(study: Study) -> str:
+    """Return why the study has not measured its recommended configuration again, if it has not."""
+    method = bare_tuner(spec_of(study)).method
+    assert method.resampling is not None
+    most = budget_of(study).max_trials
+    over = study.state not in (StudyState.ACTIVE, StudyState.PAUSED)
+    return why_unrepeated(method.resampling, most, over=over, spent=budget.spent(study) is not None)
 
 
 def _checked(study: Study) -> CheckResult | None:

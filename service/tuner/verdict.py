@@ -51,7 +51,12 @@ class Verdict:
 
 
 def conclude(
-    problem: Problem, recommended: Recommendation, checked: CheckResult | None, runs: int, default_runs: int
+    problem: Problem,
+    recommended: Recommendation,
+    checked: CheckResult | None,
+    runs: int,
+    default_runs: int,
+    unrepeated: str = "",
 ) -> Verdict:
     """Return the verdict on the recommended configuration.
 
@@ -60,9 +65,12 @@ def conclude(
             trials of the search have chosen the winner.
         runs: the number of trials that measured the recommended configuration.
         default_runs: the number of trials that measured the default.
+        unrepeated: why a configuration that was measured once has not been measured again (`why_unrepeated`).
     """
     if checked is None:
         level, text = _of_the_search(problem, recommended, default_runs)
+        if problem.noisy and runs == 1 and unrepeated:
+            text += f"; the recommended configuration was measured once{unrepeated}"
     else:
         level, text = (Level.PROVEN if checked.proven else Level.NO_GAIN), checked.text
     return Verdict(
@@ -95,13 +103,31 @@ def after_check(problem: Problem, configuration: Configuration, checked: CheckRe
     )
 
 
+def why_unrepeated(resampling: str, most: int | None, *, over: bool, spent: bool) -> str:
+    """Return why a noisy study has not measured its recommended configuration again, as the end of a sentence.
+
+    Args:
+        resampling: the name of the study's resampling policy.
+        most: the largest number of trials of the search; None: no limit.
+        over: whether the study has ended.
+        spent: whether it has had all these trials.
+    """
+    if resampling == "none":
+        return ", because the study repeats no measurement (resampling: none)"
+    if resampling == "closing" and most is None:
+        return ", because repeats come last and the budget limits no number of trials"
+    if not over:
+        return " so far"
+    return ", because the budget is used up" if spent else ", because the search ended before a repeat"
+
+
 def _of_the_search(problem: Problem, found: Recommendation, default_runs: int) -> tuple[Level, str]:
     if default_runs == 0 or found.gain is None:
         return Level.UNKNOWN, "not yet known: the default was not measured"
     if problem.space.key(found.configuration) == problem.space.key(problem.space.default()):
         return Level.NO_GAIN, "no measurable gain: the default is the best so far"
     if found.gain_low is None or found.gain_high is None:
-        return Level.UNKNOWN, "not yet known: no configuration was measured twice"
+        return Level.UNKNOWN, "not yet known: too few measurements were repeated to know the noise"
     interval = interval_text(found.gain_low, found.gain_high, 0.95)
     if found.gain_low <= 0:
         return Level.NO_GAIN, f"no measurable gain{interval}"

@@ -4,7 +4,7 @@ from service.core.problem import Objective, Problem
 from service.core.space import IntParameter, Space
 from service.policies.check import CheckResult
 from service.tuner.recommendation import Recommendation
-from service.tuner.verdict import Level, after_check, conclude
+from service.tuner.verdict import Level, after_check, conclude, why_unrepeated
 
 SPACE = Space.build([IntParameter("n", 1, 100, default=1)])
 SECONDS = Problem.build(SPACE, [Objective("seconds", "minimize", "s")])
@@ -21,7 +21,7 @@ def recommended(gain: float | None, low: float | None, high: float | None, n: in
     ("problem", "found", "level", "text"),
     [
         (SECONDS, recommended(None, None, None), Level.UNKNOWN, "not yet known: the default was not measured"),
-        (SECONDS, recommended(0.2, None, None), Level.UNKNOWN, "not yet known: no configuration was measured twice"),
+        (SECONDS, recommended(0.2, None, None), Level.UNKNOWN, "not yet known: too few measurements were repeated"),
         (
             SECONDS,
             recommended(0.0, None, None, n=1),
@@ -64,3 +64,24 @@ def test_the_numbers_after_a_check_agree_with_its_gain(problem: Problem, value: 
 
 def test_a_check_without_the_defaults_value_gives_no_recommendation() -> None:
     assert after_check(SECONDS, {"n": 2}, CheckResult("", 0.2, 0.1, 0.3, 12)) is None
+
+
+@pytest.mark.parametrize(
+    ("resampling", "most", "over", "spent", "why"),
+    [
+        ("none", 20, True, True, "because the study repeats no measurement"),
+        ("closing", None, False, False, "because repeats come last and the budget limits no number of trials"),
+        ("closing", 20, False, False, "measured once so far"),
+        ("adaptive", None, True, False, "because the search ended before a repeat"),
+        ("adaptive", 20, True, True, "because the budget is used up"),
+    ],
+)
+def test_a_single_measurement_says_why_it_was_not_repeated(
+    resampling: str, most: int | None, over: bool, spent: bool, why: str
+) -> None:
+    reason = why_unrepeated(resampling, most, over=over, spent=spent)
+    found = recommended(0.2, 0.1, 0.3)
+    assert why in conclude(SECONDS, found, None, 1, 1, reason).text
+    assert "measured once" in conclude(SECONDS, recommended(0.2, None, None), None, 1, 1, reason).text
+    assert "once" not in conclude(SECONDS, found, None, 2, 1, reason).text, "it was repeated"
+    assert "once" not in conclude(EXACT, found, None, 1, 1, reason).text, "there is no noise"

@@ -1,0 +1,26 @@
+import { t } from "@lingui/core/macro";
+import type { SummarisedObjective } from "@/lib/api/client";
+import { formatGain, formatGainInterval, levelText } from "@/lib/format";
+import styles from "./GainText.module.css";
+
+/** Show a gain in words, with the level of its verdict and its interval. Only a proven gain is green. */
+export function GainText({ objective }: { objective: SummarisedObjective }) {
+  const text = wordsFor(objective);
+  if (text === null) return null;
+  const interval = formatGainInterval(objective);
+  return (
+    <span className={objective.level === "proven" ? styles.proven : styles.soft}>
+      {text}
+      {interval === null ? null : <span className={styles.soft}> (95 %: {interval})</span>}
+    </span>
+  );
+}
+
+/** A figure that is not known to be a gain is not called one. */
+function wordsFor({ gain, level }: SummarisedObjective): string | null {
+  if (gain === null) return level ? levelText(level) : null;
+  if (level === "no measurable gain") return levelText(level);
+  const size = gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`;
+  if (level === "not yet known") return t`${levelText(level)}, estimated ${size}`;
+  return level ? `${levelText(level)}: ${size}` : size;
+}
