@@ -19,4 +19,6 @@ class Migration(migrations.Migration):
             name="searching_since",
             field=models.DateTimeField(null=True),
         ),
+        # Summaries of earlier versions lack the level of the verdict, by which the best known settings rank.
+        migrations.RunSQL("UPDATE studies_studysummary SET revision = -1", migrations.RunSQL.noop),
     ]

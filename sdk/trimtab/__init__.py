@@ -17,7 +17,7 @@ For example:
 from trimtab import errors
 from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
-from trimtab.fleet import Agent, Component
+from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
 from trimtab.method import FinalCheck, Policy, Recommendation, Verdict, VerdictLevel
 from trimtab.objective import Maximize, Minimize, Objective
@@ -30,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "ApiToken",
+    "BestSettings",
     "Bool",
     "Categorical",
     "Client",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from trimtab import login
 from trimtab.errors import InvalidInput, JsonValue, NotFound
-from trimtab.fleet import Agent, Component
+from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import FinalCheck, Policy
 from trimtab.objective import Objective
@@ -296,6 +296,21 @@ class Client:
 
         answer = self._transport.call(self._transport.stub.ListAgents, pb.ListAgentsRequest())
         return [from_agent(agent) for agent in answer.agents]
+
+    def best_settings(self, component: str) -> list[BestSettings]:
+        """Return the best known settings of a component, for each of its applications and objectives.
+
+            for best in client.best_settings("gcc-flags"):
+                print(best.application, best.verdict, best.params, best.machine)
+
+        A study with a proven gain comes before one with a larger gain that is not proven.
+        """
+        from trimtab._gen import tuning_pb2 as pb
+        from trimtab.converters import from_best_settings
+
+        request = pb.ListBestSettingsRequest(component=component)
+        answer = self._transport.call(self._transport.stub.ListBestSettings, request)
+        return [from_best_settings(one) for one in answer.settings]
 
     def who_am_i(self) -> Identity:
         """Return the identity of the caller: actor, tenant, role and scopes."""

@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from trimtab._gen import identity_pb2 as identity_pb
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput, JsonValue
-from trimtab.fleet import Agent, Component
+from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
 from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict, VerdictLevel
 from trimtab.objective import Maximize, Minimize, Objective
@@ -568,6 +568,20 @@ def from_agent(message: pb.Agent) -> Agent:
         registered_at=_time(message.registered_at),
         last_seen_at=_time(message.last_seen_at),
         components=tuple(_from_component(component) for component in message.components),
+    )
+
+
+def from_best_settings(message: pb.BestSettings) -> BestSettings:
+    """Return the best known settings of a component for one application."""
+    return BestSettings(
+        application=message.application,
+        study=message.study,
+        objective=_from_objective(message.objective),
+        params={name: from_value(value) for name, value in sorted(message.params.items())},
+        verdict=from_verdict(message.verdict),
+        digest=message.digest,
+        machine=message.machine,
+        elsewhere=message.elsewhere,
     )
 
 

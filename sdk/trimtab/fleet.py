@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from trimtab.space import Parameter
+from trimtab.method import Verdict
+from trimtab.objective import Objective
+from trimtab.space import Parameter, Params
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,22 @@ class Agent:
     registered_at: datetime | None
     last_seen_at: datetime | None
     components: tuple[Component, ...]
+
+
+@dataclass(frozen=True)
+class BestSettings:
+    """The best settings that a study has found for an application of a component."""
+
+    application: str
+    """Empty for the component's first application."""
+    study: str
+    objective: Objective
+    params: Params
+    verdict: Verdict
+    """The verdict of the study some seconds ago."""
+    digest: str
+    """The version of the component that was tuned; empty for the version that the agent had."""
+    machine: str
+    """Processor, kernel and compiler of the study's last trial; empty if they are unknown."""
+    elsewhere: bool
+    """True if the agents that offer the component now have last measured it on other machines."""

@@ -1,4 +1,4 @@
-"""A progress bar with the best value so far. Without a terminal, a line for each improvement."""
+"""A progress bar with the best single run so far. Without a terminal, a line for each improvement."""
 
 from types import TracebackType
 from typing import Self
@@ -13,7 +13,7 @@ from trimtab.trial import Trial, TrialState
 
 
 class Progress:
-    """A context manager that shows the finished trials and the best value on standard error.
+    """A context manager that shows the finished trials and the best single run on standard error.
 
     `total` is the maximum number of trials; the default is the study's budget.
     """
@@ -70,7 +70,7 @@ class Progress:
         if value is None or (self._best is not None and not objective.better(value, self._best[0])):
             return
         self._best = (value, trial.number)
-        best = f"best run {value:.6g} {objective.unit}".rstrip() + f" (trial {trial.number})"
+        best = f"best single run {value:.6g} {objective.unit}".rstrip() + f" (trial {trial.number})"
         self._bar.update(self._task, best=best)
         if self._bar.disable:
             line = f"trial {trial.number}: {objective.metric} {value:.6g} {objective.unit}".rstrip()

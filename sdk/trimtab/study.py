@@ -296,7 +296,7 @@ class Study:
             n_trials: the number of trials; None: until the study's budget is used up or its space is exhausted.
             parallel: how many trials run at the same time.
             timeout: seconds after which no further trial starts.
-            progress: show a progress bar with the best value so far.
+            progress: show a progress bar with the best single run so far.
             fixed: values that these parameters have in all trials.
             catch: exception classes of `fn` that do not end the run. Other exceptions are raised after the running
                 trials have finished. After ten failed trials in a row the last exception is raised in any case,

@@ -42,7 +42,8 @@ class Version:
 class Best:
     """The best configuration that a study has found for an application.
 
-    `objective` is from the study's summary. `machine` describes where the study's last trial ran.
+    `objective` is from the study's summary. `machine` describes where the study's last trial ran. `elsewhere` says that
+    the agents that offer the component now have last measured it on other machines.
     """
 
     application: str
@@ -54,6 +55,7 @@ class Best:
     trials: int
     updated_at: datetime
     machine: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +151,25 @@ def best_settings(principal: Principal, name: str) -> list[Best]:
     described = access.rows(Trial, principal).filter(study_id__in=[pk for pk, _ in found.values()], machine__gt="")
     last = described.order_by("study_id", "-number").distinct("study_id").values_list("study_id", "machine")
     machines = dict(last)
-    return [
-        replace(best, machine=machines.get(pk, "")) for _, (pk, best) in sorted(found.items(), key=lambda one: one[0])
+    here = _machines_of_agents(principal, name) if machines else set()
+    described_bests = []
+    for _, (pk, best) in sorted(found.items(), key=lambda one: one[0]):
+        machine = machines.get(pk, "")
+        elsewhere = machine != "" and here != set() and machine not in here
+        described_bests.append(replace(best, machine=machine, elsewhere=elsewhere))
+    return described_bests
+
+
+def _machines_of_agents(principal: Principal, name: str) -> set[str]:
+    """Return the machines on which the agents that offer a component now have last measured it, each of their nodes."""
+    offering = [
+        agent.name
+        for agent in selectors.list_agents(principal)
+        if any(str(one["name"]) == name for one in agent.components)
     ]
+    measured = access.rows(Trial, principal).filter(study__component=name, agent__in=offering, machine__gt="")
+    last = measured.order_by("agent", "node", "-finished_at").distinct("agent", "node")
+    return set(last.values_list("machine", flat=True))
 
 
 def _rank(study: Study) -> int:

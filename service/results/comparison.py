@@ -1,16 +1,17 @@
-"""The comparison of studies with a common metric: the best value so far after each trial."""
+"""The comparison of studies with a common metric: the best single run so far after each trial, and the results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from service.core.errors import InvalidInput, NotFound
 from service.core.lifecycle import TrialState
 from service.core.problem import Goal
 from service.studies import selectors
-from service.studies.models import Trial
+from service.studies.models import StudySummary, Trial
 from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
@@ -22,7 +23,8 @@ MOST_STUDIES = 10
 class Curve:
     """The trials of a study that were better than all earlier ones, as (number, value).
 
-    `trials` is the number of trials with a value, and `last_number` the number of the last of them.
+    `trials` is the number of trials with a value, and `last_number` the number of the last of them. `objective` is the
+    metric's progress from the study's summary, in the numbers of the verdict; None before there is one.
     """
 
     study: str
@@ -30,6 +32,7 @@ class Curve:
     steps: Sequence[tuple[int, float]]
     trials: int
     last_number: int
+    objective: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
             code="nothing_in_common" if not common else "invalid_argument", missing=missing,
         )  # fmt: skip
     sign = 1.0 if chosen.goal == "minimize" else -1.0
+    summaries = access.rows(StudySummary, principal).filter(study_id__in=[study.pk for study in studies])
+    progress = dict(summaries.values_list("study_id", "objectives"))
     curves = []
     for study, spec in zip(studies, specs, strict=True):
         completed = access.rows(Trial, principal).filter(study_id=study.pk, state=TrialState.COMPLETED)
@@ -90,5 +95,6 @@ def compare(principal: Principal, names: Sequence[str], metric: str = "") -> Com
             if not steps or sign * value < sign * steps[-1][1]:
                 steps.append((number, value))
         unit = next(one.unit for one in spec.problem.objectives if one.metric == chosen.metric)
-        curves.append(Curve(study.name, unit, steps, count, last))
+        objective = next((one for one in progress.get(study.pk, ()) if one["metric"] == chosen.metric), None)
+        curves.append(Curve(study.name, unit, steps, count, last, objective))
     return Comparison(chosen.metric, chosen.goal, [objective.metric for objective in common], curves, missing)

@@ -73,10 +73,14 @@ def summarise(principal: Principal, study_id: int) -> None:
 
 
 def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return the progress of each objective as JSON, with the gain and its 95 % interval."""
+    """Return the progress of each objective as JSON, with the gain and its 95 % interval, and what else is in a verdict."""
+    verdict = analysis.verdict
+    more = ("text", "runs", "default_runs", "trials", "measured", "doubtful")
+    known = (
+        {"level": None} if verdict is None else {"level": str(verdict.level)} | {n: getattr(verdict, n) for n in more}
+    )
     found: list[dict[str, Any]] = []
     for progress in analysis.objectives:
         shown = {name: getattr(progress, name) for name in ("metric", "goal", "unit", "default", "best", "gain")}
-        level = None if analysis.verdict is None else str(analysis.verdict.level)
-        found.append({**shown, "low": progress.gain_low, "high": progress.gain_high, "level": level})
+        found.append({**shown, "low": progress.gain_low, "high": progress.gain_high, **known})
     return found

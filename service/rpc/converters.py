@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from service._gen import agent_pb2, tuning_pb2
 from service.core.errors import InvalidInput, JsonValue
 from service.core.space import Scalar
+from service.fleet.components import Best
 from service.fleet.grants import Grant
 from service.fleet.leases import plain
 from service.fleet.models import Agent, ComponentFile
@@ -484,6 +485,35 @@ def _verdict_message(verdict: Verdict) -> tuning_pb2.Verdict:
         value = getattr(verdict, name)
         if value is not None:
             setattr(message, name, value)
+    return message
+
+
+def best_settings_message(best: Best) -> tuning_pb2.BestSettings:
+    """Return the best known settings of a component for one application as a message."""
+    objective = best.objective
+    # Summaries of earlier versions lack the level and the counts.
+    counts = {name: objective.get(name) or 0 for name in ("runs", "default_runs", "trials", "measured", "doubtful")}
+    message = tuning_pb2.BestSettings(
+        application=best.application,
+        study=best.study,
+        objective=tuning_pb2.Objective(
+            metric=objective["metric"], goal=GOALS[objective["goal"]], unit=objective["unit"]
+        ),
+        digest=best.digest,
+        machine=best.machine,
+        elsewhere=best.elsewhere,
+        verdict=tuning_pb2.Verdict(
+            text=objective.get("text") or "",
+            level=VERDICT_LEVELS.get(objective.get("level") or "", tuning_pb2.VERDICT_LEVEL_UNSPECIFIED),
+            value=objective["best"],
+            **counts,
+        ),
+    )
+    for name in ("default", "gain", "low", "high"):
+        if objective[name] is not None:
+            setattr(message.verdict, name, objective[name])
+    for name, value in best.configuration.items():
+        set_value(message.params[name], value)
     return message
 
 

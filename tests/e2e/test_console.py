@@ -164,7 +164,7 @@ def test_a_study_is_shown_live(page: Page, api: Api) -> None:
     expect(gain).to_contain_text("75.0 % better")
     expect(gain).to_contain_text("500 ms")
     see(page, "2 different configurations were measured in a continuous space.")
-    chart = page.get_by_role("img", name="seconds of 2 completed trials; the best is 500 ms, from trial 2")
+    chart = page.get_by_role("img", name="seconds of 2 completed trials; the best single run is 500 ms, trial 2")
     expect(chart).to_be_visible()
     expect(chart.locator("canvas")).to_be_visible()
     part(page, "Trials")

@@ -201,6 +201,11 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
                 study=prey.study, budget=tuning_pb2.Budget(max_trials=999), fields=FieldMask(paths=["max_trials"])
             )
         ],
+        "CheckStudy": [
+            tuning_pb2.CheckStudyRequest(
+                study=prey.study, final_check=tuning_pb2.FinalCheck(max_trials=8), request_id="fuzz"
+            )
+        ],
         "EnqueueTrials": [tuning_pb2.EnqueueTrialsRequest(study=prey.study, params=params, count=2)],
         "ReportMeasurement": [
             tuning_pb2.ReportMeasurementRequest(study=prey.study, trial=2, measurement=measurement),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import trimtab
-from trimtab.cli import access, agents, audit, measure_grid, studies, tokens, tune
+from trimtab.cli import access, agents, audit, best, measure_grid, studies, tokens, tune
 from trimtab.cli.output import Commands
 
 # gRPC's log lines would mix with the output of commands. Errors are still reported.
@@ -29,6 +29,7 @@ app.add_typer(agents.app, name="agents", hidden=True)
 app.add_typer(tokens.app, name="token")
 app.add_typer(tokens.app, name="tokens", hidden=True)
 app.command("tune", epilog=tune.EXAMPLES)(tune.tune)
+app.command("best", epilog=best.EXAMPLES)(best.best)
 app.command("measure-grid", epilog=measure_grid.EXAMPLES)(measure_grid.measure_grid)
 app.command("login", epilog=access.LOGIN_EXAMPLES)(access.login)
 app.command("logout", epilog="Example:\n\n`trimtab logout`")(access.logout)

@@ -15,7 +15,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from trimtab.errors import TrimtabError
-from trimtab.objective import Maximize
+from trimtab.objective import Maximize, Objective
 from trimtab.trial import Trial
 
 if TYPE_CHECKING:
@@ -155,10 +155,10 @@ def print_best(study: "Study") -> None:
     verdict = study.verdict
     if verdict is not None:
         out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
-        out.print(f"Recommended: {_values(study, verdict)}", markup=False, soft_wrap=True)
+        out.print(f"Recommended: {expected(study.objectives[0], verdict)}", markup=False, soft_wrap=True)
         if verdict.doubtful:
-            doubted = f"{verdict.doubtful} of {verdict.measured} timings are doubtful"
-            say(f"{doubted}: see the column 'doubt' of `trimtab study export`.")
+            out.print(doubts(verdict), markup=False, soft_wrap=True)
+            say("To see why, read the column 'doubt' of `trimtab study export`.")
         chosen = table("parameter", "value")
         for name, value in best[0].params.items():
             chosen.add_row(Text(name), Text(shown(value)))
@@ -172,15 +172,20 @@ def print_best(study: "Study") -> None:
     out.print(front)
 
 
-def _values(study: "Study", verdict: "Verdict") -> str:
+def expected(objective: Objective, verdict: "Verdict") -> str:
     """Return the expected values of the recommended configuration and of the default, with their numbers of runs."""
-    [objective] = study.objectives
 
     def value(number: float, runs: int) -> str:
         return f"{measured(number)} {objective.unit}".rstrip() + (f" ({runs} runs)" if runs != 1 else " (1 run)")
 
     text = f"{objective.metric} {value(verdict.value, verdict.runs)}"
     return text if verdict.default is None else f"{text}, default {value(verdict.default, verdict.default_runs)}"
+
+
+def doubts(verdict: "Verdict") -> str:
+    """Return how many timings are doubtful, as a sentence."""
+    are = "timing is" if verdict.measured == 1 else "timings are"
+    return f"{verdict.doubtful} of {verdict.measured} {are} doubtful, for example because other processes used the machine."
 
 
 def measured(value: float) -> str:

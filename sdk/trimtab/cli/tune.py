@@ -44,7 +44,7 @@ def tune(
 ) -> None:
     """Tune a component on the agents, as a study file describes.
 
-    The command shows a progress bar with the best value so far, then the result. Ctrl-C does not stop the study.
+    The command shows a progress bar with the best single run so far, then the verdict. Ctrl-C does not stop the study.
     """
     with trimtab.Client() as client:
         described = load(client, file, name)

@@ -19,6 +19,6 @@ class ComparisonView(View):
 
     @extend_schema(operation_id="compareStudies", parameters=[ComparisonQuery], responses=ComparisonSerializer)
     def get(self, request: Request) -> Response:
-        """Get the best value so far of several studies that share an objective."""
+        """Get the best single run so far, and the result, of several studies that share an objective."""
         query = self.query(ComparisonQuery)
         return Response(ComparisonSerializer(compare(self.principal, query["study"], query["metric"])).data)

@@ -9,6 +9,7 @@ from uuid import UUID
 from service._gen import tuning_pb2, tuning_pb2_grpc
 from service.core.errors import InvalidInput, NotFound, Unavailable
 from service.fleet import selectors as fleet
+from service.fleet.components import best_settings
 from service.fleet.spaces import check_space, offered_space
 from service.planning import space_changes, study_file
 from service.planning.create import create_study, delete_study, extend_budget, update_state
@@ -163,6 +164,12 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         self, request: tuning_pb2.ListAgentsRequest, context: Context
     ) -> tuning_pb2.ListAgentsResponse:
         return await self._threads.run(_list_agents, current_principal())
+
+    @requires(Action.AGENT_READ)
+    async def ListBestSettings(
+        self, request: tuning_pb2.ListBestSettingsRequest, context: Context
+    ) -> tuning_pb2.ListBestSettingsResponse:
+        return await self._threads.run(_list_best_settings, current_principal(), request)
 
     @requires(Action.STUDY_READ, study="study")
     async def WatchStudy(
@@ -378,6 +385,13 @@ def _get_best_trials(
     study = selectors.get_study(principal, request.study)
     analysis = analyse(principal, study)
     return converters.best_message(study, analysis, best_trials(principal, study, analysis))
+
+
+def _list_best_settings(
+    principal: Principal, request: tuning_pb2.ListBestSettingsRequest
+) -> tuning_pb2.ListBestSettingsResponse:
+    found = best_settings(principal, request.component)
+    return tuning_pb2.ListBestSettingsResponse(settings=[converters.best_settings_message(one) for one in found])
 
 
 def _list_agents(principal: Principal) -> tuning_pb2.ListAgentsResponse:

@@ -139,4 +139,4 @@ def test_a_terminal_gets_a_progress_bar(shell: Shell, client: trimtab.Client, na
     os.close(ours)
     assert "━" in output.decode()
     assert "3/3" in output.decode()
-    assert "best run 1.5 (trial 1)" in output.decode()
+    assert "best single run 1.5 (trial 1)" in output.decode()

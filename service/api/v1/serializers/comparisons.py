@@ -8,11 +8,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from service.api.v1.serializers.fields import Input
+from service.api.v1.serializers.studies import SummarisedObjectiveSerializer
 from service.results.comparison import MOST_STUDIES, Curve
 
 
 class ComparedStudySerializer(serializers.Serializer[Any]):
-    """The best value so far of one study: only trials that were better than all earlier ones."""
+    """The best single run so far of one study: only trials that were better than all earlier ones."""
 
     study = serializers.CharField()
     unit = serializers.CharField()
@@ -20,6 +21,7 @@ class ComparedStudySerializer(serializers.Serializer[Any]):
     values = serializers.SerializerMethodField(help_text="Value of each of these trials.")
     trials = serializers.IntegerField(help_text="Number of trials with a value that satisfy the outcome constraints.")
     last_number = serializers.IntegerField(help_text="Number of the last trial with a value; 0: none.")
+    objective = SummarisedObjectiveSerializer(allow_null=True, help_text="Result of the study; null before the first.")
 
     @extend_schema_field(serializers.ListField(child=serializers.IntegerField()))
     def get_numbers(self, curve: Curve) -> list[int]:

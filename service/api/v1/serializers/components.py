@@ -128,6 +128,9 @@ class BestSettingsSerializer(serializers.Serializer[Any]):
     configuration = ConfigurationField()
     trials = serializers.IntegerField()
     machine = serializers.CharField(help_text="Processor, kernel and compiler of its last trial; empty: unknown.")
+    elsewhere = serializers.BooleanField(
+        help_text="True if the agents that offer the component now have last measured it on other machines."
+    )
     updated_at = serializers.DateTimeField()
 
 

@@ -221,6 +221,18 @@ class SummarisedObjectiveSerializer(ObjectiveSerializer):
     level = serializers.ChoiceField(
         LEVELS, allow_null=True, default=None, help_text="Level of the verdict; null with several objectives."
     )
+    runs = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Number of trials that measured the recommended configuration."
+    )
+    default_runs = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Number of trials that measured the default."
+    )
+    measured = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Number of trials of the study that were measured."
+    )
+    doubtful = serializers.IntegerField(
+        allow_null=True, default=None, help_text="Number of them with a doubtful timing."
+    )
 
 
 class ListedStudySerializer(serializers.Serializer[Any]):

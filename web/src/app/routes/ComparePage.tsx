@@ -2,6 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { SelectField } from "@/components/Field";
+import { GainText } from "@/components/GainText";
 import { Empty, Loading, Problem } from "@/components/Message";
 import table from "@/components/Table.module.css";
 import { comparisonQuery, MOST_COMPARED } from "@/features/studies/api";
@@ -74,7 +75,7 @@ function noneExists(error: Error | null): boolean {
   return error instanceof ApiError && error.code === "study_not_found";
 }
 
-/** Show the curves, and the first and best value of each as a table. */
+/** Show the curves, and the verdict of each study as a table. */
 function Compared({ comparison }: { comparison: Comparison }) {
   return (
     <>
@@ -91,22 +92,20 @@ function Compared({ comparison }: { comparison: Comparison }) {
             <tr>
               <th scope="col">{t`Study`}</th>
               <th scope="col" className={table.number}>
-                {t`First measurement`}
+                {t`Default`}
               </th>
               <th scope="col" className={table.number}>
-                {t`Best measurement`}
+                {t`Recommended`}
               </th>
-              <th scope="col" className={table.number}>
-                {t`Best trial`}
-              </th>
+              <th scope="col">{t`Gain`}</th>
               <th scope="col" className={table.number}>
                 {t`Trials`}
               </th>
             </tr>
           </thead>
           <tbody>
-            {comparison.curves.map(({ study: name, unit, numbers, values, trials }) => {
-              const shown = (value: number | undefined) => (value === undefined ? "—" : formatMetric(value, unitOf({ metric: comparison.metric, unit })));
+            {comparison.curves.map(({ study: name, unit, objective, trials }) => {
+              const shown = (value: number | null | undefined) => (value === undefined || value === null ? "—" : formatMetric(value, unitOf({ metric: comparison.metric, unit })));
               return (
                 <tr key={name}>
                   <th scope="row">
@@ -114,15 +113,13 @@ function Compared({ comparison }: { comparison: Comparison }) {
                       {name}
                     </Link>
                   </th>
-                  <td data-label={t`First measurement`} className={table.number}>
-                    {shown(values[0])}
+                  <td data-label={t`Default`} className={table.number}>
+                    {shown(objective?.default)}
                   </td>
-                  <td data-label={t`Best measurement`} className={table.number}>
-                    {shown(values.at(-1))}
+                  <td data-label={t`Recommended`} className={table.number}>
+                    {shown(objective?.best)}
                   </td>
-                  <td data-label={t`Best trial`} className={table.number}>
-                    {numbers.at(-1) ?? "—"}
-                  </td>
+                  <td data-label={t`Gain`}>{objective === null ? "—" : <GainText objective={objective} />}</td>
                   <td data-label={t`Trials`} className={table.number}>
                     {formatNumber(trials)}
                   </td>
@@ -133,7 +130,7 @@ function Compared({ comparison }: { comparison: Comparison }) {
         </table>
       </div>
       <p className={styles.soft}>
-        {t`These are single measurements and include noise. The page of a study shows what the study recommends and how certain that is.`}
+        {t`The chart shows single measurements, which include noise. The table shows what each study recommends, and how certain its gain is.`}
       </p>
     </>
   );

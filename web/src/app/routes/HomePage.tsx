@@ -5,13 +5,14 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import { Card } from "@/components/Card";
+import { GainText } from "@/components/GainText";
 import { Code, Empty, Loading, Problem } from "@/components/Message";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
 import { agentsQuery } from "@/features/fleet/api";
 import { studiesQuery, type StudyFilter } from "@/features/studies/api";
 import type { Agent, ListedStudy } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, formatNumber, levelText, unitOf } from "@/lib/format";
+import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { useMay, useServer } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import { useLiveLists } from "../useLiveLists";
@@ -136,22 +137,14 @@ function Line({ study, children }: { study: ListedStudy; children: ReactNode }) 
   );
 }
 
-/** Show the best value so far and its gain, for the first objective. */
+/** Show the value of the recommended configuration and its gain, for the first objective. */
 function Outcome({ study }: { study: ListedStudy }) {
   const [objective] = study.objectives;
   if (objective === undefined || objective.best === null) return <span className={styles.soft}>{t`No measurements yet.`}</span>;
-  const interval = formatGainInterval(objective);
-  const { gain, level } = objective;
   return (
     <span className={styles.outcome}>
       <span>{formatMetric(objective.best, unitOf(objective))}</span>
-      {gain === null ? null : (
-        <span className={level === "proven" ? styles.gain : styles.soft}>
-          {level ? `${levelText(level)}: ` : ""}
-          {gain > 0 ? t`${formatGain(gain)} better` : gain === 0 ? t`no gain yet` : t`${formatGain(-gain)} worse`}
-        </span>
-      )}
-      {interval === null ? null : <span className={styles.soft}>(95 %: {interval})</span>}
+      <GainText objective={objective} />
     </span>
   );
 }

@@ -3,8 +3,9 @@ import { Plural, Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { ConfigurationTable } from "@/components/ConfigurationTable";
 import { CopyButton } from "@/components/CopyButton";
+import { GainText } from "@/components/GainText";
 import type { ComponentDetail, Configuration, Parameter } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, levelText, unitOf } from "@/lib/format";
+import { formatMetric, unitOf } from "@/lib/format";
 import styles from "./BestSettings.module.css";
 
 type Best = ComponentDetail["best"][number];
@@ -23,7 +24,7 @@ export function BestSettings({ best, space, link }: Props) {
         <li key={`${one.application} ${one.objective.metric}`} className={styles.one}>
           <div className={styles.head}>
             <h3>{one.application || t`first application`}</h3>
-            <Gain objective={one.objective} />
+            <GainText objective={one.objective} />
           </div>
           <p className={styles.soft}>
             {one.objective.metric} {one.objective.default === null ? "" : `${formatMetric(one.objective.default, unitOf(one.objective))} → `}
@@ -34,24 +35,12 @@ export function BestSettings({ best, space, link }: Props) {
             {one.state === "ACTIVE" ? `, ${t`still running`}` : ""}
             {one.machine === "" ? "" : `, ${t`on ${one.machine}`}`}
           </p>
+          {one.elsewhere ? <p className={styles.elsewhere}>{one.objective.level === "proven" ? t`Proven on another machine` : t`Measured on another machine`}</p> : null}
           <Differences configuration={one.configuration} space={space} />
           <CopyButton text={JSON.stringify(one.configuration, null, 2)} label={t`Copy as JSON`} />
         </li>
       ))}
     </ul>
-  );
-}
-
-function Gain({ objective }: { objective: Best["objective"] }) {
-  const { gain, level } = objective;
-  if (gain === null) return null;
-  const interval = formatGainInterval(objective);
-  return (
-    <span className={level === "proven" ? styles.gain : styles.soft}>
-      {level ? `${levelText(level)}: ` : ""}
-      {gain > 0 ? t`${formatGain(gain)} better` : t`no better than the default`}
-      {interval === null ? null : <span className={styles.soft}> (95 %: {interval})</span>}
-    </span>
   );
 }
 

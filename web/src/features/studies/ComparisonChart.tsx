@@ -22,7 +22,7 @@ export function ComparisonChart({ comparison }: { comparison: Comparison }) {
   const option = useCallback((palette: Palette) => optionOf(comparison, scale, shownAxis, palette), [comparison, scale, shownAxis]);
   return (
     <Card
-      title={t`Best ${comparison.metric} so far`}
+      title={t`Best single run of ${comparison.metric} so far`}
       actions={
         <>
           <Segments
@@ -56,7 +56,7 @@ function describe({ metric, curves }: Comparison): string {
     const last = values.at(-1);
     return `${study}: ${last === undefined ? t`no measurements` : formatMetric(last, unitOf({ metric, unit }))}`;
   });
-  return t`Best ${metric} so far of ${ends.join(", ")}`;
+  return t`Best single run of ${metric} so far: ${ends.join(", ")}`;
 }
 
 function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", palette: Palette): EChartsOption {

@@ -32,12 +32,18 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
   return (
     <div className={styles.objective}>
       <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
-      <p className={`${styles.gain} ${tone}`}>
-        {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
-        {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? t`better` : t`worse`}</span>}{" "}
-        {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
-      </p>
-      {low === null || high === null ? null : <p className={styles.basis}>{t`95 %: ${formatGain(low)} to ${formatGain(high)}`}</p>}
+      {level === "no measurable gain" ? (
+        <p className={styles.gain}>{t`No measurable gain`}</p>
+      ) : (
+        <p className={`${styles.gain} ${tone}`}>
+          {gain === null ? "—" : gain === 0 ? t`No gain yet` : formatGain(Math.abs(gain))}
+          {gain === null || gain === 0 ? null : <span className={styles.word}> {gain > 0 ? t`better` : t`worse`}</span>}{" "}
+          {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
+        </p>
+      )}
+      {gain === null || low === null || high === null ? null : (
+        <p className={styles.basis}>{t`Estimate ${formatGain(gain)}, 95 %: ${formatGain(low)} to ${formatGain(high)}`}</p>
+      )}
       <dl className={styles.values}>
         <div>
           <dt>{t`Default`}</dt>
@@ -77,7 +83,7 @@ function Verdict({ analysis: { verdict }, study: { search_end_reason: ended, sta
       )}
       {verdict === null || verdict.doubtful === 0 ? null : (
         <p className={styles.basis}>
-          {t`${plural(verdict.doubtful, { one: "# timing", other: "# timings" })} of ${verdict.measured} may be wrong, for example because other processes used the machine. They count only for configurations without other measurements.`}
+          {t`${verdict.doubtful} of ${plural(verdict.measured, { one: "# timing is", other: "# timings are" })} doubtful, for example because other processes used the machine. They count only for configurations without other measurements.`}
         </p>
       )}
       {ended === "" || state !== "ACTIVE" ? null : (

@@ -111,14 +111,13 @@ function Gain({ objective }: { objective: SummarisedObjective }) {
   const interval = formatGainInterval(objective);
   return (
     <div>
-      <span className={level === "proven" ? styles.gain : gain < 0 ? styles.loss : table.soft} title={level ? levelText(level) : undefined}>
-        {formatGain(gain)}
-      </span>
+      <span className={level === "proven" ? styles.gain : gain < 0 ? styles.loss : table.soft}>{formatGain(gain)}</span>
       {interval === null ? null : (
         <span className={styles.interval} title={t`95 % interval of the gain`}>
           {interval}
         </span>
       )}
+      {level ? <span className={styles.interval}>{levelText(level)}</span> : null}
     </div>
   );
 }

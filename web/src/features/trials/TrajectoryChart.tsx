@@ -148,7 +148,7 @@ function whiskers(groups: Aggregate[], metric: string): [number, number, number]
 function Marks({ data, aggregated }: { data: Trajectory; aggregated: boolean }) {
   const marks: [shown: boolean, look: string | undefined, text: string][] = [
     [data.completed.length > 0, styles.completed, aggregated ? t`median, with the range from lowest to highest value` : t`completed`],
-    [data.best.length > 0, styles.best, t`best so far`],
+    [data.best.length > 0, styles.best, aggregated ? t`best median so far` : t`best single run so far`],
     [data.pruned.length > 0, styles.pruned, t`pruned, last value`],
     [data.infeasible.length > 0, styles.infeasible, t`infeasible (${formatNumber(data.infeasible.length)})`],
     [data.failed.length > 0, styles.failed, t`failed (${formatNumber(data.failed.length)})`],
@@ -176,7 +176,10 @@ function describe(data: Trajectory, metric: string, unit: string, standard: numb
       ? t`${metric} of ${plural(count, { one: "# configuration", other: "# configurations" })}`
       : t`${metric} of ${plural(count, { one: "# completed trial", other: "# completed trials" })}`,
   ];
-  if (best !== undefined && found !== undefined) parts.push(t`the best is ${formatMetric(best[1], unit)}, from trial ${found[0]}`);
+  if (best !== undefined && found !== undefined) {
+    const value = formatMetric(best[1], unit);
+    parts.push(aggregated ? t`the best median is ${value}, of the configuration of trial ${found[0]}` : t`the best single run is ${value}, trial ${found[0]}`);
+  }
   if (standard !== null) parts.push(t`the default is ${formatMetric(standard, unit)}`);
   if (data.infeasible.length > 0) parts.push(t`${formatNumber(data.infeasible.length)} infeasible`);
   if (data.failed.length > 0) parts.push(t`${formatNumber(data.failed.length)} failed`);

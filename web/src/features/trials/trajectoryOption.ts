@@ -91,7 +91,7 @@ export function trajectoryOption({ data, palette, standard, length, logarithmic,
         itemStyle: { color: soft, opacity: 0.75 },
       },
       {
-        name: t`best so far`,
+        name: t`best single run so far`,
         type: "line",
         step: "end",
         data: data.best,
