@@ -20,7 +20,7 @@ from rich.table import Table
 import trimtab
 from demo.flags import added_flags
 from demo.parts import ROOT, WORKLOADS, Addresses, PartError, Parts
-from trimtab.cli.output import measured
+from trimtab.cli.output import quantity
 from trimtab.progress import Progress
 from trimtab.study import Study
 
@@ -126,8 +126,9 @@ def show_result(study: Study, agent_state: Path) -> None:
     if verdict is None or verdict.default is None:
         raise PartError("no trial has worked; the reasons are in the console")
     table = Table.grid(padding=(0, 3))
-    table.add_row("default (-O2)", f"{measured(verdict.default)} s", f"{verdict.default_runs} runs")
-    table.add_row("recommended", f"{measured(verdict.value)} s", f"{verdict.runs} runs")
+    [objective] = study.objectives
+    table.add_row("default (-O2)", quantity(verdict.default, objective), f"{verdict.default_runs} runs")
+    table.add_row("recommended", quantity(verdict.value, objective), f"{verdict.runs} runs")
     table.add_row("verdict", f"[bold green]{verdict}[/]" if verdict.proven else str(verdict))
     screen.print(Panel(table, title=study.name, expand=False))
     params = study.best_trial.params

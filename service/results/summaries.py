@@ -73,7 +73,7 @@ def summarise(principal: Principal, study_id: int) -> None:
 
 
 def _objectives(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return the progress of each objective as JSON, with the gain and its 95 % interval, and what else is in a verdict."""
+    """Return the progress of each objective as JSON, with the interval of the gain and what else is in a verdict."""
     verdict = analysis.verdict
     more = ("text", "runs", "default_runs", "trials", "measured", "doubtful")
     known = (

@@ -176,7 +176,7 @@ def expected(objective: Objective, verdict: "Verdict") -> str:
     """Return the expected values of the recommended configuration and of the default, with their numbers of runs."""
 
     def value(number: float, runs: int) -> str:
-        return f"{measured(number)} {objective.unit}".rstrip() + (f" ({runs} runs)" if runs != 1 else " (1 run)")
+        return f"{quantity(number, objective)} " + (f"({runs} runs)" if runs != 1 else "(1 run)")
 
     text = f"{objective.metric} {value(verdict.value, verdict.runs)}"
     return text if verdict.default is None else f"{text}, default {value(verdict.default, verdict.default_runs)}"
@@ -184,12 +184,25 @@ def expected(objective: Objective, verdict: "Verdict") -> str:
 
 def doubts(verdict: "Verdict") -> str:
     """Return how many timings are doubtful, as a sentence."""
-    are = "timing is" if verdict.measured == 1 else "timings are"
-    return f"{verdict.doubtful} of {verdict.measured} {are} doubtful, for example because other processes used the machine."
+    timings = "1 timing is" if verdict.measured == 1 else f"{verdict.measured} timings are"
+    return f"{verdict.doubtful} of {timings} doubtful, for example because other processes used the machine."
 
 
-def measured(value: float) -> str:
-    """Return a value with the digits that the console shows: four, and never fewer than left of the point."""
+_SECONDS = ("s", "sec", "second", "seconds")
+_SMALLER = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def quantity(value: float, objective: Objective) -> str:
+    """Return a value with its unit as the console shows it (`formatMetric`): less than a second in ms, µs or ns."""
+    unit = objective.unit or ("s" if objective.metric in _SECONDS else "")
+    if unit in _SECONDS:
+        scale, unit = next((one for one in _SMALLER if abs(value) >= one[0]), _SMALLER[0])
+        value /= scale
+    return f"{_digits(value)} {unit}".rstrip()
+
+
+def _digits(value: float) -> str:
+    """Return a value with four digits, and never fewer than left of the point."""
     whole = 0 if value == 0 or not math.isfinite(value) else math.floor(math.log10(abs(value))) + 1
     return f"{value:.{max(4, min(whole, 9))}g}"
 

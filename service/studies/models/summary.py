@@ -15,8 +15,8 @@ class StudySummary(TenantOwned):
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="summary", primary_key=True)
     revision = models.BigIntegerField()
-    # [{"metric", "goal", "unit", "default", "best", "gain", "low", "high", "level": of the verdict}], with one objective
-    # also "text", "runs", "default_runs", "trials", "measured" and "doubtful" of the verdict
+    # [{"metric", "goal", "unit", "default", "best", "gain", "low", "high", "level": of the verdict}]. With one
+    # objective also "text", "runs", "default_runs", "trials", "measured" and "doubtful" of the verdict.
     objectives = ExactJSONField(default=list)
     # The configuration to take; null with several objectives, and while nothing was measured.
     configuration = ExactJSONField(null=True)

@@ -13,14 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 import trimtab
+from service.policies.check import percent_text
 from tests.factories.browser import NEEDS_BROWSER
 from tests.factories.console import Rest
 from tests.factories.service import EmbeddedService, wait_for
+from trimtab.cli.output import quantity
 
 pytestmark = NEEDS_BROWSER
+
+# The numbers that lists and best known settings have, by their names there.
+LISTED = {
+    "level": "level", "default": "default", "best": "value", "gain": "gain", "low": "low", "high": "high",
+    "runs": "runs", "default_runs": "default_runs", "measured": "measured", "doubtful": "doubtful",
+}
 
 
 def cli(service: EmbeddedService, *arguments: str) -> str:
@@ -32,6 +40,66 @@ def cli(service: EmbeddedService, *arguments: str) -> str:
     return run.stdout
 
 
+def percent(share: float) -> str:
+    return percent_text(share).replace("-", "\u2212")
+
+
+def expect_numbers(place: Locator, verdict: dict[str, Any], objective: trimtab.Minimize) -> None:
+    """Expect that a part of the console shows the gain, its interval and the value to the digit."""
+    expect(place).to_contain_text(f"{percent(verdict['gain'])} %")
+    expect(place).to_contain_text(f"{percent(verdict['low'])} to {percent(verdict['high'])} %")
+    expect(place).to_contain_text(quantity(verdict["value"], objective))
+
+
+def check_everywhere(
+    page: Page, api: Rest, service: EmbeddedService, name: str, metric: str, unit: str
+) -> dict[str, Any]:
+    """Expect the same verdict of a study in REST, SDK, command, exports and console, and return it."""
+    objective = trimtab.Minimize(metric, unit)
+    verdict: dict[str, Any] = api("GET", f"/studies/{name}/analysis")["verdict"]
+    assert verdict["gain"] == pytest.approx(1 - verdict["value"] / verdict["default"])
+
+    with trimtab.Client(service.grpc_address, token=service.token) as client:
+        found = client.get_study(name).verdict
+    assert found is not None
+    assert asdict(found) == verdict
+
+    assert json.loads(cli(service, "study", "show", name, "--json"))["verdict"] == verdict
+    shown = cli(service, "study", "show", name)
+    assert f"Verdict: {verdict['text']}\n" in shown
+    assert f"Recommended: {metric} {quantity(verdict['value'], objective)} ({verdict['runs']} run" in shown
+    assert f"default {quantity(verdict['default'], objective)} ({verdict['default_runs']} run" in shown
+
+    (row,) = csv.DictReader(io.StringIO(api.text(f"/studies/{name}/verdict.csv")))
+    assert (row["study"], row["level"], row["text"]) == (name, verdict["level"], verdict["text"])
+    for key in ("value", "default", "gain", "low", "high", "runs", "default_runs", "trials", "measured", "doubtful"):
+        assert float(row[key]) == verdict[key], key
+    assert api("GET", f"/studies/{name}/trials.json")["verdict"] == verdict
+
+    def listed() -> dict[str, Any]:
+        [one] = [study for study in api("GET", "/studies?page_size=100")["studies"] if study["name"] == name]
+        return one["objectives"][0] if one["objectives"] else {}
+
+    # The list is some seconds behind.
+    wait_for(lambda: listed().get("best") == verdict["value"], 60, "the list has the last numbers")
+    expected = {key: verdict[own] for key, own in LISTED.items()}
+    assert {key: listed()[key] for key in LISTED} == expected
+    [curve] = api("GET", f"/comparison?study={name}")["curves"]
+    assert {key: curve["objective"][key] for key in LISTED} == expected
+
+    for path in ("", "/report"):
+        page.goto(f"/studies/{name}{path}")
+        gain = page.get_by_role("region", name="Gain over the default")
+        expect(gain).to_contain_text(verdict["text"])
+        expect_numbers(gain, verdict, objective)
+        expect(gain).to_contain_text(f"Default{quantity(verdict['default'], objective)}")
+    page.goto(f"/studies?search={name}")
+    expect_numbers(page.get_by_role("row").filter(has_text=name), verdict, objective)
+    page.goto(f"/compare?study={name}")
+    expect_numbers(page.get_by_role("row").filter(has_text=name), verdict, objective)
+    return verdict
+
+
 @pytest.mark.parametrize(("check", "level"), [({"max_trials": 12}, "proven"), (None, "provisional")])
 def test_everyone_reads_the_same_verdict(
     page: Page, api: Rest, service: EmbeddedService, check: dict[str, int] | None, level: str
@@ -41,35 +109,116 @@ def test_everyone_reads_the_same_verdict(
     api.measure(name, 24)
     while api("GET", f"/studies/{name}")["state"] == "ACTIVE":
         api.measure(name, 1)
-    verdict: dict[str, Any] = api("GET", f"/studies/{name}/analysis")["verdict"]
-    assert verdict["level"] == level
-    assert verdict["gain"] == pytest.approx(1 - verdict["value"] / verdict["default"])
+    assert check_everywhere(page, api, service, name, "seconds", "s")["level"] == level
 
+
+def test_the_best_known_settings_have_the_numbers_of_the_verdict(
+    page: Page, api: Rest, service: EmbeddedService
+) -> None:
+    """bowl-1 has a final check; bowl-2 is searched for much longer, without one so far."""
+    verdict = check_everywhere(page, api, service, "bowl-1", "value", "")
+    assert verdict["level"] == "proven"
+    (best,) = api("GET", "/components/bowl")["best"]
+    assert best["study"] == "bowl-1"
+    assert {key: best["objective"][key] for key in LISTED} == {key: verdict[own] for key, own in LISTED.items()}
     with trimtab.Client(service.grpc_address, token=service.token) as client:
-        found = client.get_study(name).verdict
-    assert found is not None
-    assert asdict(found) == verdict
+        (found,) = client.best_settings("bowl")
+    assert asdict(found.verdict) == verdict
+    assert (found.study, dict(found.params)) == ("bowl-1", best["configuration"])
+    assert (found.machine, found.elsewhere) == (best["machine"], False)
+    assert found.machine != ""
+    shown = cli(service, "best", "bowl")
+    assert f"Verdict: {verdict['text']}\n" in shown
+    assert f"Machine: {found.machine}\n" in shown
+    (printed,) = json.loads(cli(service, "best", "bowl", "--json"))
+    assert printed["verdict"] == verdict
+    page.goto("/components/bowl")
+    settings = page.get_by_role("region", name="Best known settings")
+    expect_numbers(settings, verdict, trimtab.Minimize("value"))
+    expect(settings).to_contain_text(found.machine)
 
-    assert json.loads(cli(service, "study", "show", name, "--json"))["verdict"] == verdict
-    assert f"Verdict: {verdict['text']}" in cli(service, "study", "show", name)
 
-    exported = api.text(f"/studies/{name}/verdict.csv")
-    (row,) = csv.DictReader(io.StringIO(exported))
-    assert (row["study"], row["level"], row["text"]) == (name, level, verdict["text"])
-    for key in ("value", "default", "gain", "low", "high", "runs", "default_runs", "trials"):
-        assert float(row[key]) == verdict[key], key
+def test_only_a_proven_gain_is_green(page: Page, api: Rest) -> None:
+    """Wherever the console shows a gain, with the colours of the page itself."""
+    green = {"verdict-green": True, "verdict-gray": False}
+    for name, check in (("verdict-green", {"max_trials": 12}), ("verdict-gray", None)):
+        api.study(name, algorithm={"name": "ga"}, noisy=True, budget={"max_trials": 24}, final_check=check)
+        api.measure(name, 24)
+        while api("GET", f"/studies/{name}")["state"] == "ACTIVE":
+            api.measure(name, 1)
+    levels = {name: api("GET", f"/studies/{name}/analysis")["verdict"]["level"] for name in green}
+    assert levels == {"verdict-green": "proven", "verdict-gray": "provisional"}
+    for name, is_green in green.items():
 
-    def listed() -> dict[str, Any]:
-        [one] = [study for study in api("GET", "/studies")["studies"] if study["name"] == name]
-        return one["objectives"][0] if one["objectives"] else {}
+        def summarised(name: str = name) -> bool:
+            (study,) = api("GET", f"/studies?search={name}")["studies"]
+            return bool(study["objectives"]) and study["objectives"][0]["level"] == levels[name]
 
-    # The list is some seconds behind.
-    wait_for(lambda: listed().get("best") == verdict["value"], 60, "the list has the last numbers")
-    assert {key: listed()[key] for key in ("level", "default", "gain", "low", "high")} == {
-        key: verdict[key] for key in ("level", "default", "gain", "low", "high")
-    }
+        wait_for(summarised, 60, "the list has the level")
+        for path, text in (
+            (f"/studies/{name}", "better"),
+            (f"/studies?search={name}", "%"),
+            (f"/compare?study={name}", "better"),
+            ("/", "better"),
+        ):
+            page.goto(path)
+            if path.startswith(("/studies/", "/report")):
+                place = page.get_by_role("region", name="Gain over the default")
+            elif path == "/":
+                place = page.get_by_role("listitem").filter(has_text=name)
+            else:
+                place = page.get_by_role("row").filter(has_text=name)
+            expect(place.first).to_contain_text(text)
+            colours = place.first.evaluate(
+                """place => {
+                    const good = document.createElement("span");
+                    good.style.color = "var(--good)";
+                    place.append(good);
+                    const green = getComputedStyle(good).color;
+                    good.remove();
+                    const shown = [...place.querySelectorAll("*")].filter(one => one.textContent.includes("%"));
+                    return shown.filter(one => getComputedStyle(one).color === green).length;
+                }"""
+            )
+            assert (colours > 0) == is_green, f"{path}: {colours}"
 
-    page.goto(f"/studies/{name}")
+
+def test_a_study_that_has_ended_is_checked_and_continued_in_the_console(page: Page, api: Rest) -> None:
+    name = "verdict-later"
+    api.study(name, algorithm={"name": "ga"}, noisy=True, budget={"max_trials": 16}, final_check=None)
+    api.measure(name, 16)
     gain = page.get_by_role("region", name="Gain over the default")
-    expect(gain).to_contain_text(verdict["text"])
-    expect(gain).to_contain_text(f"{100 * verdict['gain']:.1f}")
+    page.goto(f"/studies/{name}")
+    expect(gain).not_to_contain_text("Final check,")
+    page.get_by_role("button", name="Final check").click()
+    dialogue = page.get_by_role("dialog", name=f"Final check of {name}")
+    dialogue.get_by_label("Trials at most").fill("4")
+    dialogue.get_by_role("button", name="Start check").click()
+    expect(dialogue).to_contain_text("final_check.max_trials")
+    dialogue.get_by_label("Trials at most").fill("12")
+    # Twice before the page can show that it is at work.
+    dialogue.get_by_role("button", name="Start check").evaluate("button => { button.click(); button.click(); }")
+    expect(dialogue).to_be_hidden()
+    expect(gain).to_contain_text("The final check is running")
+    while api("GET", f"/studies/{name}")["state"] == "ACTIVE":
+        api.measure(name, 1)
+    expect(gain).to_contain_text("Final check, ")
+    before = api("GET", f"/studies/{name}/analysis")["verdict"]
+    assert before["trials"] <= 12
+    page.get_by_role("button", name="Continue").click()
+    dialogue = page.get_by_role("dialog", name=f"Continue {name}")
+    expect(dialogue.get_by_label("Trials")).to_have_value("24")
+    dialogue.get_by_label("Trials").fill("18")
+    dialogue.get_by_role("button", name="Continue search").click()
+    expect(dialogue).to_be_hidden()
+    expect(gain).to_contain_text("The study continues.")
+    expect(gain).to_contain_text(before["text"])
+    assert api("GET", f"/studies/{name}")["state"] == "ACTIVE"
+    api.measure(name, 2)
+    expect(gain).to_contain_text("The final check is running")
+    while api("GET", f"/studies/{name}")["state"] == "ACTIVE":
+        api.measure(name, 1)
+    expect(gain).not_to_contain_text("The study continues.")
+    after = api("GET", f"/studies/{name}")
+    assert after["state_reason"] == "All 18 trials of the budget are done."
+    assert after["check_count"] == before["trials"] + api("GET", f"/studies/{name}/analysis")["verdict"]["trials"]

@@ -17,7 +17,7 @@ from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import COMMAND, Shell, tune_file
 from tests.sdk.conftest import make_study
 from tests.sdk.hand import agent
-from trimtab.cli.output import measured
+from trimtab.cli.output import quantity
 from trimtab.study import Study
 
 
@@ -53,8 +53,8 @@ def test_tune_from_a_file_to_the_result(
         assert verdict is not None
         assert f"Verdict: {verdict.text}\n" in run.stdout
         assert verdict.default is not None
-        assert f"Recommended: seconds {measured(verdict.value)} s " in run.stdout
-        assert f", default {measured(verdict.default)} s " in run.stdout
+        assert f"Recommended: seconds {quantity(verdict.value, study.objectives[0])} (" in run.stdout
+        assert f", default {quantity(verdict.default, study.objectives[0])} (" in run.stdout
         assert "trial 1: seconds 1 s" in run.stderr  # the default goes first
         assert study.spec.space[0] == trimtab.Int("inline", 10, 400, log=True, default=100)
         assert study.status.finished_count == 12 + 8, "the search and its final check"

@@ -1,4 +1,4 @@
-import { t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { ConfigurationTable } from "@/components/ConfigurationTable";
@@ -36,12 +36,17 @@ export function BestSettings({ best, space, link }: Props) {
             {one.machine === "" ? "" : `, ${t`on ${one.machine}`}`}
           </p>
           {one.elsewhere ? <p className={styles.elsewhere}>{one.objective.level === "proven" ? t`Proven on another machine` : t`Measured on another machine`}</p> : null}
+          {one.objective.doubtful ? <p className={styles.soft}>{doubts(one.objective.doubtful, one.objective.measured ?? 0)}</p> : null}
           <Differences configuration={one.configuration} space={space} />
           <CopyButton text={JSON.stringify(one.configuration, null, 2)} label={t`Copy as JSON`} />
         </li>
       ))}
     </ul>
   );
+}
+
+function doubts(doubtful: number, measured: number): string {
+  return t`${doubtful} of ${plural(measured, { one: "# timing is", other: "# timings are" })} doubtful.`;
 }
 
 function Differences({ configuration, space }: { configuration: Configuration; space: readonly Parameter[] }) {
