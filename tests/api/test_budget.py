@@ -27,7 +27,36 @@ def test_an_extended_budget_counts_at_once(api: Api, study: Create) -> None:
     api.ok("POST", "/studies/s/trials/3/complete", {"metrics": {"seconds": 1}})
     ended = api.ok("GET", "/studies/s")
     assert (ended["state"], ended["state_reason"]) == ("COMPLETED", "All 3 trials of the budget are done.")
+    api.refused(400, "invalid_argument", "PUT", "/studies/s/budget", {"max_trials": 3})
+    assert api.ok("PUT", "/studies/s/budget", {"max_trials": 4})["state"] == "ACTIVE"
+    api.ok("PATCH", "/studies/s", {"state": "ABORTED"})
     api.refused(409, "search_over", "PUT", "/studies/s/budget", {"max_trials": 9, "max_seconds": None})
+
+
+def test_a_study_that_has_ended_is_given_a_final_check(api: Api, study: Create) -> None:
+    study(budget={"max_trials": 2}, final_check=None)
+    for trial in api.ok("POST", "/studies/s/suggestions", {"count": 2})["trials"]:
+        api.refused(409, "search_not_over", "POST", "/studies/s/check", {})
+        value = {"seconds": 1.0 + trial["number"] % 2}
+        api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": value})
+    body = {"max_trials": 8, "width": None, "request_id": "r"}
+    assert api.refused(400, "invalid_argument", "POST", "/studies/s/check", {"width": -1})["data"]["field"] == (
+        "final_check.width"
+    )
+    begun = api.ok("POST", "/studies/s/check", body)
+    assert (begun["state"], begun["search_end_reason"]) == ("ACTIVE", "All 2 trials of the budget are done.")
+    assert api.ok("POST", "/studies/s/check", body) == begun
+    for count in range(8):
+        assert api.ok("GET", "/studies/s")["check_count"] == count
+        (trial,) = api.ok("POST", "/studies/s/suggestions", {"count": 1})["trials"]
+        value = {"seconds": 2.0 if trial["params"] == {"x": 0.5, "n": 4} else 1.0}
+        api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": value})
+    assert api.ok("GET", "/studies/s")["state"] == "COMPLETED"
+    verdict = api.ok("GET", "/studies/s/analysis")["verdict"]
+    assert (verdict["level"], verdict["gain"], verdict["trials"]) == ("proven", 0.5, 8)
+    assert api.ok("POST", "/studies/s/check", body)["state"] == "COMPLETED", "a late copy of the first request"
+    (entry,) = [one for one in api.ok("GET", "/audit?target=study/s")["entries"] if one["action"] == "study.check"]
+    assert entry["detail"]["max_trials"] == 8
 
 
 def test_a_time_budget_counts_from_the_first_trial(api: Api, study: Create) -> None:

@@ -301,6 +301,10 @@ def test_studies_are_compared_by_an_objective_that_they_share(api: Api, study: C
         ("b", [1], [2.0]),
     ]
     assert found["curves"][0]["last_number"] == found["curves"][0]["trials"] == 3
+    assert found["curves"][0]["objective"] is None
+    summarise_all()
+    result = api.ok("GET", "/comparison?study=a&study=b")["curves"][0]["objective"]
+    assert (result["best"], result["runs"], result["level"]) == (3.0, 3, "not yet known"), "not the luckiest run"
     assert api.ok("GET", "/comparison?study=b")["metrics"] == ["rate", "seconds"]
     api.refused(400, "invalid_argument", "GET", "/comparison?study=a&study=b&metric=rate")
     api.refused(400, "invalid_argument", "GET", "/comparison?study=a&study=a")

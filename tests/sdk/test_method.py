@@ -184,3 +184,41 @@ def test_a_costly_algorithm_is_asked_at_the_end_once_more(client: trimtab.Client
     assert study.refresh().state == "COMPLETED"
     assert study.verdict is not None
     assert study.verdict.proven
+
+
+def test_a_study_that_has_ended_is_checked_and_continued(client: trimtab.Client, name: str) -> None:
+    study = create(client, name, max_trials=8)
+    count = 0
+
+    def measure(params: trimtab.Params) -> float:
+        nonlocal count
+        count += 1
+        return 10 + float(params["x"]) + (count % 5) * 0.01
+
+    def verdict() -> trimtab.Verdict:
+        found = study.verdict
+        assert found is not None
+        return found
+
+    study.optimize(measure, progress=False)
+    assert study.refresh().state == "COMPLETED"
+    assert verdict().trials == 0
+    study.check(max_trials=12)
+    assert study.state == "ACTIVE"
+    with pytest.raises(trimtab.errors.Conflict) as refused:
+        study.check(max_trials=20)
+    assert refused.value.code == "check_under_way"
+    study.optimize(measure, progress=False)
+    first = verdict()
+    assert 8 <= first.trials <= 12
+    study.extend_budget(max_trials=11)
+    assert study.state == "ACTIVE"
+    assert verdict().text == first.text
+    study.optimize(measure, progress=False)
+    assert study.refresh().reason == "All 11 trials of the budget are done."
+    origins = [trial.origin for trial in study.trials()]
+    assert origins.count("check") == first.trials + verdict().trials
+    assert len(origins) == 11 + origins.count("check")
+    with pytest.raises(trimtab.errors.InvalidInput) as wrong:
+        study.check(width=-1)
+    assert wrong.value.data["field"] == "final_check.width"

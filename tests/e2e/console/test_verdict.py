@@ -26,8 +26,16 @@ pytestmark = NEEDS_BROWSER
 
 # The numbers that lists and best known settings have, by their names there.
 LISTED = {
-    "level": "level", "default": "default", "best": "value", "gain": "gain", "low": "low", "high": "high",
-    "runs": "runs", "default_runs": "default_runs", "measured": "measured", "doubtful": "doubtful",
+    "level": "level",
+    "default": "default",
+    "best": "value",
+    "gain": "gain",
+    "low": "low",
+    "high": "high",
+    "runs": "runs",
+    "default_runs": "default_runs",
+    "measured": "measured",
+    "doubtful": "doubtful",
 }
 
 

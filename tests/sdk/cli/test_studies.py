@@ -85,6 +85,19 @@ def test_show_prints_the_description_the_chosen_methods_and_the_verdict(
     assert whole["spec"]["description"] == study.spec.description == "# Why\n\n[bold]It is slow."
 
 
+def test_a_study_that_has_ended_is_checked_and_extended(shell: Shell, client: trimtab.Client, name: str) -> None:
+    study = make_study(client, name, constraints=[], max_trials=2)
+    assert "search_not_over" in shell.fail("study", "check", name)
+    for trial in study.ask(2):
+        study.tell(trial, float(trial.number))
+    assert "final check has begun" in shell.run("study", "check", name, "--trials", "8", "--width", "0.5").stderr
+    assert study.refresh().state == "ACTIVE"
+    study.optimize(lambda params: 1.0, progress=False)
+    assert study.refresh().state == "COMPLETED"
+    assert "3 trials" in shell.succeed("study", "extend", name, "--trials", "3")
+    assert study.refresh().state == "ACTIVE"
+
+
 def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) -> None:
     study = make_study(client, name, objectives=[trimtab.Minimize("seconds"), trimtab.Maximize("rate")])
     for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):

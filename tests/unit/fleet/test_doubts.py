@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.fleet import components, runs
-from service.planning.create import create_study
+from service.planning.create import create_study, update_state
 from service.results import analysis, summaries
 from service.studies import selectors
 from service.tenancy.principal import Principal
@@ -48,3 +48,25 @@ def test_the_best_known_settings_name_the_machine_of_the_last_trial(principal: P
     assert best.machine.startswith("EPYC, Linux 6.8")
     assert len(best.machine) == 300
     assert "\0" not in best.machine
+
+
+def test_settings_that_were_measured_on_another_machine_say_so(principal: Principal, agent: str) -> None:
+    spec = make_spec(noisy=False, execution=make_execution())
+    for parameter, default in zip(spec["space"]["parameters"], (0.5, 4), strict=True):
+        parameter["default"] = default
+
+    def tuned(machine: str, seconds: float) -> None:
+        name = create_study(principal, study_name(), spec).name
+        measure(principal, agent, 3.0, machine=machine)
+        measure(principal, agent, seconds, machine=machine)
+        update_state(principal, name, "COMPLETED")
+        summaries.summarise(principal, study(principal, name).pk)
+
+    component = spec["execution"]["component"]
+    tuned("old, Linux 5", 1.0)
+    (best,) = components.best_settings(principal, component)
+    assert (best.machine, best.elsewhere) == ("old, Linux 5", False)
+    # The machine gets another kernel, and a study finds less there.
+    tuned("old, Linux 6", 2.0)
+    (best,) = components.best_settings(principal, component)
+    assert (best.machine, best.elsewhere) == ("old, Linux 5", True)
