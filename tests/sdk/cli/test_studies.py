@@ -86,7 +86,8 @@ def test_show_prints_the_description_the_chosen_methods_and_the_verdict(
 
 
 def test_a_study_that_has_ended_is_checked_and_extended(shell: Shell, client: trimtab.Client, name: str) -> None:
-    study = make_study(client, name, constraints=[], max_trials=2)
+    space = [trimtab.Float("x", 0, 1, default=0.9)]
+    study = make_study(client, name, space=space, constraints=[], max_trials=2)
     assert "search_not_over" in shell.fail("study", "check", name)
     for trial in study.ask(2):
         study.tell(trial, float(trial.number))
