@@ -40,7 +40,7 @@ def check_study(
     with changing(principal, name, "study.check") as work:
         study = work.study
         policy = FinalCheck.parse({**(work.spec.final_check or {}), **given}, "final_check").to_json()
-        if _is_known(study, policy, request_id):
+        if _is_known(work, policy if given else None, request_id):
             return study
         expect_checkable(work.spec, policy)
         reason = study.state_reason or "The study was completed."
@@ -98,8 +98,12 @@ def _searched(work: Work) -> tuple[datetime | None, datetime | None]:
     return work.study.searching_since or found["began"], found["ended"]
 
 
-def _is_known(study: Study, policy: Mapping[str, JsonValue], request_id: str) -> bool:
-    """Return whether a check was requested already. Raises Conflict if the study is not ready for another one."""
+def _is_known(work: Work, policy: Mapping[str, JsonValue] | None, request_id: str) -> bool:
+    """Return whether a check was requested already. Raises Conflict if the study is not ready for another one.
+
+    `policy`: None if any settings will do.
+    """
+    study = work.study
     known = study.final_check or study.verdict or {}
     if request_id and known.get("request_id") == request_id:
         return True
@@ -110,7 +114,7 @@ def _is_known(study: Study, policy: Mapping[str, JsonValue], request_id: str) ->
             "search_not_over",
             f"The search of study {study.name!r} is not over: its final check can begin when the study is COMPLETED.",
         )
-    if known.get("policy", policy) != policy:
+    if policy is not None and ending.check_policy(work).to_json() != policy:
         raise Conflict(
             "check_under_way",
             f"A final check of study {study.name!r} is under way with other settings. Wait until it is over.",

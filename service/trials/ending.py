@@ -133,7 +133,7 @@ def next_checks(work: Work, count: int) -> list[Configuration]:
     if best is None:
         return []
     with tuners.borrowed(work) as (learner, pending):
-        found = learner.tuner.check(best, count, pending, _policy(work))
+        found = learner.tuner.check(best, count, pending, check_policy(work))
     if found:
         study.final_check = {**study.final_check, "trials": study.final_check["trials"] + len(found)}
     return found
@@ -153,12 +153,12 @@ def go_on(work: Work) -> None:
         take_best(work, estimate(work))
         return
     with tuners.borrowed(work) as (learner, pending):
-        enough = not learner.tuner.check(best, 1, pending, _policy(work))
+        enough = not learner.tuner.check(best, 1, pending, check_policy(work))
     if enough:
         _conclude(work, best)
 
 
-def _policy(work: Work) -> FinalCheck:
+def check_policy(work: Work) -> FinalCheck:
     """Return the settings of the final check that is under way."""
     check = work.study.final_check
     assert check is not None
@@ -171,7 +171,7 @@ def _conclude(work: Work, best: Configuration) -> None:
     study = work.study
     assert study.final_check is not None
     with tuners.borrowed(work) as (learner, _):
-        checked = learner.tuner.checked(best, _policy(work))
+        checked = learner.tuner.checked(best, check_policy(work))
     study.final_check = {**study.final_check, "default": checked.default}
     study.verdict = {
         "text": checked.text,
