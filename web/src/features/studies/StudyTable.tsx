@@ -106,7 +106,7 @@ function Best({ objective }: { objective: SummarisedObjective }) {
 }
 
 function Gain({ objective }: { objective: SummarisedObjective }) {
-  const { gain, level, default: start } = objective;
+  const { gain, level, doubtful, default: start } = objective;
   if (gain === null) return <div className={table.soft}>{start === null ? "—" : t`not defined`}</div>;
   const interval = formatGainInterval(objective);
   return (
@@ -118,6 +118,7 @@ function Gain({ objective }: { objective: SummarisedObjective }) {
         </span>
       )}
       {level ? <span className={styles.interval}>{levelText(level)}</span> : null}
+      {doubtful ? <span className={styles.interval}>{plural(doubtful, { one: "# doubtful timing", other: "# doubtful timings" })}</span> : null}
     </div>
   );
 }
