@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL(
-            # Where a person is a member: see tenancy/0003_across.
+            # The tenants in which a person is a member. tenancy/0003_across explains such functions.
             "CREATE FUNCTION across.memberships(wanted text) RETURNS TABLE (tenant_id bigint) LANGUAGE sql STABLE"
             " SECURITY DEFINER SET search_path = public, pg_temp ROWS 1 AS"
             " $$ SELECT tenant_id FROM identity_membership WHERE subject = wanted AND role <> '' $$",

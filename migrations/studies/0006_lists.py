@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL(
-            # Studies whose summary is missing or old, the oldest first: see tenancy/0003_across.
+            # Studies whose summary is missing or old, oldest first. tenancy/0003_across explains such functions.
             "CREATE FUNCTION across.old_summaries(most integer) RETURNS TABLE (tenant_id bigint, study_id bigint)"
             " LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp ROWS 10 AS $$"
             " SELECT study.tenant_id, study.id FROM studies_study AS study"

@@ -1,15 +1,15 @@
 """The schema `across`: the questions about all tenants that the service may ask.
 
-The service's role sees the rows of one tenant at a time. What has to look at all of them (sweeps, workers, signing in,
-metrics) calls one of these functions, which run with the rights of the tables' owner and tell which rows there are, or
-how many, and nothing of what is in them.
+The service's role sees the rows of one tenant at a time. Code that needs rows of all tenants (sweeps, workers, sign-in,
+metrics) calls one of these functions. They run with the rights of the tables' owner. They return the ids or the number
+of rows, and never their content.
 """
 
 from django.db import migrations
 
-# name: (arguments, what it gives, query)
+# name: (arguments, columns of the result, query)
 FUNCTIONS = {
-    # A task carries an operation's id alone.
+    # The tenant and study of an operation, because a task carries only the operation's id.
     "pending_operation": (
         "operation uuid",
         "tenant_id bigint, study_id bigint",
@@ -17,7 +17,7 @@ FUNCTIONS = {
         SELECT tenant_id, study_id FROM studies_operation WHERE id = operation AND state = 'PENDING'
         """,
     ),
-    # Those whose worker has been silent for so long.
+    # Operations whose worker has sent no heartbeat for `silence`.
     "silent_operations": (
         "silence interval",
         "tenant_id bigint, operation_id uuid",
@@ -26,6 +26,7 @@ FUNCTIONS = {
             statement_timestamp() - silence
         """,
     ),
+    # Operations that were found silent, and whose worker has stayed silent since.
     "lost_operations": (
         "silence interval",
         "tenant_id bigint, study_id bigint, operation_id uuid",
@@ -34,7 +35,7 @@ FUNCTIONS = {
             < statement_timestamp() - silence
         """,
     ),
-    # Studies with operations that no worker took since they were enqueued; the wait doubles each time.
+    # Studies with an operation that no worker has taken since it was enqueued. The wait doubles each time.
     "forgotten_operations": (
         "first_wait interval, longest_wait interval",
         "tenant_id bigint, study_id bigint",
@@ -44,6 +45,7 @@ FUNCTIONS = {
             longest_wait) GROUP BY tenant_id, study_id ORDER BY min(created_at)
         """,
     ),
+    # Studies whose time budget is over.
     "late_studies": (
         "",
         "tenant_id bigint, study_id bigint",
@@ -52,7 +54,7 @@ FUNCTIONS = {
             ('ACTIVE', 'PAUSED')
         """,
     ),
-    # On agents, with too few open trials and no operation under way.
+    # Studies on agents that have too few open trials and no unfinished operation.
     "hungry_studies": (
         "",
         "tenant_id bigint, study_id bigint",
@@ -63,6 +65,7 @@ FUNCTIONS = {
             operation.state IN ('PENDING', 'RUNNING', 'STALE'))
         """,
     ),
+    # Leases that were not renewed in time.
     "overdue_leases": (
         "",
         "tenant_id bigint, study_id bigint, lease_id uuid",
@@ -71,7 +74,7 @@ FUNCTIONS = {
             statement_timestamp() ORDER BY expires_at
         """,
     ),
-    # Whose an API token, an agent's credential, an enrolment or a login code is, by its hash.
+    # The tenant of an API token, an agent's credential, an enrolment or a login code, by its hash.
     "tenant_of_secret": (
         "wanted text",
         "tenant_id bigint",
@@ -82,7 +85,7 @@ FUNCTIONS = {
         UNION ALL SELECT tenant_id FROM identity_logincode WHERE digest = wanted
         """,
     ),
-    # On agents, with trials that wait while none runs; those that changed last come first.
+    # Studies on agents with trials that wait while no trial runs. The study that changed last comes first.
     "waiting_studies": (
         "most integer",
         "tenant_id bigint, study_id bigint",
@@ -133,7 +136,7 @@ class Migration(migrations.Migration):
         *(
             migrations.RunSQL(
                 f"CREATE FUNCTION across.{name}({arguments}) RETURNS TABLE ({gives}) LANGUAGE sql STABLE"
-                # Names resolve to the owner's tables, whatever the caller's path is.
+                # The fixed path makes names resolve to the owner's tables, whatever the caller's path is.
                 f" SECURITY DEFINER SET search_path = public, pg_temp ROWS 10 AS $$ {query} $$",
                 migrations.RunSQL.noop,
             )

@@ -1,4 +1,7 @@
-"""Turns with a worker: each tenant's first operation that is due, the tenant that has waited longest first."""
+"""The order in which workers take operations: the first due operation of each tenant.
+
+The tenant that has waited longest comes first.
+"""
 
 from django.db import migrations
 

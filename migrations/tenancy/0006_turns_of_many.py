@@ -1,9 +1,9 @@
-"""Turns with a worker, found in a time that does not grow with the number of waiting operations of a study."""
+"""The query of 0005_turns, in a time that does not grow with the number of waiting operations of a study."""
 
 from django.db import migrations
 
-# From the index of waiting operations, the first of each study is read alone; it is due unless another one of its study
-# is being computed. Of each tenant the earliest counts.
+# The query reads only the first waiting operation of each study from the index. This operation is due unless another
+# operation of the study is being computed. The earliest due operation of each tenant is returned.
 QUERY = """
     WITH RECURSIVE head AS (
         (SELECT operation.tenant_id, operation.study_id, operation.created_at, operation.id

@@ -1,6 +1,7 @@
 """The operator's view of the queue: waiting operations by tenant, and the workers.
 
-Workers belong to no tenant. Their table is the owner's alone: the service's role notes and reads them by functions.
+Workers belong to no tenant. Only the owner may use their table; the service's role calls functions that write and read
+it.
 """
 
 from django.db import migrations
@@ -12,9 +13,9 @@ CREATE TABLE across.worker (
 )
 """
 
-# name: (arguments, what it gives, how PostgreSQL may run it, query)
+# name: (arguments, columns of the result, volatility, query)
 FUNCTIONS = {
-    # A worker is there; those that were silent for so long are forgotten.
+    # Record that a worker is alive, and delete the workers that were silent for `silence`.
     "note_worker": (
         "wanted text, silence interval",
         "noted text",
@@ -35,8 +36,8 @@ FUNCTIONS = {
         FROM across.worker AS worker WHERE worker.seen_at >= statement_timestamp() - silence ORDER BY worker.name
         """,
     ),
-    # Of each tenant where anything waits or runs: operations that wait and that are computed, for how many seconds the
-    # oldest has been waiting, and trials that wait for an agent.
+    # For each tenant with waiting or running work: the numbers of operations that wait and that are being computed, the
+    # seconds for which the oldest has waited, and the number of trials that wait for an agent.
     "queue_depth": (
         "",
         "tenant_id bigint, waiting bigint, computing bigint, oldest double precision, trials bigint",

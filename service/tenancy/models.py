@@ -14,17 +14,17 @@ DEFAULT_TENANT = "default"
 
 
 class Tenant(models.Model):
-    """A group of users that shares studies and agents, and sees nobody else's."""
+    """An organisation whose users share studies and agents. No other tenant sees its data."""
 
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now())
-    # Nobody gets in any more; what is there stays.
+    # Set for a disabled tenant: nobody can sign in, and its data stays.
     disabled_at = models.DateTimeField(null=True)
-    # When a worker last computed for it: whoever waited longest comes next.
+    # When a worker last computed for the tenant. The tenant that has waited longest comes next.
     served_at = models.DateTimeField(null=True)
 
-    # Its quotas (quotas.py); null: that of the installation.
+    # The quotas of the tenant (trials/quotas.py); null: the quota of the installation applies.
     studies = models.PositiveBigIntegerField(null=True)
     active_trials = models.PositiveBigIntegerField(null=True)
     stored_trials = models.PositiveBigIntegerField(null=True)
@@ -37,16 +37,16 @@ class Tenant(models.Model):
 
 
 class TenantOwned(models.Model):
-    """Base of every row that belongs to a tenant. Query it through `tenancy.access` alone."""
+    """The base of all rows that belong to a tenant. Query them only through `tenancy.access`."""
 
-    # No index of its own: every query also names something more selective than the tenant.
+    # No index on this column alone, because each query also selects by something more selective.
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
 
     class Meta:
         abstract = True
 
     def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
-        """As Django's, which also fetches a column that was left out at first."""
+        """Read the row again as its tenant. Django also calls this to fetch a deferred column."""
         with acting(self.tenant_id):
             super().refresh_from_db(*args, **kwargs)
 
@@ -55,20 +55,20 @@ class AuditEntry(TenantOwned):
     """An actor, an action and its target, written in the transaction of the action and never changed afterwards."""
 
     actor = models.CharField(max_length=200)
-    # By which credential he was known, and from which address he came.
+    # The credential of the actor, and the network address of the call.
     credential = models.CharField(max_length=200, blank=True, db_default="")
     address = models.CharField(max_length=100, blank=True, db_default="")
     action = models.CharField(max_length=64)
     target = models.CharField(max_length=200)
     detail = ExactJSONField(default=dict)
-    # What the change touched, as it was and as it is now; null where there was nothing, or is.
+    # The changed object before and after the action; null if it did not exist before or does not exist now.
     before = ExactJSONField(null=True)
     after = ExactJSONField(null=True)
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
         indexes = [
-            # Answers "was this study deleted before?" for a delete that is sent twice.
+            # Answers whether a study was deleted before, for a delete that is sent twice.
             models.Index(
                 fields=["tenant", "target"], name="audit_deletions", condition=models.Q(action="study.delete")
             ),

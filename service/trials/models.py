@@ -11,11 +11,11 @@ from service.tenancy.models import TenantOwned
 
 
 class DesignerState(TenantOwned):
-    """An algorithm's dump. It has a table of its own so that asks and tells never read it."""
+    """The state of an algorithm, in a separate table so that asks and tells never read it."""
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="+", primary_key=True)
     state = ExactJSONField()
-    # By its posterior: {"configuration", "value", "low", "high", "revision": of the study that it is true of}; null
-    # where it has none.
+    # The recommendation by the posterior of a model: {"configuration", "value", "low", "high", "revision": the study's
+    # revision at the computation}; null for algorithms without a model.
     recommendation = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())

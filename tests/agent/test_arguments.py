@@ -187,7 +187,7 @@ def test_values_that_the_file_does_not_allow(
     assert words in str(caught.value)
 
 
-def test_what_the_component_does_not_have(component: LoadComponent, tmp_path: Path) -> None:
+def test_parameters_that_the_component_does_not_have(component: LoadComponent, tmp_path: Path) -> None:
     with pytest.raises(NotInComponentError, match="no parameter 'other'"):
         make(component, tmp_path, other=1)
     with pytest.raises(NotInComponentError, match="no application 'other'; it has main, placed"):

@@ -39,7 +39,7 @@ def test_artifacts_that_are_too_large_or_too_many_are_only_named(work: Path) -> 
     assert list(collect(work, ["*"], most=0, largest=1024)) == []
 
 
-def test_nothing_but_a_trial_s_own_files(work: Path) -> None:
+def test_only_files_of_the_trial_are_taken(work: Path) -> None:
     secret = work.parent / "secret"
     secret.mkdir()
     (secret / "key.txt").write_text("secret")

@@ -121,7 +121,7 @@ def test_least_recently_used_goes_first(three: list[Build], entry: Path) -> None
     assert use(three[1]) is not None
 
 
-def test_what_is_in_use_stays(three: list[Build], entry: Path) -> None:
+def test_a_build_in_use_stays(three: list[Build], entry: Path) -> None:
     handle, _ = build_cache.use(str(three[0].entry), 1 << 30, three[0], never)
     os.utime(f"{three[0].entry}.done", (0, 0))
     use(Build(entry, size=100_000), limit=1)

@@ -156,7 +156,7 @@ def test_trials_that_do_not_work(
     assert far_side.outcome(far_side.offer("basic")).outcome == Outcome.OUTCOME_COMPLETED
 
 
-def test_slots_run_side_by_side_and_no_more(agent: AgentProcess, far_side: FarSide) -> None:
+def test_trials_run_in_all_slots_at_the_same_time(agent: AgentProcess, far_side: FarSide) -> None:
     agent.start("--slots", "2")
     leases = [far_side.offer("basic", application="gated") for _ in range(3)]
     far_side.wait_for(lambda: len(far_side.granted) == 2)

@@ -54,7 +54,7 @@ def admit(folder: Path, text: str, lease: Lease = LEASE, spec: JobSpec = JOB, ow
         "slurm: {partitions: [short]}",
     ],
 )
-def test_what_a_rule_allows(tmp_path: Path, text: str) -> None:
+def test_a_rule_allows_matching_values(tmp_path: Path, text: str) -> None:
     assert replace(admit(tmp_path, text), scheduler_options=()) == JOB
 
 
@@ -70,7 +70,7 @@ def test_what_a_rule_allows(tmp_path: Path, text: str) -> None:
         ("studies: ['weekly-*']", {}, "study 'nightly-1' (rule studies: weekly-*)"),
     ],
 )
-def test_what_a_rule_refuses_and_by_which(tmp_path: Path, text: str, changed: dict[str, str], words: str) -> None:
+def test_a_refusal_names_the_rule(tmp_path: Path, text: str, changed: dict[str, str], words: str) -> None:
     with pytest.raises(PolicyError) as caught:
         admit(tmp_path, text, replace(LEASE, **changed))  # type: ignore[arg-type]
     assert words in str(caught.value)

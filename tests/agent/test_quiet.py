@@ -111,7 +111,9 @@ def stat(steal: int = 0, others: int = 0) -> str:
         ({"proc__vmstat": "pswpin 400\npswpout 9\n"}, "swap", "the machine swapped (393 pages)"),
     ],
 )
-def test_what_goes_on_meanwhile(tmp_path: Path, change: dict[str, str], kind: str, words: str) -> None:
+def test_disturbances_during_the_watch_are_reported(
+    tmp_path: Path, change: dict[str, str], kind: str, words: str
+) -> None:
     watch = quiet.Watch([1], machine(tmp_path))
     time.sleep(quiet.LEAST_TIME + 0.02)
     machine(tmp_path, **change)

@@ -86,7 +86,7 @@ def test_less_than_was_begun_is_refused(api: Api, study: Create, trials: object,
     assert api.ok("GET", "/studies/s")["spec"]["budget"]["max_trials"] == 5
 
 
-def test_what_is_left_out_of_a_budget_stays(api: Api, study: Create) -> None:
+def test_parts_omitted_from_a_budget_change_stay(api: Api, study: Create) -> None:
     study(budget={"max_trials": 5, "max_node_hours": 1.5})
     (trial,) = api.ok("POST", "/studies/s/suggestions", {"count": 1})["trials"]
     api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": {"seconds": 1}})

@@ -163,7 +163,7 @@ def test_versions_are_kept_until_they_are_deleted(api: Api) -> None:
     ]
 
 
-def test_who_may_only_look_writes_none(api: Api) -> None:
+def test_a_viewer_writes_no_component(api: Api) -> None:
     made = api.ok("POST", "/tokens", {"name": "t", "scopes": ["read"], "study": None, "days": 1})
     reader = Api(made["secret"])
     assert reader.ok("POST", "/component-checks", {"text": TEXT})["problems"] == []

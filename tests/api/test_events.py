@@ -51,7 +51,7 @@ def watch(client: httpx.Client, name: str, **headers: str) -> Any:
     return client.stream("GET", f"/studies/{name}/events", headers=headers)
 
 
-def test_of_a_long_study_a_sample_comes_first_and_then_each_change(client: httpx.Client, name: str) -> None:
+def test_a_long_study_begins_with_a_sample_and_continues_with_each_change(client: httpx.Client, name: str) -> None:
     for _ in range(3):
         client.post(f"/studies/{name}/suggestions", json={"count": 100}).raise_for_status()
     with client.stream("GET", f"/studies/{name}/events?most=200") as response:

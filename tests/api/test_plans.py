@@ -33,7 +33,7 @@ def test_planned_configurations_equal_the_first_trials_of_the_study(api: Api, al
     assert len(planned["first"]) == 3
 
 
-def test_what_only_a_worker_can_suggest_is_not_planned(api: Api) -> None:
+def test_suggestions_of_costly_algorithms_are_not_planned(api: Api) -> None:
     spec = {**SPEC, "algorithm": {"name": "cmaes"}}
     assert api.ok("POST", "/plans", {"spec": spec})["first"] == [{"x": 0.5, "n": 4}]
 

@@ -200,7 +200,7 @@ def test_results_that_take_long_to_sum_up_say_that_they_are_behind_and_come_late
     assert listed() == 0.5
 
 
-def test_with_several_objectives_the_front_is_best(api: Api, study: Create) -> None:
+def test_the_best_trials_of_several_objectives_are_the_pareto_front(api: Api, study: Create) -> None:
     study(objectives=[{"metric": "t", "goal": "minimize"}, {"metric": "rate", "goal": "maximize"}])
     for x, t, rate in ((0.5, 2.0, 10.0), (0.1, 1.0, 5.0), (0.2, 3.0, 20.0), (0.3, 4.0, 1.0)):
         body = {"params": {"x": x, "n": 4}, "metrics": {"t": t, "rate": rate}}
@@ -262,7 +262,7 @@ def test_the_list_is_searched_and_filtered_by_tags_and_owner(api: Api, study: Cr
     api.refused(400, "invalid_argument", "PATCH", "/studies/web-1", {"tags": [], "state": "PAUSED"})
 
 
-def test_what_waits_for_somebody_needs_attention(api: Api, study: Create) -> None:
+def test_paused_studies_and_studies_without_agents_need_attention(api: Api, study: Create) -> None:
     study("asked")
     study("nobody-has-it", execution={"component": "gcc-flags"})
     study("paused")
@@ -361,7 +361,7 @@ def test_a_study_that_starts_from_none_says_so(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", ["/studies", "/plans", "/dry-runs"])
-def test_what_it_cannot_start_from_is_refused_wherever_it_is_said(api: Api, path: str) -> None:
+def test_unusable_studies_to_start_from_are_refused_by_each_call(api: Api, path: str) -> None:
     measured(api, "plain", 0.1)
     create_study(make_principal(), "theirs", make_spec())
     execution = {"component": "gcc-flags", "application": "small"}

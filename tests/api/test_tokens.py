@@ -50,7 +50,7 @@ def test_bad_tokens_are_refused_by_field(api: Api) -> None:
     assert api.ok("GET", "/tokens")["tokens"] == []
 
 
-def test_what_has_a_secret_is_not_kept_on_the_way(api: Api) -> None:
+def test_answers_with_secrets_must_not_be_cached(api: Api) -> None:
     for path, body in (("/tokens", {"name": "x", "scopes": ["read"]}), ("/enrolments", {"minutes": 5})):
         answer = api.client.post(f"/api/v1{path}", body, content_type="application/json")
         assert (answer.status_code, answer.headers["Cache-Control"]) == (201, "no-store")

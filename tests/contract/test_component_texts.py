@@ -43,7 +43,7 @@ def test_the_service_and_the_agent_report_the_same_problems(
 
 
 @pytest.mark.parametrize(("text", "line", "field", "words"), IN_FOLDER)
-def test_what_only_the_folder_can_tell_is_said_to_be_unseen(
+def test_the_service_names_checks_that_need_the_folder(
     tmp_path: Path, text: str, line: int, field: str, words: str
 ) -> None:
     assert [one[2] for one in by_the_agent(tmp_path, text)] == [field]
@@ -53,7 +53,7 @@ def test_what_only_the_folder_can_tell_is_said_to_be_unseen(
 
 
 @pytest.mark.parametrize("text", [FULL, faulty("{type: boolean, default: true, env: P}")])
-def test_both_accept(tmp_path: Path, text: str) -> None:
+def test_agent_and_service_accept_the_same_files(tmp_path: Path, text: str) -> None:
     assert by_the_agent(tmp_path, text) == []
     assert by_the_service(text) == []
 

@@ -99,7 +99,7 @@ CURVE = st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=8).map
     seconds=st.floats(0.0, 1e6),
 )
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_was_reported_the_same_history_gives_the_same_answer(
+def test_one_history_gives_one_answer_in_one_update_or_in_several(
     name: str, ended: list[tuple[TrialState, float | None, list[Step]]], own: list[Step], seconds: float
 ) -> None:
     at_once, piece_by_piece = make(name), make(name)

@@ -85,7 +85,7 @@ def test_the_same_history_gives_the_same_answer_however_it_was_fed(name: str) ->
         assert at_once.again(pending=pending, predict=flat) == piece_by_piece.again(pending=pending, predict=flat)
 
 
-def test_it_ends(name: str) -> None:
+def test_a_policy_stops_repeating_pending_trials(name: str) -> None:
     """A policy does not request pending trials again."""
     policy = make(name, problem())
     policy.update(history(20))
@@ -95,7 +95,7 @@ def test_it_ends(name: str) -> None:
         assert len(pending) <= 20 * 3
 
 
-def test_what_failed_does_not_count(name: str) -> None:
+def test_failed_trials_do_not_count(name: str) -> None:
     policy, other = make(name, problem()), make(name, problem())
     trials = history(8)
     policy.update(trials)
@@ -104,7 +104,7 @@ def test_what_failed_does_not_count(name: str) -> None:
 
 
 @pytest.mark.parametrize("state", [TrialState.INFEASIBLE, TrialState.PRUNED])
-def test_what_cannot_be_good_is_not_measured_again(name: str, state: TrialState) -> None:
+def test_clearly_worse_configurations_are_not_measured_again(name: str, state: TrialState) -> None:
     policy = make(name, problem())
     policy.update(history(6))
     policy.update([trial(7, 0.123, 0.1 if state == TrialState.PRUNED else None, state)])
@@ -137,7 +137,7 @@ RUNS = st.lists(
 
 @given(runs=RUNS, waiting=st.lists(st.sampled_from([0.0, 0.2, 0.8]), max_size=4), model=st.booleans())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_happened_it_answers_with_something_sensible(
+def test_any_history_gives_a_valid_answer(
     name: str, runs: list[tuple[float, TrialState, float, str]], waiting: list[float], model: bool
 ) -> None:
     policy = make(name, problem())

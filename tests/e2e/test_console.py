@@ -317,7 +317,7 @@ def test_unknown_studies_and_pages(page: Page) -> None:
     see(page, "Page not found")
 
 
-def test_what_a_study_is_called_is_text_and_nothing_else(page: Page, api: Api) -> None:
+def test_the_name_of_a_study_is_shown_as_plain_text(page: Page, api: Api) -> None:
     hostile = "<img src=x onerror=document.title='taken'>"
     name = api.study(
         space={"parameters": [{"name": "c", "type": "categorical", "values": [hostile, "b"], "default": hostile}]},
@@ -369,7 +369,7 @@ def test_every_page_fits_a_narrow_screen_in_both_themes(
     context.close()
 
 
-def test_a_chosen_theme_goes_before_the_systems_and_is_remembered(page: Page) -> None:
+def test_a_chosen_theme_overrides_the_system_and_is_stored(page: Page) -> None:
     background = "getComputedStyle(document.documentElement).backgroundColor"
     light = page.evaluate(background)
     page.get_by_role("button", name="Theme: system").click()

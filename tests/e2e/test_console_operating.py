@@ -158,7 +158,7 @@ def test_a_component_is_written_pulled_and_offered(page: Page, agent: AgentProce
     assert agent.stop() < 10
 
 
-def test_who_may_only_look_is_shown_no_way_to_write(member: Page, rest: Rest) -> None:
+def test_a_viewer_sees_no_controls_that_write(member: Page, rest: Rest) -> None:
     rest("POST", "/components", {"text": TEXT.replace("written", "shown")})
     member.goto("/components/shown")
     expect(member.get_by_role("region", name="Versions written in the console")).to_be_visible()

@@ -72,7 +72,7 @@ def test_the_printed_result_is_the_one_of_the_console(tmp_path: Path, browser: B
     wait_for(lambda: left_over(data) == [], 60, "nothing is left")
 
 
-def test_interrupted_then_finished(tmp_path: Path) -> None:
+def test_an_interrupted_demo_can_be_finished(tmp_path: Path) -> None:
     data = tmp_path / "data"
     first = start(data, "--trials", "6", "--check", "8")
     assert first.stdout is not None

@@ -179,7 +179,7 @@ def measure(agent: Agent, lease: pb.Lease, step: int, loss: float, run: int) -> 
     return agent.stub.ReportMeasurement(request).cancel
 
 
-def test_what_an_aborted_run_has_measured_is_dropped(agent: Agent, tuning: TuningServiceStub) -> None:
+def test_measurements_of_an_aborted_run_are_dropped(agent: Agent, tuning: TuningServiceStub) -> None:
     """A job that was started again within its lease reports its steps again; an older agent does not count runs."""
     agent.study(tuning)
     (lease,) = agent.acquire()
@@ -203,7 +203,7 @@ def test_what_an_aborted_run_has_measured_is_dropped(agent: Agent, tuning: Tunin
     assert reported() == [(1, 4.0), (2, 3.0)]
 
 
-def test_what_a_trial_left_is_kept_once(agent: Agent, tuning: TuningServiceStub) -> None:
+def test_an_artifact_of_a_trial_is_stored_once(agent: Agent, tuning: TuningServiceStub) -> None:
     study = agent.study(tuning)
     (lease,) = agent.acquire()
     data = b"trace"

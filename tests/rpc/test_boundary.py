@@ -26,7 +26,7 @@ from tests.factories.grpc_service import (
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic abc", f"bearer {TOKEN}x", TOKEN]
 )
-def test_without_the_right_token_nothing_is_done(grpc_service: GrpcService, header: str | None) -> None:
+def test_calls_without_a_valid_token_are_refused(grpc_service: GrpcService, header: str | None) -> None:
     name = unique()
     metadata = None if header is None else (("authorization", header),)
     tuning, agents = grpc_service.tuning(token=None), grpc_service.agents(token=None)
@@ -63,7 +63,7 @@ def test_a_request_that_is_too_large(grpc_service: GrpcService, tuning: TuningSe
     assert trial.state == tuning_pb2.TRIAL_STATE_ACTIVE
 
 
-def test_bytes_that_are_no_message(grpc_service: GrpcService) -> None:
+def test_invalid_messages_are_refused(grpc_service: GrpcService) -> None:
     call: Any = grpc_service.channel().unary_unary("/trimtab.tuning.v1.TuningService/GetStudy")
     with pytest.raises(grpc.RpcError) as caught:
         call(b"\xff\xff\xff", timeout=PATIENCE)

@@ -127,7 +127,7 @@ def test_an_agent_reports_a_tls_mismatch_and_keeps_trying_to_connect(
         (["--tls-cert", "/none", "--tls-key", "/none"], "a file of the certificate cannot be read"),
     ],
 )
-def test_what_cannot_be_served_is_said(grpc_service: GrpcService, options: list[str], words: str) -> None:
+def test_an_unusable_tls_set_up_is_reported(grpc_service: GrpcService, options: list[str], words: str) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "service.main", "grpc", "--port", "1", *options],
         env=grpc_service.environment,
@@ -145,7 +145,7 @@ def test_what_cannot_be_served_is_said(grpc_service: GrpcService, options: list[
     [("127.0.0.1", True), ("127.8.0.1", True), ("::1", True), ("localhost", True)]
     + [(host, False) for host in ("0.0.0.0", "::", "10.0.0.5", "", "example.org")],
 )
-def test_what_is_loopback(host: str, expected: bool) -> None:
+def test_loopback_addresses(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 

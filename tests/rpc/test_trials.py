@@ -248,7 +248,7 @@ def test_enqueued_trials_are_given_out_first_and_enqueued_once(tuning: TuningSer
     ]
 
 
-def test_what_does_not_exist(tuning: TuningServiceStub) -> None:
+def test_objects_that_do_not_exist_are_not_found(tuning: TuningServiceStub) -> None:
     study = create(tuning)
     calls: list[tuple[Any, Any]] = [
         (tuning.SuggestTrials, pb.SuggestTrialsRequest(study="nobody", count=1)),

@@ -55,7 +55,7 @@ def test_the_answer_comes_before_the_deadline(tuning: TuningServiceStub) -> None
     assert waited.state == pb.OPERATION_STATE_PENDING
 
 
-def test_what_comes_before_the_wait_is_a_part_of_it(grpc_service: GrpcService, tuning: TuningServiceStub) -> None:
+def test_the_wait_includes_the_time_before_it_starts(grpc_service: GrpcService, tuning: TuningServiceStub) -> None:
     """Another has the study locked for so long that a whole wait after that would end beyond the caller's deadline."""
     study = gp_study(tuning)
     with psycopg.connect(grpc_service.server_url, dbname=grpc_service.database) as other:

@@ -151,7 +151,7 @@ def test_numpy_scalars_are_plain_values() -> None:
         ("x", "space[0]"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_by_name(parameter: Any, field: str | None) -> None:
+def test_values_that_cannot_be_sent_are_refused_by_name(parameter: Any, field: str | None) -> None:
     if field is None:
         converters.to_parameter("space[0]", parameter)
         return

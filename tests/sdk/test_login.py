@@ -34,7 +34,7 @@ def test_addresses(text: str, target: str, secure: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["http://host:8470", "host:0", "host:x", "host:99999", "::1", "a:1/x", ":1", ""])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="HOST:PORT") as caught:
         Address.parse(text)
     assert caught.value.data["value"] == text
@@ -87,7 +87,7 @@ def test_a_broken_file_is_named(home: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["", " ", "a b", "a\nb", "té", "a\x00"])
-def test_what_is_no_token_is_refused_and_not_shown(token: str) -> None:
+def test_invalid_tokens_are_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         login.clean(token)
     assert caught.value.data["value"] == "…"

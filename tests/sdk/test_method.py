@@ -81,7 +81,7 @@ def test_a_specification_with_policies_comes_back_as_it_was() -> None:
         ({"final_check": True, "space": [trimtab.Bool("b")]}, "final_check"),
     ],
 )
-def test_what_is_wrong_is_named(client: trimtab.Client, name: str, changes: dict[str, Any], field: str) -> None:
+def test_errors_name_the_wrong_field(client: trimtab.Client, name: str, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(trimtab.errors.InvalidInput) as caught:
         create(client, name, **changes)
     assert caught.value.data["field"] == field
@@ -172,7 +172,7 @@ def test_a_refusal_that_a_result_has_overtaken_ends_nothing(
     assert study.refresh().state == "COMPLETED"
 
 
-def test_nothing_is_recommended_before_anything_was_measured(client: trimtab.Client, name: str) -> None:
+def test_there_is_no_recommendation_before_the_first_measurement(client: trimtab.Client, name: str) -> None:
     study = create(client, name)
     assert study.recommendation is None
     assert study.algorithm == "random"

@@ -64,7 +64,7 @@ def test_optimize_runs_in_the_calling_thread_by_default(study: Study) -> None:
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_what_the_function_raises_decides_the_trial(study: Study, parallel: int) -> None:
+def test_the_exception_of_the_function_decides_the_state_of_the_trial(study: Study, parallel: int) -> None:
     count = 0
 
     def fn(params: trimtab.Params) -> dict[str, float]:

@@ -170,7 +170,7 @@ def test_a_ray_head_is_lost_and_started_again(
 
 
 @pytest.mark.timeout(300)
-def test_what_ends_the_tuner_ends_its_trials(client: trimtab.Client, name: str, driver: Driver) -> None:
+def test_the_end_of_the_tuner_ends_its_trials(client: trimtab.Client, name: str, driver: Driver) -> None:
     """By an error of Ray's, here for a trainable that does not report what the study needs; not by errors of others."""
     study = create(client, name)
     other = study.ask()[0]
@@ -228,7 +228,7 @@ def result(step: int, loss: float) -> Mapping[str, Any]:
     return {"training_iteration": step, "loss": loss, "time_total_s": 0.5 * step, "config/x": 1.0, "done": False}
 
 
-def test_what_the_tuner_must_not_ask_for(search: Any) -> None:
+def test_unsupported_settings_of_the_tuner_are_refused(search: Any) -> None:
     from ray import tune
 
     for metric, mode, config, field in (
@@ -352,7 +352,7 @@ def test_an_error_that_ray_runs_again_counts_once_it_works(search: Any, tmp_path
     assert (added.params, added.metrics) == (config, {"loss": 2.0})
 
 
-def test_what_was_open_at_the_end_counts_once_a_restored_tuner_has_measured_it(
+def test_a_restored_tuner_completes_trials_that_were_open_at_the_end(
     search: Any, tmp_path: Path, embedded_service: EmbeddedService
 ) -> None:
     from trimtab.ray import TrimtabSearch

@@ -236,7 +236,7 @@ def test_an_ask_names_held_trials_until_they_are_reported(
     assert far_side.calls[-1][1].client_id == "other"
 
 
-def test_asks_of_one_client_queue_so_that_none_gets_another_ones_trials(far_side: FarSide, study: Study) -> None:
+def test_asks_of_one_client_run_one_after_another(far_side: FarSide, study: Study) -> None:
     overlap = threading.Lock()
 
     def slow(request: pb.SuggestTrialsRequest) -> pb.Operation:

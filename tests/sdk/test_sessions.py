@@ -211,7 +211,7 @@ def test_many_processes_renew_once(provider: Provider) -> None:
     assert len(provider.asked) == 1
 
 
-def test_what_was_logged_out_meanwhile_is_not_stored_again(provider: Provider) -> None:
+def test_a_logout_during_a_refresh_stays(provider: Provider) -> None:
     login.store(Login(HERE, session=provider.session(expires_in=-1)))
     mine = login.find("127.0.0.1:1")
     assert login.forget(HERE) is not None

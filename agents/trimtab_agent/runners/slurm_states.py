@@ -120,7 +120,7 @@ TOO_MUCH = re.compile(
     r"|Node count specification invalid|Memory (required by task|specification can not)|Invalid feature specification"
     r"|generic resource|Invalid license specification|Requested (time|partition) .*(invalid|limit|not available)"
     r"|Invalid --[\w-]+ specification|Invalid numeric value|Invalid node name specified"
-    r"|burst buffer: .* allowed: \d+ to \d+",
+    r"|burst buffer: .* is not allowed\. Use \d+ to \d+",
 )
 
 # Message of sbatch if an array is larger than the site allows.

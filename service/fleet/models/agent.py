@@ -1,4 +1,4 @@
-"""An agent, as it registered itself."""
+"""Agents with the data that they sent at their registration."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Agent(TenantOwned):
     labels = ExactJSONField(default=dict)
     # [{"name", "digest", "file_digest", "applications", "description", "space", "metrics"}]
     components = ExactJSONField(default=list)
-    # What its administrator lets a service run, as the agent tells it: {rule: in words}. Empty: all that it offers.
+    # What the agent's administrator allows the service to run: {rule: text}. Empty: everything that the agent offers.
     policy = ExactJSONField(default=dict, db_default=Value("{}"))
-    # It is given no more trials; those that it runs go on.
+    # A draining agent gets no new trials. Its running trials continue.
     draining = models.BooleanField(default=False, db_default=False)
     session_id = models.CharField(max_length=100, blank=True)
     registered_at = models.DateTimeField(db_default=Now())
     last_seen_at = models.DateTimeField(db_default=Now())
 
-    # Not columns. `database_time` is set for the agent that calls; the others by selectors: open leases, with their
-    # trials and studies, how many they are, and whether the agent was heard of within the time of a lease.
+    # Not columns. `database_time` is set for the agent that makes a call. Selectors set the others: the open leases
+    # with their trials and studies, their number, and whether the agent has made a call within the time of a lease.
     running: list[Lease]
     busy: int
     online: bool

@@ -1,4 +1,4 @@
-"""A component's file that somebody wrote in the service."""
+"""Component files that users write in the console."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ if TYPE_CHECKING:
 
 
 class ComponentFile(TenantOwned):
-    """One version of it, which stays as it is. A cluster's administrator fetches it; the service sends it nowhere."""
+    """One version of a component file, which never changes.
+
+    Administrators of clusters fetch it; the service sends it nowhere.
+    """
 
     name = models.CharField(max_length=63)
-    # Counts from 1 for each name.
+    # The version: 1, 2, ... for each name.
     number = models.PositiveIntegerField()
     text = models.TextField()
-    # Of the text, hexadecimal.
+    # The hexadecimal digest of the text.
     sha256 = models.CharField(max_length=64)
     author = models.CharField(max_length=200)
     written_at = models.DateTimeField(db_default=Now())
-    # Who offers it, where selectors read it; no column.
+    # Not a column. The agents that offer the component; selectors set it.
     agents: Sequence[Agent]
 
     class Meta:

@@ -1,4 +1,4 @@
-"""A question to agents before a study begins: what they would run."""
+"""Dry runs: questions to agents before a study begins about what they would run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DryRun(TenantOwned):
     """A question to the agents that offer a component, and the first answer to it. Kept for minutes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    # Digest of the question: asked twice it is one.
+    # The digest of the question. The same question has one row, however often it is asked.
     key = models.CharField(max_length=64)
     # {"study", "component", "digest", "application", "metrics", "trial_timeout_seconds", "exclusive", "spread",
     # "trials": [configuration]}
@@ -24,7 +24,7 @@ class DryRun(TenantOwned):
     answered_at = models.DateTimeField(null=True)
     # The name of the agent that answered.
     agent = models.CharField(max_length=200, blank=True)
-    # For each of the trials {"invocation", "refusal"}.
+    # For each trial of the question: {"invocation", "refusal"}.
     answer = ExactJSONField(null=True)
 
     class Meta:

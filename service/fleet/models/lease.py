@@ -1,4 +1,4 @@
-"""A lease: an agent's right, until a time, to run a trial."""
+"""Leases: the right of an agent to run one trial until a given time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.tenancy.models import TenantOwned
 
 
 class Lease(TenantOwned):
-    """One run of a trial on an agent. A trial has at most one that is held."""
+    """One run of a trial on an agent. A trial has at most one lease that is held."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -28,15 +28,15 @@ class Lease(TenantOwned):
     expires_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     settled_at = models.DateTimeField(null=True)
-    # The settlement as it was sent, to know the same one again.
+    # The settlement as the agent sent it. It shows whether a second settlement is the same one.
     settlement = ExactJSONField(null=True)
-    # The latest of its runs: a job that was started again is another one. 0: its agent does not count.
+    # The number of the latest run: a job that the scheduler starts again is a new run. 0: the agent counts no runs.
     run = models.PositiveIntegerField(default=0, db_default=0)
-    # What is run, as its agent made it: {"commands", "folder", "host", "script", "scheduler_options"}. Large: only a
-    # look at one trial reads it.
+    # What the agent runs: {"commands", "folder", "host", "script", "scheduler_options"}. It is large, so only the page
+    # of one trial reads it.
     invocation = ExactJSONField(null=True)
 
-    # Not columns. Of its trial; set where leases are looked through for what is to be stopped.
+    # Not columns. The state and reason of the trial; set by the query that finds the leases to stop.
     trial_state: str
     trial_reason: str
 
@@ -53,12 +53,12 @@ class Lease(TenantOwned):
 
     @property
     def outcome(self) -> str:
-        """As its agent settled it; empty before."""
+        """Return the outcome that the agent reported; empty before the lease is settled."""
         return str((self.settlement or {}).get("outcome", ""))
 
     @property
     def reason(self) -> str:
-        """Why it ended so, as its agent says."""
+        """Return the reason that the agent gave for the outcome; empty if it gave none."""
         return str((self.settlement or {}).get("reason", ""))
 
     def __str__(self) -> str:

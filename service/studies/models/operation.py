@@ -1,4 +1,4 @@
-"""An operation: a suggestion that is being computed, or was."""
+"""Operations: suggestions that are being computed or have been computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNFINISHED = (OperationState.PENDING, *COMPUTING)
 
 
 class Operation(TenantOwned):
-    """A request for `count` trials. One without a client tops up a study that runs on agents.
+    """A request for `count` trials. An operation without a client adds trials to a study that runs on agents.
 
     `attempt` is the claim: a worker's result counts only while the operation is unfinished in the attempt that the
     worker claimed.
@@ -32,13 +32,13 @@ class Operation(TenantOwned):
     client_id = models.CharField(max_length=200, blank=True)
     for_agents = models.BooleanField(default=False)
     state = models.CharField(max_length=16, default=OperationState.PENDING.value)
-    # What it has given so far: trials handed back or made at once are here while the rest is being computed.
+    # The trials given so far. Waiting trials and trials of a cheap algorithm are here before the rest is computed.
     trial_numbers = ArrayField(models.PositiveIntegerField(), default=list)
     exhausted = models.BooleanField(default=False)
     attempt = models.PositiveIntegerField(default=0)
     worker = models.CharField(max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(null=True)
-    # When it was last enqueued: the sweep enqueues again what nobody took.
+    # When it was last enqueued. The sweep enqueues it again if no worker takes it.
     enqueued_at = models.DateTimeField(db_default=Now())
     error_code = models.CharField(max_length=64, blank=True)
     error_message = models.TextField(blank=True)
@@ -57,13 +57,13 @@ class Operation(TenantOwned):
                 name="operation_unfinished",
                 condition=models.Q(state__in=[state.value for state in UNFINISHED]),
             ),
-            # Each study's first, of all tenants: whose turn it is with a worker.
+            # Finds the first operation of each study of all tenants, to choose the next one for a worker.
             models.Index(
                 fields=["tenant", "study", "created_at", "id"],
                 name="operation_first",
                 condition=models.Q(state=OperationState.PENDING.value),
             ),
-            # Those behind which a study's others wait.
+            # Finds the studies in which an operation is being computed, so that the others wait.
             models.Index(
                 fields=["study"],
                 name="operation_computing",

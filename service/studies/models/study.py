@@ -1,4 +1,4 @@
-"""A study, with the counters that keep asks and tells from ever reading its history."""
+"""Studies. Counters on the row save asks and tells from reading the trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Study(TenantOwned):
 
     name = models.CharField(max_length=63)
     spec = ExactJSONField()
-    # Raised when the ranges of the space change; tuners then learn again, from the trials inside the new ranges.
+    # Each change of the ranges increases it. Tuners then learn again from the trials inside the new ranges.
     space_version = models.PositiveIntegerField(default=1, db_default=1)
     # The space that the study was created with, as core Space JSON; null while it is the space of the spec.
     first_space = ExactJSONField(null=True)
@@ -35,7 +35,7 @@ class Study(TenantOwned):
     digest = models.CharField(max_length=64, blank=True)
     application = models.CharField(max_length=200, blank=True)
     parallelism = models.PositiveIntegerField(null=True)
-    # The actor who created it, and words by which people find it again.
+    # The actor who created the study, and tags by which people find it.
     owner = models.CharField(max_length=200, blank=True, default="", db_default="")
     tags = ArrayField(models.CharField(max_length=50), default=list, db_default=[])
 
@@ -48,8 +48,8 @@ class Study(TenantOwned):
     requested_count = models.PositiveIntegerField(default=0)
     active_count = models.PositiveIntegerField(default=0)
     finished_count = models.PositiveIntegerField(default=0)
-    # Trials that do not count against the budget: users brought them along, finished, or a change of the space withdrew
-    # them before they ran, or they belong to an earlier final check.
+    # Trials that do not count against the budget: finished trials that users added, trials that a change of the space
+    # removed before they ran, and trials of an earlier final check.
     added_count = models.PositiveIntegerField(default=0)
     # The trials of final checks before the present one.
     earlier_checks = models.PositiveIntegerField(default=0, db_default=0)
@@ -76,7 +76,7 @@ class Study(TenantOwned):
             models.UniqueConstraint(fields=["tenant", "name"], name="study_name"),
             models.UniqueConstraint(fields=["tenant", "request_id"], name="study_request"),
         ]
-        # None of these names a column that an ask or a tell changes: PostgreSQL then updates the row in place (HOT).
+        # No index has a column that an ask or a tell changes, so that PostgreSQL updates the row in place (HOT).
         indexes = [
             models.Index(fields=["component", "state"], name="study_component", condition=~models.Q(component="")),
             models.Index(fields=["deadline"], name="study_deadline", condition=models.Q(deadline__isnull=False)),
@@ -87,10 +87,10 @@ class Study(TenantOwned):
 
     @property
     def trial_count(self) -> int:
-        """All trials there ever were: numbers are given without gaps and trials are never deleted."""
+        """Return the number of all trials. Numbers have no gaps, and trials are never deleted."""
         return self.next_number - 1
 
     @property
     def open_count(self) -> int:
-        """Trials that wait for a result."""
+        """Return the number of trials without a final result."""
         return self.requested_count + self.active_count

@@ -1,4 +1,4 @@
-"""The summary of a study, in a row of its own: lists are sorted by it without reading a single trial."""
+"""Summaries of studies, by which lists are sorted without reading trials."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from service.tenancy.models import TenantOwned
 
 
 class StudySummary(TenantOwned):
-    """The results of a study as of its `revision`. A copy: `results/summaries.py` renews it."""
+    """The results of a study at its `revision`. They are a copy that `results/summaries.py` renews."""
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="summary", primary_key=True)
     revision = models.BigIntegerField()
     # [{"metric", "goal", "unit", "default", "best", "gain", "low", "high", "level": of the verdict}]. With one
     # objective also "text", "runs", "default_runs", "trials", "measured" and "doubtful" of the verdict.
     objectives = ExactJSONField(default=list)
-    # The configuration to take; null with several objectives, and while nothing was measured.
+    # The recommended configuration; null with several objectives, and before the first measurement.
     configuration = ExactJSONField(null=True)
-    # Of the first objective, in its unit and as a share of the default's value.
+    # The best value of the first objective in its unit, and its gain as a share of the default's value.
     best = models.FloatField(null=True)
     gain = models.FloatField(null=True)
     made_at = models.DateTimeField(db_default=Now())

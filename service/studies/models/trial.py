@@ -1,4 +1,4 @@
-"""A trial, its measurements, the tail of what it printed and the files that it has left."""
+"""Trials with their measurements, the end of their output, and the files that they have left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from service.studies.models.study import Study
 from service.tenancy.fields import ExactJSONField
 from service.tenancy.models import TenantOwned
 
-# Characters of a node's name, or of the names of several.
+# The maximum length of a node's name, or of the names of several nodes.
 NODE_LENGTH = 200
-# Characters of a machine's description, and of the doubts about a timing.
+# The maximum lengths of a machine's description and of the doubts about a timing.
 MACHINE_LENGTH, DOUBT_LENGTH = 300, 1000
 
 
@@ -23,21 +23,21 @@ class Trial(TenantOwned):
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=16)
     params = ExactJSONField()
-    # Digest of the configuration's canonical text: equal for replicates.
+    # The digest of the configuration's canonical text. Replicates have the same key.
     key = models.CharField(max_length=32)
-    # The final measurement; for a pruned trial the last known one.
+    # The final measurement; the last one for a pruned trial.
     metrics = ExactJSONField(null=True)
     reason = models.TextField(blank=True)
     origin = models.CharField(max_length=16)
-    # Its own running time as its agent says; null: from started_at to finished_at.
+    # The running time as the agent measured it; null: the time from started_at to finished_at counts.
     seconds = models.FloatField(null=True)
     client_id = models.CharField(max_length=200, blank=True)
     agent = models.CharField(max_length=200, blank=True)
-    # The node of its latest run; several nodes are written in the cluster's own form.
+    # The node of the latest run. Several nodes have the form that the cluster uses.
     node = models.CharField(max_length=NODE_LENGTH, blank=True, default="", db_default="")
     # Why its timing may be wrong; empty if there is no doubt.
     doubt = models.TextField(blank=True, default="", db_default="")
-    # Processor, kernel and compiler of the machine where it ran last; empty if they are unknown.
+    # Processor, kernel and compiler of the machine of the latest run; empty if they are unknown.
     machine = models.CharField(max_length=MACHINE_LENGTH, blank=True, default="", db_default="")
     attempt = models.PositiveIntegerField(default=1)
     revision = models.BigIntegerField()
@@ -83,38 +83,38 @@ class Measurement(TenantOwned):
 
 
 class TrialLog(TenantOwned):
-    """The tail of what a trial printed in its latest lease."""
+    """The end of the output of a trial in its latest lease."""
 
     trial = models.OneToOneField(Trial, on_delete=models.CASCADE, related_name="+", primary_key=True)
-    # The lease that prints: a new one starts again from offset 0.
+    # The lease whose output this is. A new lease starts again at offset 0.
     source = models.UUIDField()
     size = models.BigIntegerField(default=0)
     tail = models.BinaryField(default=b"")
 
     class Meta:
-        # For the sum of what a tenant keeps (trials/quotas.py).
+        # For the sum of the bytes that a tenant stores (trials/quotas.py).
         indexes = [models.Index(fields=["tenant"], name="log_of_tenant")]
 
 
 class Artifact(TenantOwned):
-    """A file from the work folder of one run of a trial, named by its component. It goes with its trial."""
+    """A file that one run of a trial has left and that the component names. It is deleted with its trial."""
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="+", db_index=False)
-    # The lease of the run, which may be forgotten together with its agent.
+    # The lease of the run. Its row may have been deleted together with its agent.
     source = models.UUIDField()
     attempt = models.PositiveIntegerField()
-    # Its path below the work folder.
+    # The path below the work folder of the run.
     name = models.CharField(max_length=255)
     size = models.BigIntegerField()
     sha256 = models.CharField(max_length=64, blank=True)
-    # Null: only its name is kept, and `left_out` says why.
+    # Null if only the name is stored; `left_out` then says why.
     content = models.BinaryField(null=True)
     left_out = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trial", "source", "name"], name="artifact_of_run")]
-        # For the sum of what a tenant keeps (trials/quotas.py).
+        # For the sum of the bytes that a tenant stores (trials/quotas.py).
         indexes = [models.Index(fields=["tenant"], name="artifact_of_tenant")]
 
     def __str__(self) -> str:

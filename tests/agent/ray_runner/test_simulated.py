@@ -28,7 +28,9 @@ async def test_a_submission_whose_answer_is_lost_is_not_made_twice(
 
 
 @pytest.mark.parametrize("asks", [False, True])
-async def test_what_is_refused(simulated: RayRunner, far: Far, tmp_path: Path, asks: bool) -> None:
+async def test_unsuitable_options_and_refused_jobs_raise(
+    simulated: RayRunner, far: Far, tmp_path: Path, asks: bool
+) -> None:
     folder, spec = job(tmp_path, "one", "true", scheduler_options=["--nodes=2"], asks=asks)
     with pytest.raises(UnsuitableValueError if asks else NotAcceptedError, match="'--nodes=2' is not an option of Ray"):
         await simulated.submit(folder, spec)

@@ -35,7 +35,7 @@ def test_every_state_has_a_meaning() -> None:
         ("FAILED", "RUNTIME_ENV_SETUP_FAILURE", "pip", None, Ended.FAILED, "its runtime environment on the node: pip"),
     ],
 )
-def test_whose_fault_a_state_is(
+def test_each_state_is_blamed_on_the_machine_or_the_configuration(
     state: str, error: str, message: str, code: int | None, outcome: Ended | None, reason: str
 ) -> None:
     meaning = meaning_of(state, error, message, code)

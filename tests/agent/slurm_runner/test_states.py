@@ -48,7 +48,7 @@ def test_every_state_has_a_meaning(slurm: Slurm) -> None:
         ("SUSPENDED", None),
     ],
 )
-def test_whose_fault_a_state_is(state: str, outcome: Ended | None) -> None:
+def test_each_state_is_blamed_on_the_machine_or_the_configuration(state: str, outcome: Ended | None) -> None:
     assert STATES[state].outcome is outcome
 
 

@@ -37,7 +37,7 @@ async def test_an_unreadable_start_time_gives_no_elapsed_time(runner: Runner, fo
     assert await runner.elapsed(folder) is None
 
 
-async def test_completed(runner: Runner, nodes: list[str], folder: Path) -> None:
+async def test_a_completed_trial_has_its_metrics_and_node(runner: Runner, nodes: list[str], folder: Path) -> None:
     assert await runner.status(folder) is JobState.ABSENT
     result = await run(runner, folder, shell(folder, 'sleep 0.2; echo "$GIVEN"; pwd; echo oops >&2'))
     assert result.outcome is Outcome.COMPLETED
@@ -116,7 +116,7 @@ async def test_sigterm_comes_before_sigkill(runner: Runner, folder: Path) -> Non
     assert "bye" in result.reason
 
 
-async def test_what_a_trial_leaves_running_is_ended_with_it(runner: Runner, folder: Path) -> None:
+async def test_processes_that_a_trial_leaves_are_ended_with_it(runner: Runner, folder: Path) -> None:
     result = await run(runner, folder, shell(folder, "(setsid sleep 60 &) ; sleep 60 & true"))
     assert result.outcome is Outcome.COMPLETED
     assert result.elapsed < 5

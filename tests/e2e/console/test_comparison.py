@@ -71,7 +71,7 @@ def test_studies_are_compared_and_tagged(page: Page, api: Rest) -> None:
     assert "io-path-2" in Path(saved.value.path()).read_text()
 
 
-def test_what_is_compared_is_chosen_on_the_page_and_kept_in_the_address(page: Page) -> None:
+def test_compared_studies_are_chosen_on_the_page_and_kept_in_the_address(page: Page) -> None:
     compared = page.get_by_role("list", name="Compared studies")
     lines = page.get_by_role("table").get_by_role("rowheader")
     # One that is not there hides none of the others.

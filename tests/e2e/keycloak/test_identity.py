@@ -233,7 +233,7 @@ def test_one_session_is_revoked_and_the_others_are_not(interfaces: Interfaces, k
     assert interfaces.who(other)[0] == person
 
 
-def test_a_disabled_user_is_out(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
+def test_a_disabled_user_loses_access(interfaces: Interfaces, keycloak: Keycloak, person: str) -> None:
     with pytest.raises(httpx.HTTPStatusError):
         keycloak.token("dora")
     answer = keycloak.tokens(person)

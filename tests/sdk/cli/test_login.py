@@ -46,7 +46,7 @@ def test_a_service_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert "error: The service at 127.0.0.1:1 did not answer for" in error
 
 
-def test_who_one_is_until_one_logs_out(embedded_service: EmbeddedService, tmp_path: Path) -> None:
+def test_whoami_shows_the_identity_until_logout(embedded_service: EmbeddedService, tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.succeed("login", embedded_service.grpc_address, "--token", embedded_service.token)
     shown = shell.succeed("whoami")

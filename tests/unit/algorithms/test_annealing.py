@@ -63,20 +63,20 @@ def test_starts_from_the_best_of_the_start_and_goes_to_its_neighbours() -> None:
         assert abs(int(one["m"]) - 0) <= 1
 
 
-def test_what_is_better_is_accepted() -> None:
+def test_a_better_configuration_is_accepted() -> None:
     algorithm = started(temperature=0.0)
     algorithm.update([completed(8, 9.9)])
     assert current(algorithm) == place(8)
 
 
-def test_what_is_worse_is_refused_at_no_temperature() -> None:
+def test_a_worse_configuration_is_refused_at_temperature_zero() -> None:
     algorithm = started(temperature=0.0)
     algorithm.update([completed(8, 10.1)])
     assert current(algorithm) == place(1)
 
 
 @pytest.mark.parametrize(("worse", "temperature"), [(10.0, 1.0), (20.0, 1.0), (20.0, 0.5), (5.0, 0.25)])
-def test_what_is_worse_is_accepted_with_the_probability_of_the_text(worse: float, temperature: float) -> None:
+def test_a_worse_configuration_is_accepted_with_the_published_probability(worse: float, temperature: float) -> None:
     # exp(-(new - old) / (scale T)): a minus, and the larger the difference the smaller.
     accepted = 0
     for seed in range(400):
@@ -129,7 +129,7 @@ def test_the_current_value_is_the_median_of_its_measurements() -> None:
     assert current(algorithm) == place(8)
 
 
-def test_what_breaks_an_outcome_constraint_is_no_way_to_go() -> None:
+def test_a_configuration_that_breaks_an_outcome_constraint_is_not_accepted() -> None:
     algorithm = create(temperature=1000.0, constraint="memory <= 10")
     algorithm.update([completed(n, value, memory=20.0 if n == 1 else 5.0) for n, value in enumerate(START, start=1)])
     assert current(algorithm) == place(2)

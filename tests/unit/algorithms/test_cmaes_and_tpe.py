@@ -46,7 +46,7 @@ def seconds(one: Configuration) -> float:
 
 
 @pytest.mark.parametrize("origin", ["default", "added", "enqueued", "earlier"])
-def test_what_cmaes_has_not_drawn_moves_no_distribution(origin: str) -> None:
+def test_trials_of_other_origin_do_not_change_the_distribution_of_cmaes(origin: str) -> None:
     problem = problem_of([FloatParameter("x", 0, 1)])
     algorithm = registry.create("cmaes", problem, seed=0, options=registry.validate("cmaes", {}, problem))
     trials = [

@@ -55,7 +55,7 @@ def test_children_have_genes_of_the_best() -> None:
     assert members(algorithm) == {100, 200, 300, 400}
 
 
-def test_without_elitism_the_latest_are_the_population() -> None:
+def test_the_population_without_elitism_is_the_latest_trials() -> None:
     algorithm = create(population=4, elitism=0, tournament=1)
     feed(algorithm, {100 * place: float(place) for place in range(1, 13)})
     assert members(algorithm) == {900, 1000, 1100, 1200}
@@ -86,7 +86,7 @@ def test_replicates_make_up_for_a_lucky_run() -> None:
     assert members(algorithm) == {100, 200}
 
 
-def test_infeasible_failed_and_unmeasured_ones_are_no_parents() -> None:
+def test_infeasible_failed_and_unmeasured_trials_are_no_parents() -> None:
     algorithm = create(population=20, elitism=20, tournament=1)
     feed(algorithm, {100: 5.0, 200: 6.0})
     algorithm.update(
@@ -117,7 +117,7 @@ def test_a_pruned_one_ranks_by_its_bound_and_not_above_the_median() -> None:
     assert members(algorithm) == {100, 200, 300}
 
 
-def test_those_that_keep_the_outcome_constraints_come_first() -> None:
+def test_members_that_satisfy_the_outcome_constraints_come_first() -> None:
     algorithm = create("memory <= 10", population=2, elitism=2, tournament=1)
     feed(algorithm, {100: 1.0, 200: 2.0, 300: 3.0}, memory=20.0)
     assert members(algorithm) == {100, 200}

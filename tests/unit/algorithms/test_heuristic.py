@@ -172,7 +172,7 @@ print(algorithm.suggest(5, cursor=0))
 
 @each
 @pytest.mark.parametrize("width", [1, 7])
-def test_without_noise_nothing_is_measured_twice(name: str, width: int) -> None:
+def test_no_configuration_is_measured_twice_without_noise(name: str, width: int) -> None:
     space = Space.build([IntParameter("a", 1, 6), IntParameter("b", 1, 6), BoolParameter("c")], ["a + b <= 10"])
     problem = Problem.build(space, [SECONDS], noisy=False)
     found = drive(create(name, problem), 1000, lambda one: float(str(one["a"])) + float(str(one["b"])), width)
@@ -182,7 +182,7 @@ def test_without_noise_nothing_is_measured_twice(name: str, width: int) -> None:
 
 
 @each
-def test_with_noise_it_goes_on_when_all_is_measured(name: str) -> None:
+def test_a_measured_space_is_measured_again_under_noise(name: str) -> None:
     space = Space.build([IntParameter("a", 1, 4), BoolParameter("c")])
     found = drive(create(name, Problem.build(space, [SECONDS])), 40, lambda one: float(str(one["a"])), width=3)
     assert len({repr(one) for one in found[:10]}) == 8

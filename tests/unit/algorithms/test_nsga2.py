@@ -287,7 +287,7 @@ def test_binary_children_have_allowed_values() -> None:
     assert {one["c"] for one in parents} == {"p", "q", "r"}
 
 
-def test_what_breaks_an_outcome_constraint_comes_last() -> None:
+def test_members_that_break_an_outcome_constraint_come_last() -> None:
     problem = Problem.build(WIDE, [TIME, SIZE], outcome_constraints=["memory <= 10"])
     algorithm = registry.create("nsga2", problem, seed=0, options={"initial": 1, "population": 4})
     assert isinstance(algorithm, Nsga2)

@@ -48,7 +48,7 @@ def check(space: Space, configuration: Configuration, fixed: dict[str, Scalar]) 
 
 
 @given(st.data(), spaces(), seeds, points)
-def test_whatever_comes_out_is_valid_and_has_the_fixed_values(
+def test_operators_give_valid_configurations_with_the_fixed_values(
     data: st.DataObject, space: Space, seed: int, cuts: int | None
 ) -> None:
     first, second = data.draw(configurations_of(space)), data.draw(configurations_of(space))
@@ -77,7 +77,9 @@ def test_complete_keeps_a_complete_configuration_unchanged(data: st.DataObject, 
 
 
 @given(st.data(), spaces(), seeds, points)
-def test_a_child_has_nothing_that_no_parent_has(data: st.DataObject, space: Space, seed: int, cuts: int | None) -> None:
+def test_each_value_of_a_child_comes_from_a_parent(
+    data: st.DataObject, space: Space, seed: int, cuts: int | None
+) -> None:
     first, second = (space.validate(data.draw(configurations_of(space))) for _ in range(2))
     child = Genetics(space, {}).crossover(first, second, generator(seed), cuts)
     for name, value in child.items():

@@ -105,7 +105,7 @@ def test_predicts_in_the_unit_of_the_objective_times_its_sign() -> None:
     assert 0 < prediction.noise < np.std(truth)
 
 
-def test_what_is_learned_from_each_state() -> None:
+def test_the_model_learns_from_trials_by_state() -> None:
     algorithm = registry.create("smbo", PROBLEM, seed=0, options={})
     base: Configuration = {"n": 0, "m": 0, "a": "p"}
     algorithm.update([trial(n, {**base, "n": n}, TrialState.COMPLETED, 10.0 + n) for n in range(11)])

@@ -31,11 +31,11 @@ from service.core.errors import InvalidInput
         ("a + b * c == 7 and (a + b) * c == 9", {"a": 1, "b": 2, "c": 3}, True),
     ],
 )
-def test_holds(text: str, values: dict[str, float | str | bool], expected: bool) -> None:
+def test_constraints_hold_or_not(text: str, values: dict[str, float | str | bool], expected: bool) -> None:
     assert parse(text).holds(values) is expected
 
 
-def test_inactive_parameter_makes_it_hold() -> None:
+def test_a_constraint_on_an_inactive_parameter_holds() -> None:
     assert parse("n > 3").holds({})
     assert parse("n > 3 or m > 3").holds({"n": 1})
 
@@ -45,7 +45,7 @@ def test_inactive_parameter_makes_it_hold() -> None:
     ["1 / n >= 0", "1 // n >= 0", "1 % n >= 0", "n ** -1 >= 0", "(n - 1) ** 0.5 != 2", "9 ** 9 ** (9 + n) > 1",
      "1e308 ** (n + 2) > 1", "(n + 10.0) ** 400 > 0"],
 )  # fmt: skip
-def test_without_a_result_it_does_not_hold(text: str) -> None:
+def test_a_constraint_without_a_numeric_result_does_not_hold(text: str) -> None:
     started = time.thread_time()
     assert not parse(text).holds({"n": 0})
     assert time.thread_time() - started < 5, "a power was computed that takes all memory"

@@ -20,7 +20,7 @@ def test_last_point_survives_rounding() -> None:
     assert points(MultiplicativeGrid.of_floats(1e-3, 10.0, 10.0)) == [0.001, 0.01, 0.1, 1.0, 10.0]
 
 
-def test_integers_by_a_factor_come_once_each() -> None:
+def test_a_multiplicative_grid_has_each_integer_once() -> None:
     assert points(MultiplicativeGrid.of_integers(1, 20, 1.5)) == [1, 2, 3, 5, 8, 11, 17]
     assert points(MultiplicativeGrid.of_integers(1, 4, 1.1)) == [1, 2, 3, 4]
 
@@ -47,7 +47,7 @@ def test_rounding_errors_still_mean_the_point(value: float) -> None:
     assert AdditiveGrid(0.0, 1.0, 0.1).find(value) == 0.3
 
 
-def test_off_the_grid_is_off_the_grid() -> None:
+def test_values_off_the_grid_are_not_found() -> None:
     assert AdditiveGrid(0.0, 1.0, 0.1).find(0.35) is None
     assert AdditiveGrid(0.0, 1.0, 0.1).find(0.3001) is None
     assert AdditiveGrid(1e12, 1e12 + 1, 0.25).find(1e12 + 0.1) is None

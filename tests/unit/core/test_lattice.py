@@ -37,7 +37,7 @@ def test_walks_through_every_configuration_once(space: Space) -> None:
 
 
 @given(small_spaces(), st.integers(0, 200))
-def test_goes_on_from_any_index_it_gave(space: Space, steps: int) -> None:
+def test_the_lattice_continues_from_any_index(space: Space, steps: int) -> None:
     lattice = lattice_of(space)
     whole = list(lattice.walk(0))
     steps = min(steps, len(whole) - 1)

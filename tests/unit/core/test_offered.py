@@ -43,7 +43,7 @@ def check(wanted: dict[str, Any], offered: dict[str, Any]) -> None:
         (HUGE, {"type": "categorical", "values": [True, False, "auto"]}),
     ],
 )
-def test_what_a_component_takes(wanted: dict[str, Any], offered: dict[str, Any]) -> None:
+def test_values_that_a_component_accepts(wanted: dict[str, Any], offered: dict[str, Any]) -> None:
     check(wanted, offered)
 
 
@@ -68,7 +68,9 @@ def test_what_a_component_takes(wanted: dict[str, Any], offered: dict[str, Any])
         ({"type": "categorical", "values": [True, 1]}, HUGE, "values[1]", 1),
     ],
 )
-def test_what_it_does_not(wanted: dict[str, Any], offered: dict[str, Any], field: str, value: object) -> None:
+def test_values_that_a_component_refuses(
+    wanted: dict[str, Any], offered: dict[str, Any], field: str, value: object
+) -> None:
     with pytest.raises(InvalidInput) as refused:
         check(wanted, offered)
     assert (refused.value.code, refused.value.data["field"]) == ("outside_component", f"space[0].{field}")

@@ -62,7 +62,7 @@ def test_an_implicit_default_moves_to_the_middle_of_the_new_range() -> None:
 @pytest.mark.parametrize(
     "ranges", [{}, {"threads": {}}, {"threads": {"min": 2, "max": 32.0}}, {"level": {"values": [0, 1, 2, 3]}}]
 )
-def test_what_is_there_already_changes_nothing(ranges: dict[str, Any]) -> None:
+def test_ranges_equal_to_the_present_ones_change_nothing(ranges: dict[str, Any]) -> None:
     assert with_ranges(SPACE, ranges) == SPACE
 
 
@@ -89,7 +89,7 @@ def test_what_is_there_already_changes_nothing(ranges: dict[str, Any]) -> None:
         ({"block": {"min": 8}}, "ranges.block.min", "grid_shifted"),
     ],
 )
-def test_what_cannot_be_changed_is_refused_by_its_field(ranges: object, field: str, code: str) -> None:
+def test_forbidden_changes_are_refused_with_their_field(ranges: object, field: str, code: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         with_ranges(SPACE, ranges)
     assert (caught.value.data["field"], caught.value.code) == (field, code)

@@ -29,7 +29,7 @@ def test_an_agent_works_in_one_place_at_a_time(principal: Principal) -> None:
     refused("agent_online_elsewhere", lambda: register(principal, session_id="here:4"))
 
 
-def test_of_two_agents_that_come_at_one_moment_one_is_refused(principal: Principal) -> None:
+def test_one_of_two_agents_with_the_same_id_is_refused(principal: Principal) -> None:
     register(principal, session_id="gone:0")
     access.rows(Agent, principal).update(last_seen_at=Now() - timedelta(minutes=1))
 
@@ -47,7 +47,7 @@ def test_of_two_agents_that_come_at_one_moment_one_is_refused(principal: Princip
     assert answers == ["", *["agent_online_elsewhere"] * 3]
 
 
-def test_who_is_unknown_registers_first(principal: Principal) -> None:
+def test_an_unknown_agent_must_register_first(principal: Principal) -> None:
     create(principal)
     with pytest.raises(NotFound) as caught:
         acquire(principal)

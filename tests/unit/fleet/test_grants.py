@@ -31,7 +31,7 @@ def test_agents_take_trials_that_a_user_has_enqueued(principal: Principal, agent
     assert study(principal, name).state == "COMPLETED"
 
 
-def test_no_more_run_at_once_than_the_study_allows(principal: Principal, agent: str) -> None:
+def test_the_parallelism_of_the_study_limits_grants(principal: Principal, agent: str) -> None:
     name = create(principal, parallelism=2)
     grants = acquire(principal, 4)
     assert [grant.trial for grant in grants] == [1, 2]
@@ -41,7 +41,7 @@ def test_no_more_run_at_once_than_the_study_allows(principal: Principal, agent: 
     assert study(principal, name).open_count == 3
 
 
-def test_no_more_run_on_an_agent_than_it_has_slots(principal: Principal) -> None:
+def test_the_slots_of_an_agent_limit_grants(principal: Principal) -> None:
     register(principal, slots=2)
     create(principal, parallelism=9)
     grants = acquire(principal, 5)

@@ -37,7 +37,7 @@ def test_a_heartbeat_renews_leases_and_lists_trials_to_cancel(principal: Princip
     assert trial(principal, name, one.trial).state == "PRUNED"
 
 
-def test_what_runs_goes_on_when_its_agent_is_heard_again(principal: Principal, agent: str) -> None:
+def test_trials_continue_when_their_agent_is_heard_again(principal: Principal, agent: str) -> None:
     name = create(principal, parallelism=2)
     grants = acquire(principal, 2)
     expire(principal)

@@ -133,7 +133,7 @@ def test_one_settlement_counts(principal: Principal, agent: str) -> None:
     assert study(principal, name).finished_count == 1
 
 
-def test_a_reason_with_output_that_is_no_text_is_kept(principal: Principal, agent: str) -> None:
+def test_a_reason_with_binary_output_is_kept(principal: Principal, agent: str) -> None:
     name = create(principal)
     (grant,) = acquire(principal)
     for _ in range(2):

@@ -99,7 +99,7 @@ def test_an_older_valid_token_does_not_raise_the_role(principal: Principal, pers
     assert role_of(token) == Role.VIEWER
 
 
-def test_neither_others_nor_unknown_tenants_matter(principal: Principal, person: Person) -> None:
+def test_other_people_and_unknown_tenants_do_not_change_a_role(principal: Principal, person: Person) -> None:
     token = person.token(principal, Role.ADMIN)
     Person().comes((principal, Role.VIEWER))
     memberships.note(Identity(Proof(person.subject, person.name, "", 1, 2), {"no-such": Role.VIEWER}, operator=False))

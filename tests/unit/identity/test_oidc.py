@@ -225,7 +225,7 @@ def test_an_offline_issuer_is_not_needed_while_its_keys_are_known(
     until(lambda: not any(thread.name == "keys" for thread in threading.enumerate()))
 
 
-def test_without_any_key_the_service_is_unavailable(issuer: Issuer, clock: Callable[[float], None]) -> None:
+def test_the_service_is_unavailable_without_any_key(issuer: Issuer, clock: Callable[[float], None]) -> None:
     issuer.away = True
     check = verifier(issuer)
     for _ in range(10):

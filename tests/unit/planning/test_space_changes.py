@@ -74,7 +74,7 @@ def measured(principal: Principal, name: str, x: float, seconds: float, n: int =
 
 
 @pytest.mark.parametrize("algorithm", ["random", "sobol", "grid", "ga", "factorial"])
-def test_what_is_suggested_from_then_on_lies_inside(principal: Principal, algorithm: str) -> None:
+def test_later_suggestions_lie_inside_the_new_ranges(principal: Principal, algorithm: str) -> None:
     name = create(principal, algorithm)
     for trial in ask(principal, name, 8):
         tell(principal, name, trial, trial.params["x"])
@@ -89,7 +89,7 @@ def test_what_is_suggested_from_then_on_lies_inside(principal: Principal, algori
     assert min(trial.params["x"] for trial in ask(principal, name, 12)) < 0.4
 
 
-def test_nothing_outside_is_recommended_or_learned_from(principal: Principal) -> None:
+def test_trials_outside_the_new_ranges_are_ignored(principal: Principal) -> None:
     name = create(principal, "ga")
     (default,) = ask(principal, name)
     tell(principal, name, default, 5.0)
@@ -136,7 +136,7 @@ def test_waiting_trials_outside_are_withdrawn_uncounted_and_running_ones_may_fin
     assert (after.state, after.state_reason) == ("COMPLETED", "All 6 trials of the budget are done.")
 
 
-def test_the_same_again_changes_nothing(principal: Principal) -> None:
+def test_a_repeated_change_of_ranges_changes_nothing(principal: Principal) -> None:
     name = create(principal)
     changed(principal, name, n={"min": 2})
     study = get(principal, name)
@@ -234,7 +234,7 @@ class Scripted:
 
 
 class TestCostly(Scripted):
-    def test_what_was_learned_of_the_old_space_is_forgotten(self, principal: Principal) -> None:
+    def test_models_of_the_old_space_are_dropped(self, principal: Principal) -> None:
         spec = make_spec(algorithm={"name": "gp"}, objectives=[SECONDS])
         name = create_study(principal, study_name(), spec).name
         compute.compute(ask_trials(principal, name, count=3).operation.id)

@@ -93,7 +93,7 @@ def test_they_count_against_the_budget(principal: Principal, most: int, origins:
     assert selectors.get_study(principal, study.name).state == "COMPLETED"
 
 
-def test_what_lies_outside_is_passed_over_and_not_moved(principal: Principal) -> None:
+def test_configurations_outside_the_space_are_skipped(principal: Principal) -> None:
     earlier = make_earlier(principal, {0.1: 1.0, 0.2: 2.0, 0.6: 3.0})
     space = {"parameters": [{**X, "min": 0.15}, {"name": "new", "type": "int", "min": 1, "max": 9, "default": 7}]}
     study = start(principal, earlier, space=space)
@@ -111,7 +111,7 @@ def test_studies_with_nothing_in_common_give_nothing(principal: Principal) -> No
     assert ask(principal, study.name)[0].origin == "default"
 
 
-def test_what_failed_or_broke_a_constraint_does_not_come(principal: Principal) -> None:
+def test_failed_and_infeasible_trials_are_not_taken_over(principal: Principal) -> None:
     limit = {"outcome_constraints": ["memory <= 100"]}
     name = create_study(principal, study_name(), make_spec(**limit)).name
     for x, memory in ((0.1, 200.0), (0.2, 50.0)):
@@ -125,7 +125,7 @@ def test_what_failed_or_broke_a_constraint_does_not_come(principal: Principal) -
     assert spec_of(start(principal, only)).started_from == (StartedFrom(only, 0, 0),)
 
 
-def test_of_several_objectives_the_front_comes_its_ends_first(principal: Principal) -> None:
+def test_a_warm_start_takes_the_pareto_front_from_its_ends(principal: Principal) -> None:
     goals = {"objectives": [{"metric": "seconds", "goal": "minimize"}, {"metric": "rate", "goal": "maximize"}]}
     name = create_study(principal, study_name(), make_spec(**goals)).name
     # The more seconds, the higher the rate; the last is worse in both.
@@ -147,7 +147,7 @@ def test_the_plan_shows_the_same_start_as_the_created_study(principal: Principal
 
 
 @pytest.mark.parametrize("algorithm", ["shuffled-grid", "grid"])
-def test_without_noise_none_of_them_is_measured_again(principal: Principal, algorithm: str) -> None:
+def test_taken_over_configurations_are_not_measured_again_without_noise(principal: Principal, algorithm: str) -> None:
     space = {"parameters": [{**N, "max": 3}, {"name": "b", "type": "bool"}]}
     spec = {"space": space, "noisy": False, "algorithm": {"name": algorithm}}
     name = create_study(principal, study_name(), make_spec(**spec)).name
@@ -211,7 +211,7 @@ def test_a_token_for_one_study_reads_no_other(principal: Principal) -> None:
         (["no name"], "start_from[0]"),
     ],
 )
-def test_what_names_no_studies_is_refused(principal: Principal, given: object, field: str) -> None:
+def test_invalid_names_of_earlier_studies_are_refused(principal: Principal, given: object, field: str) -> None:
     spec = make_spec(start_from=given)
     error = refused("invalid_argument", lambda: create_study(principal, study_name(), spec))
     assert error.data["field"] == field

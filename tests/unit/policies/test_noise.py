@@ -156,7 +156,7 @@ def test_a_lucky_run_is_not_believed_and_replicates_are() -> None:
 
 
 @pytest.mark.parametrize("penalty", [1e200, 1e300, 1.7e308])
-def test_values_whose_squares_are_no_numbers_are_believed_as_others_are(penalty: float) -> None:
+def test_very_large_values_are_estimated_like_others(penalty: float) -> None:
     beliefs, places = noise.believe([[penalty], [-penalty], [0.0], [1e-300], [5.0, 5.1]])
     reported = np.concatenate([beliefs.mean, beliefs.deviation, beliefs.low, beliefs.high])
     assert np.isfinite([*reported, beliefs.noise, beliefs.spread]).all()
@@ -164,7 +164,7 @@ def test_values_whose_squares_are_no_numbers_are_believed_as_others_are(penalty:
     assert list(places) == [0, 1, 2, 3, 4]
 
 
-def test_of_two_runs_that_contradict_each_other_the_better_is_believed() -> None:
+def test_the_better_of_two_contradicting_runs_is_believed() -> None:
     groups = [[10.0, 10.2], [11.0, 10.8], [12.1, 12.0], [9.0, 9.1], [10.1, 24.0]]
     beliefs, _ = noise.believe(groups)
     assert beliefs.mean[4] == pytest.approx(10.1, abs=0.5)

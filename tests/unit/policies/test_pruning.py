@@ -78,7 +78,7 @@ def pruned(number: int, seconds: float) -> TrialRecord:
     return TrialRecord(number, {"x": 0.3}, TrialState.PRUNED, {"loss": seconds}, seconds=seconds)
 
 
-def test_what_was_pruned_counts_as_longer_so_that_the_estimate_does_not_fall_with_each() -> None:
+def test_pruned_trials_count_as_longer_so_that_the_estimate_stays() -> None:
     """Running times around 10 s: the limit stays where it was, though half of the trials are stopped there."""
     rng = random.Random(1)
     policy = make("estimator", start=10)

@@ -122,7 +122,7 @@ def test_adaptive_goes_on_where_something_new_may_be_better() -> None:
     assert again(policy, promising) is None
 
 
-def test_what_was_left_is_taken_up_again_only_when_the_algorithm_comes_back_to_it() -> None:
+def test_a_finished_configuration_is_repeated_only_after_a_new_measurement() -> None:
     """The interval that is asked for gets narrower with every trial: what was enough once stays enough."""
     policy = make("thesis", filter=False)
     measure(policy, 0.5, 10.0, 12.0)  # 3.9 of a mean of 11, where nearly all of it is allowed
@@ -144,7 +144,7 @@ def test_one_after_the_other_in_the_order_of_their_suggestions(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["static", "sedr", "thesis"])
-def test_what_fails_twice_is_left_alone(name: str) -> None:
+def test_a_configuration_that_fails_twice_is_not_repeated(name: str) -> None:
     policy = make(name)
     measure(policy, 0.5, 10.0)
     fail(policy, 0.5)

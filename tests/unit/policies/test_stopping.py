@@ -143,7 +143,7 @@ def test_a_reference_is_reached_by_replicates_not_by_one_lucky_run_among_them() 
     assert ends(rule, progress([2.0, 1.0, 5.0], xs=[0.1, 0.1, 0.1]))
 
 
-def test_what_breaks_an_outcome_constraint_is_no_best() -> None:
+def test_a_trial_that_breaks_an_outcome_constraint_is_not_the_best() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
 
     def at(*runs: tuple[float, float]) -> Progress:

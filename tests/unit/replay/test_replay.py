@@ -84,7 +84,7 @@ def test_a_policy_measures_again() -> None:
     assert len(set(run.rows)) < 24
 
 
-def test_what_is_not_in_the_table_is_infeasible() -> None:
+def test_a_configuration_missing_from_the_table_is_infeasible() -> None:
     whole = simulators.create("branin")
     left = {number: row for row, number in enumerate(range(0, len(whole.truth), 2))}
     half = dataclasses.replace(whole, truth=whole.truth[::2], rows=left, answers=Quiet(whole.truth[::2]))
@@ -152,7 +152,7 @@ def test_contestants_are_all_pairs_and_peers_once(monkeypatch: pytest.MonkeyPatc
         (["ga"], ["none"], {"ga": {"mutation": 2}}, "algorithm.options.mutation", "0 to 1"),
     ],
 )
-def test_what_cannot_take_part_is_named(
+def test_contestants_that_cannot_take_part_are_named(
     algorithms: list[str], policies: list[str], options: dict[str, dict[str, JsonValue]], field: str, allowed: str
 ) -> None:
     terms = Terms(budget=12, start=4, options=options)

@@ -187,7 +187,7 @@ def test_wrong_cell_names_column_row_and_value(
 
 
 @pytest.mark.parametrize("content", [b"", b"tool,threads,seconds\n", b"\xff\xfe\x00"])
-def test_what_is_no_table_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_invalid_tables_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "runs.csv"
     path.write_bytes(content)
     with pytest.raises(InvalidInput):

@@ -115,7 +115,7 @@ def test_a_read_that_may_lag_does_not_wait_for_a_running_summary(
         other.join()
 
 
-def test_what_takes_long_may_wait_while_the_study_goes_on(
+def test_a_long_analysis_may_lag_behind_a_running_study(
     principal: Principal, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis, "_SLOW", 0.0)

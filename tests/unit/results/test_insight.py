@@ -45,7 +45,7 @@ def look(principal: Principal, name: str) -> StudyInsight:
     return insight.read(principal, selectors.get_study(principal, name))
 
 
-def test_nothing_is_computed_before_there_is_something_to_tell(
+def test_no_insight_is_computed_before_the_first_measurement(
     principal: Principal, study: str, reported: list[tuple[int, int]]
 ) -> None:
     found = look(principal, study)

@@ -19,7 +19,7 @@ from tests.factories.furnished import as_owner, furnish
 OPERATOR = Principal(NO_TENANT, "operator", Role.OPERATOR)
 
 
-def test_a_tenant_goes_with_all_that_it_has(transactional_db: None, owner: Callable[[str], list[Any]]) -> None:
+def test_a_deleted_tenant_takes_all_its_rows(transactional_db: None, owner: Callable[[str], list[Any]]) -> None:
     doomed, other = furnish().principal, furnish().principal
     slug = tenants.slug_of(doomed.tenant_id)
 
@@ -44,7 +44,7 @@ def test_a_tenant_goes_with_all_that_it_has(transactional_db: None, owner: Calla
     assert (entry.actor, entry.target, entry.detail) == ("operator", f"tenant/{slug}", {"rows": deleted})
 
 
-def test_neither_a_tenant_in_use_nor_the_default_one_is_deleted(transactional_db: None) -> None:
+def test_a_tenant_in_use_and_the_default_tenant_are_not_deleted(transactional_db: None) -> None:
     used = furnish().principal
     with as_owner():
         for slug, code in ((tenants.slug_of(used.tenant_id), "tenant_enabled"), (DEFAULT_TENANT, "default_tenant")):

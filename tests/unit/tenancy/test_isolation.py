@@ -253,7 +253,7 @@ def test_rest_refuses_another_tenants_caller_by_row_level_security_alone(
     assert rest(victim, fingerprint, signed_in(stranger)).faults == []
 
 
-def test_without_either_the_stranger_gets_in(
+def test_without_both_checks_a_stranger_gets_in(
     victim: Furnished, stranger: Principal, fingerprint: Callable[..., str], in_this_thread: None, unchecked: None
 ) -> None:
     """The tests above rely on this: the application's condition is really absent, and they would notice a leak."""

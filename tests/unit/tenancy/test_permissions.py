@@ -76,7 +76,7 @@ def test_a_token_of_one_study_is_good_for_no_other(action: Action) -> None:
             require(principal, action, "other")
 
 
-def test_who_is_a_member_of_no_tenant_reaches_into_none() -> None:
+def test_a_person_without_a_tenant_has_no_access() -> None:
     principal = Principal(NO_TENANT, "somebody", Role.OPERATOR)
     allowed = {action for action in Action if may(principal, action)}
     assert allowed == {Action.SESSION_READ, Action.TENANT_MANAGE}

@@ -122,7 +122,7 @@ def test_the_audit_trail_cannot_be_changed(principal: Principal) -> None:
     assert access.rows(AuditEntry, principal).count() == 1
 
 
-def test_what_looks_across_tenants_belongs_to_the_owner_and_gives_no_content(as_owner: Execute) -> None:
+def test_functions_across_tenants_belong_to_the_owner_and_return_no_content(as_owner: Execute) -> None:
     functions = as_owner(
         "SELECT proname, prosecdef, proconfig, pg_get_userbyid(proowner), pg_get_function_result(oid),"
         " has_function_privilege('public', oid, 'EXECUTE') FROM pg_proc WHERE pronamespace = 'across'::regnamespace"

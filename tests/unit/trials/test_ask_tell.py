@@ -173,7 +173,7 @@ def test_bad_metrics_name_the_field_and_change_nothing(
     assert selectors.get_trial(principal, study, 1).trial.state == "ACTIVE"
 
 
-def test_what_is_unknown_is_not_found(principal: Principal, study: str) -> None:
+def test_unknown_studies_and_trials_are_not_found(principal: Principal, study: str) -> None:
     refused("study_not_found", lambda: ask(principal, "none"))
     refused("study_not_found", lambda: selectors.get_study(principal, "none"))
     for number in (0, -1, 1, 2**40):

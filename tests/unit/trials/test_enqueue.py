@@ -21,7 +21,7 @@ def put(principal: Principal, study: str, **options: Any) -> list[int]:
     return [trial.number for trial in enqueue.enqueue_trials(principal, study, params=PARAMS, **options)[1]]
 
 
-def test_asks_get_them_first_and_each_once(principal: Principal) -> None:
+def test_asks_get_each_enqueued_trial_once_and_first(principal: Principal) -> None:
     study = create_study(principal, study_name(), make_spec()).name
     assert put(principal, study, count=3) == [1, 2, 3]
     first = ask(principal, study, 2, client_id="a")
@@ -97,7 +97,7 @@ def test_the_default_put_there_by_its_user_is_not_measured_a_second_time(princip
         ({"params": {"x": 7.0, "n": 2}}, "params.x"),
     ],
 )
-def test_what_is_wrong_is_named_and_changes_nothing(principal: Principal, options: dict[str, Any], field: str) -> None:
+def test_a_wrong_field_is_named_and_nothing_changes(principal: Principal, options: dict[str, Any], field: str) -> None:
     study = create_study(principal, study_name(), make_spec()).name
     with pytest.raises(InvalidInput) as caught:
         enqueue.enqueue_trials(principal, study, **{"params": PARAMS, **options})

@@ -111,7 +111,7 @@ def test_stored_trials(principal: Principal, limit: Limit) -> None:
     refused("quota_exceeded", "stored_trials", lambda: add_trial(principal, study, **add))
 
 
-def test_what_took_the_last_of_the_room_is_answered_again(principal: Principal, limit: Limit) -> None:
+def test_a_repeated_request_that_filled_the_quota_is_answered_again(principal: Principal, limit: Limit) -> None:
     limit(stored_trials=3)
     study = new_study(principal)
     params: Any = {"x": 0.5, "n": 2}
@@ -181,7 +181,7 @@ def test_a_minute_that_is_over_counts_no_more(principal: Principal, limit: Limit
         meter.suggest(principal, 1)
 
 
-def test_far_from_the_limit_no_ask_looks(
+def test_asks_far_below_the_limit_make_no_query(
     principal: Principal, meter: Meter, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     meter.suggest(principal, 1)
@@ -190,7 +190,7 @@ def test_far_from_the_limit_no_ask_looks(
             meter.suggest(principal, 1)
 
 
-def test_what_was_used_is_shown_and_old_counts_go(principal: Principal, limit: Limit, meter: Meter) -> None:
+def test_usage_is_shown_and_old_counts_are_deleted(principal: Principal, limit: Limit, meter: Meter) -> None:
     limit(suggestions_per_minute=16)
     study = new_study(principal)
     ask_trials(principal, study, count=3)

@@ -62,7 +62,7 @@ def test_importance_is_the_share_of_the_variance(found: ObjectiveInsight) -> Non
     assert (found.configurations, found.model) == (400, "forest")
 
 
-def test_what_explains_nearly_all_explains_no_more_than_all() -> None:
+def test_the_share_of_a_parameter_is_at_most_one() -> None:
     """Its ends, where much of the variance lies, are no more of it than their width."""
     space = Space.build([FloatParameter("x", 0.0, 1.0), IntParameter("n", 1, 16)])
     rng = np.random.default_rng(0)
@@ -92,7 +92,7 @@ def test_effects_are_given_at_levels_in_the_objectives_unit(found: ObjectiveInsi
     assert by_name["rate"].levels[16] == pytest.approx(10**1.5)
 
 
-def test_what_only_a_pair_explains_is_its_own() -> None:
+def test_the_share_of_a_pair_excludes_its_parameters() -> None:
     def both(configuration: Configuration) -> dict[str, float]:
         """6 x where there is the flag. Variances: 0.75 from x alone, 2.25 from the flag alone, 3.75 in all."""
         return {"seconds": 6 * float(configuration["x"]) * bool(configuration["flag"])}

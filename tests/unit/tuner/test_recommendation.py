@@ -35,7 +35,7 @@ def trials(problem: Problem, *values: tuple[int, float]) -> list[TrialRecord]:
     ]
 
 
-def test_without_noise_the_best_run_is_the_best() -> None:
+def test_the_best_run_is_recommended_without_noise() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], noisy=False)
     found = by_estimate(problem, samples_of(problem, trials(problem, (1, 3.0), (2, 1.0), (3, 2.0))), MEDIAN)
     assert (found.configuration, found.value, found.low, found.high) == ({"n": 2}, 1.0, 1.0, 1.0)
@@ -131,7 +131,7 @@ def test_no_interval_is_given_when_the_noise_cannot_be_estimated(values: tuple[f
     assert (by_posterior(RATE, found, prediction).low is not None) is is_known
 
 
-def test_what_breaks_an_outcome_constraint_is_taken_only_if_all_do() -> None:
+def test_a_trial_that_breaks_an_outcome_constraint_is_recommended_only_if_all_do() -> None:
     problem = Problem.build(SPACE, [Objective("seconds", "minimize")], outcome_constraints=["mb <= 10"])
 
     def trial(number: int, n: int, seconds: float, mb: float) -> TrialRecord:

@@ -76,7 +76,7 @@ def replay(tuner: Tuner, count: int) -> list[tuple[Configuration, str]]:
     return given
 
 
-def test_without_policies_it_is_the_algorithm() -> None:
+def test_a_tuner_without_policies_suggests_what_the_algorithm_does() -> None:
     tuner = Tuner(PROBLEM, Method(algorithm="random", seed=3))
     assert (tuner.cost, tuner.uses_history) == (Cost.CHEAP, False)
     algorithm = registry.create("random", PROBLEM, seed=3, options={})
@@ -136,7 +136,7 @@ def test_adaptive_is_the_default_where_there_is_noise_and_a_posterior() -> None:
         (Method(algorithm="random", pruning=[("limit", {"seconds": 5}), ("never", {})]), "pruning[1].name"),
     ],
 )
-def test_what_is_unknown_is_refused_by_name(method: Method, field: str) -> None:
+def test_unknown_algorithms_and_policies_are_refused_by_name(method: Method, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Tuner(PROBLEM, method)
     assert caught.value.data["field"] == field
@@ -158,7 +158,7 @@ def test_the_recommendation_is_the_posteriors() -> None:
     assert by_estimate.configuration["n"] == 30
 
 
-def test_with_several_objectives_nothing_single_is_recommended() -> None:
+def test_several_objectives_have_no_single_recommendation() -> None:
     problem = Problem.build(PROBLEM.space, [*PROBLEM.objectives, Objective("watts", "minimize")])
     tuner = Tuner(problem, Method(algorithm="random"))
     tuner.update([TrialRecord(1, {"n": 1, "huge": False}, TrialState.COMPLETED, {"seconds": 1.0, "watts": 1.0})])
@@ -269,7 +269,7 @@ def test_the_state_is_the_algorithms() -> None:
     assert tuner.dump() is None
 
 
-def test_asking_for_the_cost_imports_neither_torch_nor_scipy() -> None:
+def test_the_cost_is_known_without_torch_and_scipy() -> None:
     script = (
         "import sys\n"
         "from service.tuner.method import Method\n"

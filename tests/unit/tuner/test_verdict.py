@@ -33,7 +33,7 @@ def recommended(gain: float | None, low: float | None, high: float | None, n: in
         (EXACT, recommended(0.2, 0.2, 0.2), Level.PROVEN, "faster by 20.0 %"),
     ],
 )
-def test_without_a_check_the_interval_of_the_search_decides(
+def test_the_interval_of_the_search_decides_without_a_final_check(
     problem: Problem, found: Recommendation, level: Level, text: str
 ) -> None:
     runs = 0 if found.default is None else 1

@@ -23,7 +23,7 @@ local LIMITS = {
 local DIRECTORY_ALLOWED = "an absolute path without spaces, quotation marks and control characters"
 
 local function refused(field, value, allowed)
-    return string.format("burst buffer: %s is '%s'; allowed: %s", field, value, allowed)
+    return string.format("burst buffer: %s: '%s' is not allowed. Use %s.", field, value, allowed)
 end
 
 local function exists(path)
@@ -51,13 +51,13 @@ local function checked(key, value)
             return nil, refused(key, value, DIRECTORY_ALLOWED)
         end
         if not exists(value) then
-            return nil, refused(key, value, "a directory that is there")
+            return nil, refused(key, value, "a directory that exists")
         end
         return value
     end
     local limits = LIMITS[key]
     if not limits then
-        return nil, refused("#BB_LUA", key, known_keys())
+        return nil, refused("#BB_LUA", key, "one of " .. known_keys())
     end
     local number = string.find(value, "^%d%d?%d?%d?%d?%d?%d?%d?%d?$") and tonumber(value)
     if not number or number < limits[1] or number > limits[2] then
@@ -83,10 +83,10 @@ local function directives_of(script)
         for word in string.gmatch(words or "", "%S+") do
             local key, value = string.match(word, "^([^=]+)=(.*)$")
             if not key then
-                return nil, refused("#BB_LUA", word, "KEY=VALUE, the keys " .. known_keys())
+                return nil, refused("#BB_LUA", word, "KEY=VALUE with one of the keys " .. known_keys())
             end
             if found[key] then
-                return nil, refused(key, value, "once in a script")
+                return nil, string.format("burst buffer: %s is given twice. Give each key once in a script.", key)
             end
             local passed, why = checked(key, value)
             if not passed then
@@ -96,7 +96,7 @@ local function directives_of(script)
         end
     end
     if not found.directory then
-        return nil, refused("directory", "", DIRECTORY_ALLOWED)
+        return nil, "burst buffer: directory is missing. Use " .. DIRECTORY_ALLOWED .. "."
     end
     return found
 end
@@ -244,7 +244,7 @@ end
 function slurm_bb_pre_run(job)
     local nodes = lines_of(string.format("squeue -h -j %d -o %%D", job))[1]
     if nodes ~= "1" then
-        return slurm.ERROR, refused("nodes", nodes or "unknown", "1: nodes do not see each other's buffers")
+        return slurm.ERROR, refused("nodes", nodes or "unknown", "1, because nodes do not see each other's buffers")
     end
     return slurm.SUCCESS
 end

@@ -16,9 +16,9 @@ fail() {
 
 [ $# -ge 1 ] || fail "usage: install.sh FOLDER [STATE=FOLDER] [BUFFERS=FOLDER] [RAM_CACHE_MOST=MIB] [FLASH_CACHE_MOST=MIB]"
 case $1 in
-*[!A-Za-z0-9_./-]*) fail "FOLDER is '$1'; allowed: letters, digits, _ . / -" ;;
+*[!A-Za-z0-9_./-]*) fail "FOLDER: '$1' is not allowed. Use letters, digits, _ . / and - only." ;;
 /*) FOLDER=$1 ;;
-*) fail "FOLDER is '$1'; allowed: an absolute path" ;;
+*) fail "FOLDER: '$1' is not allowed. Use an absolute path." ;;
 esac
 shift
 STATE=$FOLDER/state
@@ -29,15 +29,15 @@ for given; do
     value=${given#*=}
     case $given in
     STATE=*[!A-Za-z0-9_./-]* | BUFFERS=*[!A-Za-z0-9_./-]*)
-        fail "${given%%=*} is '$value'; allowed: letters, digits, _ . / -" ;;
+        fail "${given%%=*}: '$value' is not allowed. Use letters, digits, _ . / and - only." ;;
     STATE=/*) STATE=$value ;;
     BUFFERS=/*) BUFFERS=$value ;;
-    STATE=* | BUFFERS=*) fail "${given%%=*} is '$value'; allowed: an absolute path" ;;
+    STATE=* | BUFFERS=*) fail "${given%%=*}: '$value' is not allowed. Use an absolute path." ;;
     RAM_CACHE_MOST=*[!0-9]* | FLASH_CACHE_MOST=*[!0-9]* | RAM_CACHE_MOST= | FLASH_CACHE_MOST=)
-        fail "${given%%=*} is '$value'; allowed: a number of MiB" ;;
+        fail "${given%%=*}: '$value' is not allowed. Use a number of MiB." ;;
     RAM_CACHE_MOST=*) RAM_CACHE_MOST=$value ;;
     FLASH_CACHE_MOST=*) FLASH_CACHE_MOST=$value ;;
-    *) fail "'$given' is none of STATE=, BUFFERS=, RAM_CACHE_MOST= and FLASH_CACHE_MOST=" ;;
+    *) fail "'$given' is not a known argument. Use STATE=, BUFFERS=, RAM_CACHE_MOST= or FLASH_CACHE_MOST=." ;;
     esac
 done
 

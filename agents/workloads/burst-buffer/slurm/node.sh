@@ -76,7 +76,8 @@ case $SLURM_SCRIPT_CONTEXT in
 prolog_*) start ;;
 epilog_*) stop ;;
 *)
-    echo "node.sh: SLURM_SCRIPT_CONTEXT is '$SLURM_SCRIPT_CONTEXT'; allowed: that of a Prolog or an Epilog" >&2
+    echo "node.sh: SLURM_SCRIPT_CONTEXT: '$SLURM_SCRIPT_CONTEXT' is not allowed." \
+        "Let Slurm run this script as Prolog and Epilog." >&2
     exit 2
     ;;
 esac

@@ -65,8 +65,8 @@ static uint64_t number(int option, const char *text, uint64_t least, uint64_t mo
     if (option == 'b' && (*end == 'k' || *end == 'M'))
         found <<= *end++ == 'k' ? 10 : 20;
     if (text[0] < '0' || text[0] > '9' || *end || errno || found < least || found > most) {
-        fprintf(stderr, "checkpoint: -%c is '%s'; allowed: a whole number from %" PRIu64 " to %" PRIu64 "\n", option,
-                text, least, most);
+        fprintf(stderr, "checkpoint: -%c: '%s' is not allowed. Use a whole number from %" PRIu64 " to %" PRIu64 ".\n",
+                option, text, least, most);
         exit(BAD_ARGUMENTS);
     }
     return found;

@@ -77,7 +77,9 @@ void claim(struct claim *claim, const char *directory)
             other = lock_folder(folder, first ? OWN : BELOW, first ? BELOW + PROCESSES - OWN : PROCESSES);
         }
         if (other) {
-            fprintf(stderr, "burst: %s%s is buffered by process %d; a directory has one buffer, for all that is below it\n",
+            fprintf(stderr,
+                    "burst: %s%s is buffered by process %d. Stop it first: "
+                    "a directory and all below it have one buffer.\n",
                     other < BELOW ? "" : "a directory below ", path, (int)(other % PROCESSES));
             exit(MACHINE);
         }

@@ -54,7 +54,8 @@ static void take_lock(void)
     ssize_t length = read(lock, owner, sizeof owner - 1);
     if (length > 0)
         owner[length] = 0;
-    fprintf(stderr, "burst: the buffer %s is in use by %s; each job needs its own\n", settings.buffer, owner);
+    fprintf(stderr, "burst: the buffer %s is in use by %s. Use another folder for --buffer: each job needs its own.\n",
+            settings.buffer, owner);
     exit(MACHINE);
 }
 
@@ -168,14 +169,19 @@ static pid_t start_command(char **command, const sigset_t *signals)
     _exit(127);
 }
 
+static void print_unwritten(void)
+{
+    fprintf(stderr, "burst: not all data could be written to %s. Run: burst recover --buffer %s\n",
+            settings.directory, settings.buffer);
+}
+
 /* After the daemon was killed: writes the file level to the directory before any process uses that without a buffer. */
 static void take_over(void)
 {
     fprintf(stderr, "burst: the daemon was killed; %s is used without a buffer from now on\n", settings.directory);
     unlinkat(buffer, "socket", 0);
     if (!recover(buffer))
-        fprintf(stderr, "burst: not all could be written to %s: burst recover --buffer %s\n", settings.directory,
-                settings.buffer);
+        print_unwritten();
     flock(lock, LOCK_UN);
 }
 
@@ -201,7 +207,10 @@ static bool join(void)
         return false;
     const char *preload = getenv("LD_PRELOAD");
     if (!preload || !strstr(preload, "libburst")) {
-        fprintf(stderr, "burst: the job has the buffer %s, but LD_PRELOAD has no libburst.so\n", jobs_buffer);
+        fprintf(stderr,
+                "burst: the job has the buffer %s, but LD_PRELOAD has no libburst.so. "
+                "Run the line that burst start printed.\n",
+                jobs_buffer);
         exit(MACHINE);
     }
     snprintf(settings.buffer, sizeof settings.buffer, "%s", jobs_buffer);
@@ -216,7 +225,7 @@ static bool bring_all(void)
     int folder = open(settings.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool all = folder >= 0 && syncfs(folder) == 0;
     if (!all)
-        fprintf(stderr, "burst: not all could be written to %s: %s\n", settings.directory, strerror(errno));
+        fprintf(stderr, "burst: not all data could be written to %s: %s\n", settings.directory, strerror(errno));
     if (folder >= 0)
         close(folder);
     return all;
@@ -265,8 +274,7 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
             take_over();
         } else if (WEXITSTATUS(daemon_status)) {
             all = false;
-            fprintf(stderr, "burst: not all could be written to %s: burst recover --buffer %s\n", settings.directory,
-                    settings.buffer);
+            print_unwritten();
         }
     }
     if (command > 0)

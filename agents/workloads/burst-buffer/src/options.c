@@ -115,8 +115,8 @@ static void take_number(int option, const char *text)
     errno = 0;
     uint64_t found = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || errno || found < numbers[option].least || found > most) {
-        fprintf(stderr, "burst: --%s is '%s'; allowed: %" PRIu64 " to %" PRIu64 "\n", numbers[option].name, text,
-                numbers[option].least, most);
+        fprintf(stderr, "burst: --%s: '%s' is not allowed. Use %" PRIu64 " to %" PRIu64 ".\n",
+                numbers[option].name, text, numbers[option].least, most);
         exit(BAD_ARGUMENTS);
     }
     *numbers[option].value = found;
@@ -197,7 +197,9 @@ void take_library(void)
         die("find the library %s", library);
     library = absolute;
     if (strpbrk(library, ": \t")) {
-        fprintf(stderr, "burst: the library is %s; LD_PRELOAD allows no space and no colon in it\n", library);
+        fprintf(stderr,
+                "burst: --library: '%s' is not allowed. Use a path without spaces and colons, as LD_PRELOAD needs.\n",
+                library);
         exit(MACHINE);
     }
 }

@@ -336,14 +336,14 @@ static void run(void)
 
 static void refuse(const char *option, const char *value, const char *allowed)
 {
-    fprintf(stderr, "fakeapp: %s is '%s'; allowed: %s\n", option, value, allowed);
+    fprintf(stderr, "fakeapp: %s: '%s' is not allowed. Use %s.\n", option, value, allowed);
     exit(USAGE);
 }
 
 /* Returns the number at the start of `text`, and sets `end` to the character after it. */
 static uint64_t number(const char *option, const char *text, char **end)
 {
-    const char *allowed = "a whole number below 2^53, bytes also with k, M or G";
+    const char *allowed = "a whole number below 2^53; bytes may end with k, M or G";
     errno = 0;
     uint64_t value = strtoull(text, end, 10);
     if (*end == text || text[0] < '0' || text[0] > '9' || errno)
@@ -365,7 +365,7 @@ static uint64_t whole(const char *option, const char *text, uint64_t least)
     char *end;
     uint64_t value = number(option, text, &end);
     if (*end || value < least)
-        refuse(option, text, least ? "a whole number from 1 on" : "a whole number");
+        refuse(option, text, least ? "a whole number of at least 1" : "a whole number");
     return value;
 }
 
@@ -408,7 +408,7 @@ static void read_arguments(int count, char **given)
         case 'a':
             for (call = PREAD; strcmp(calls[call], optarg) != 0;)
                 if (call++ == MIXED)
-                    refuse("-a", optarg, "pread, read, readv, preadv, fread, mixed");
+                    refuse("-a", optarg, "pread, read, readv, preadv, fread or mixed");
             break;
         default: fputs(usage_text, stderr); exit(USAGE);
         }
@@ -423,13 +423,13 @@ static void read_arguments(int count, char **given)
         exit(0);
     }
     if (threads > MOST_THREADS || threads > pattern.leads)
-        die(USAGE, "-t: at most 256 threads, and as many as there are leads");
+        die(USAGE, "-t is too large. Use at most 256 threads, and at most as many as there are leads (-L).");
     if (!pattern.least)
         pattern.least = pattern.greatest && pattern.greatest < 4096 ? pattern.greatest : 4096;
     if (!pattern.greatest)
         pattern.greatest = pattern.least;
     if (pattern.greatest < pattern.least)
-        die(USAGE, "-W is smaller than -w");
+        die(USAGE, "-W is smaller than -w. Use a -W of at least -w.");
 }
 
 int main(int count, char **given)
@@ -440,7 +440,8 @@ int main(int count, char **given)
         die_of_errno("find it");
     size = (uint64_t)found.st_size;
     if (size < pattern.greatest || size < pattern.leads)
-        die(USAGE, "the file is smaller than an operation, or has fewer bytes than there are leads");
+        die(USAGE, "the file is smaller than an operation, or has fewer bytes than leads. "
+                   "Use a larger file, or smaller -w, -W and -L.");
     run();
     return 0;
 }

@@ -35,11 +35,11 @@ static const struct {
 };
 
 /* Whether this process prints what is wrong. The environment passes on to its children that it was printed. */
-static bool tells;
+static bool prints;
 
 static __attribute__((format(printf, 1, 2))) void warn(const char *format, ...)
 {
-    if (!tells)
+    if (!prints)
         return;
     setenv(warned, "1", 1);
     char line[2 * PATH_MAX];
@@ -62,7 +62,8 @@ static bool read_number(const char *name, uint64_t *value, uint64_t most)
         *value = found;
         return true;
     }
-    warn("%s is '%.200s'; allowed: a whole number from 1 to %" PRIu64 "; nothing is prefetched", name, text, most);
+    warn("%s: '%.200s' is not allowed. Use a whole number from 1 to %" PRIu64 ". Nothing is prefetched.", name, text,
+         most);
     return false;
 }
 
@@ -79,7 +80,8 @@ static bool read_path(const char *name, char *value)
             value[last] = 0;
         return true;
     }
-    warn("%s is '%.200s'; allowed: an absolute path of less than %d bytes; nothing is prefetched", name, text, PATH_MAX);
+    warn("%s: '%.200s' is not allowed. Use an absolute path of less than %d bytes. Nothing is prefetched.", name, text,
+         PATH_MAX);
     return false;
 }
 
@@ -89,10 +91,10 @@ static void try_paths(void)
     const char *folder = sro_settings.directory, *file = sro_settings.counters;
     struct stat found;
     if (*folder && stat(folder, &found) != 0)
-        warn("SRO_DIRECTORY is '%s': %s; allowed: a directory that is there; nothing is prefetched until it is", folder,
+        warn("SRO_DIRECTORY: '%s': %s. Use a directory that exists. Nothing is prefetched until it exists.", folder,
              strerror(errno));
     else if (*folder && !S_ISDIR(found.st_mode))
-        warn("SRO_DIRECTORY is '%s', a file; allowed: a directory; nothing is prefetched", folder);
+        warn("SRO_DIRECTORY: '%s' is not a directory. Use a directory. Nothing is prefetched.", folder);
     if (!*file)
         return;
     char parent[PATH_MAX];
@@ -104,7 +106,7 @@ static void try_paths(void)
         errno = EISDIR;
     else if (faccessat(AT_FDCWD, there ? file : parent, there ? W_OK : W_OK | X_OK, AT_EACCESS) == 0)
         return;
-    warn("SRO_COUNTERS is '%s': %s; allowed: a file that can be written; nothing is counted", file, strerror(errno));
+    warn("SRO_COUNTERS: '%s': %s. Use a file that can be written. Nothing is counted.", file, strerror(errno));
 }
 
 void sro_read_settings(void)
@@ -112,17 +114,17 @@ void sro_read_settings(void)
     const char *enabled = getenv("SRO_ENABLE");
     if (enabled && strcmp(enabled, "0") == 0)
         return;
-    tells = !getenv(warned);
+    prints = !getenv(warned);
     bool fine = !enabled || !*enabled || strcmp(enabled, "1") == 0;
     if (!fine)
-        warn("SRO_ENABLE is '%.100s'; allowed: 0 or 1; nothing is prefetched", enabled);
+        warn("SRO_ENABLE: '%.100s' is not allowed. Use 0 or 1. Nothing is prefetched.", enabled);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         fine &= read_number(numbers[i].name, numbers[i].value, numbers[i].most);
     fine &= read_path("SRO_DIRECTORY", sro_settings.directory);
     fine &= read_path("SRO_COUNTERS", sro_settings.counters);
     if (fine && sro_settings.cluster_threshold > sro_settings.sequence_length) {
-        warn("SRO_CLUSTER_THRESHOLD is %" PRIu64 ", more than the %" PRIu64
-             " accesses of SRO_SEQUENCE_LENGTH, so it is never met; nothing is prefetched",
+        warn("SRO_CLUSTER_THRESHOLD: %" PRIu64 " is above SRO_SEQUENCE_LENGTH. Use a number from 1 to %" PRIu64
+             ". Nothing is prefetched.",
              sro_settings.cluster_threshold, sro_settings.sequence_length);
         fine = false;
     }

@@ -410,7 +410,8 @@ static uint64_t positive(const char *option, const char *text, uint64_t least, u
     errno = 0;
     uint64_t value = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most) {
-        fprintf(stderr, "slowfs: %s is '%s'; allowed: %" PRIu64 " to %" PRIu64 "\n", option, text, least, most);
+        fprintf(stderr, "slowfs: %s: '%s' is not allowed. Use %" PRIu64 " to %" PRIu64 ".\n", option, text, least,
+                most);
         exit(USAGE);
     }
     return value;

@@ -205,7 +205,7 @@ def loaded(built: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left(built: Path, loaded: "subprocess.Popen[bytes]", number: int) -> None:
+def test_a_stopped_measurement_leaves_no_process(built: Path, loaded: "subprocess.Popen[bytes]", number: int) -> None:
     assert outliving(built / "httpd") == []
     loaded.send_signal(number)
     loaded.wait(60)

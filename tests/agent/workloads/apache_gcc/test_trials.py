@@ -33,7 +33,7 @@ def test_a_trial_of_all_pages(workload: Path, state: Path, built: Path) -> None:
     assert processes_of(state) == []
 
 
-def test_counted(workload: Path, state: Path, built: Path) -> None:
+def test_counters_of_the_server_are_reported(workload: Path, state: Path, built: Path) -> None:
     printed = try_trial(workload, state, "static-2k-counted", "--set", QUICK)
     assert "outcome: completed" in printed, printed
     metrics = metrics_in(printed)

@@ -188,7 +188,7 @@ sys.stdin.readline()
 """
 
 
-def test_the_room_of_deleted_files_is_given_back(place: Place) -> None:
+def test_the_space_of_deleted_files_is_released(place: Place) -> None:
     """This happens when the next file is opened. A deleted file that is still open is read and written as before."""
     process = place.start(DELETED)
     assert ready(process)

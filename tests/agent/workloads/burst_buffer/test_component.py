@@ -31,9 +31,9 @@ def test_a_checkpoint_is_restarted_from(place: Place, how: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["-n", "0", "/tmp"], 2, "-n is '0'; allowed: a whole number from 1 to 1024"),
-        (["-b", "4", "/tmp"], 2, "-b is '4'; allowed: a whole number from 8"),
-        (["-r", "1k", "/tmp"], 2, "-r is '1k'; allowed"),
+        (["-n", "0", "/tmp"], 2, "-n: '0' is not allowed. Use a whole number from 1 to 1024"),
+        (["-b", "4", "/tmp"], 2, "-b: '4' is not allowed. Use a whole number from 8"),
+        (["-r", "1k", "/tmp"], 2, "-r: '1k' is not allowed"),
         ([], 2, "usage: checkpoint"),
         (["-c", "0", "/no-folder"], 3, "cannot make /no-folder/checkpoint.0."),
     ],
@@ -76,7 +76,7 @@ def test_a_cache_that_the_memory_does_not_hold_is_infeasible(small: Path, tmp_pa
     (workload / "component.yaml").write_text(yaml.safe_dump(component))
     printed = try_trial(workload, tmp_path / "state", "checkpoint", "--set", f"ram-cache-size={1 << 39}")
     assert "outcome: infeasible" in printed
-    assert f"--ram-cache-size is '{1 << 39}'; allowed: 16 to " in printed
+    assert f"--ram-cache-size: '{1 << 39}' is not allowed. Use 16 to " in printed
 
 
 def test_the_studies_tune_all_eight_parameters_within_a_jobs_memory() -> None:

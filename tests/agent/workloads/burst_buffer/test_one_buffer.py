@@ -19,9 +19,9 @@ def in_the_way(place: Place, directory: Path) -> str | None:
     if done.returncode == 0:
         return None
     assert done.returncode == 3
-    assert "; a directory has one buffer, for all that is below it" in done.stderr
+    assert ". Stop it first: a directory and all below it have one buffer." in done.stderr
     assert not (place.folder / "other" / "flash").exists()
-    return done.stderr.removeprefix("burst: ").split(";")[0]
+    return done.stderr.removeprefix("burst: ").split(". Stop it first")[0]
 
 
 HELD = """

@@ -16,13 +16,13 @@ from tests.factories.service import lack
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        (["--ram-cache-size", "99999999"], 2, "--ram-cache-size is '99999999'; allowed: 16 to "),
-        (["--ram-cache-size", "15"], 2, "--ram-cache-size is '15'; allowed: 16 to "),
-        (["--flash-cache-size", "1G"], 2, "--flash-cache-size is '1G'; allowed: 16 to 1048576"),
-        (["--ram-cache-threshold", "101"], 2, "--ram-cache-threshold is '101'; allowed: 1 to 100"),
-        (["--flash-cache-threshold", "0"], 2, "--flash-cache-threshold is '0'; allowed: 1 to 100"),
-        (["--worker-threads", "-1"], 2, "--worker-threads is '-1'; allowed: 1 to 24"),
-        (["--polling-threads", ""], 2, "--polling-threads is ''; allowed: 1 to 16"),
+        (["--ram-cache-size", "99999999"], 2, "--ram-cache-size: '99999999' is not allowed. Use 16 to "),
+        (["--ram-cache-size", "15"], 2, "--ram-cache-size: '15' is not allowed. Use 16 to "),
+        (["--flash-cache-size", "1G"], 2, "--flash-cache-size: '1G' is not allowed. Use 16 to 1048576"),
+        (["--ram-cache-threshold", "101"], 2, "--ram-cache-threshold: '101' is not allowed. Use 1 to 100"),
+        (["--flash-cache-threshold", "0"], 2, "--flash-cache-threshold: '0' is not allowed. Use 1 to 100"),
+        (["--worker-threads", "-1"], 2, "--worker-threads: '-1' is not allowed. Use 1 to 24"),
+        (["--polling-threads", ""], 2, "--polling-threads: '' is not allowed. Use 1 to 16"),
         (["--no-such-option"], 2, "usage: burst run"),
         (["--library", "/no-library"], 3, "cannot find the library /no-library: No such file"),
         (["--report", "/no-folder/report"], 3, "cannot write /no-folder/report: No such file"),
@@ -58,7 +58,7 @@ def limited_group() -> Iterator[Path]:
     lack("no control group with a limit of memory can be made here")
 
 
-TOO_MUCH = "--ram-cache-size is '201'; allowed: 16 to 200\n"
+TOO_MUCH = "--ram-cache-size: '201' is not allowed. Use 16 to 200.\n"
 
 
 def test_a_control_groups_memory_bounds_the_ram_cache(place: Place) -> None:
@@ -98,7 +98,7 @@ def test_paths_with_quotes_and_spaces(built: Path, tmp_path: Path) -> None:
     assert done.stdout.strip() == f"{folder} {folder}/buffer {built}/libburst.so:/no/such.so"
     shutil.copy(built / "libburst.so", folder)
     done = run([built / "burst", "run", "--library", folder / "libburst.so", "--buffer", folder / "b", folder, "true"])
-    assert (done.returncode, "LD_PRELOAD allows no space and no colon" in done.stderr) == (3, True)
+    assert (done.returncode, "Use a path without spaces and colons, as LD_PRELOAD needs." in done.stderr) == (3, True)
 
 
 def test_a_directory_that_does_not_exist(place: Place) -> None:

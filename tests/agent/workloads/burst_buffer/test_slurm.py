@@ -283,18 +283,27 @@ def test_jobs_with_one_directory_run_one_after_the_other(place: Place) -> None:
 @pytest.mark.parametrize(
     ("directives", "message"),
     [
-        (["directory=/tmp ram-cache=64"], "#BB_LUA is 'ram-cache'; allowed: directory, flash-cache-size, "),
-        (["directory=/tmp", "64"], "#BB_LUA is '64'; allowed: KEY=VALUE, the keys directory, "),
-        (["directory=/tmp ram-cache-size=65"], "ram-cache-size is '65'; allowed: 16 to 64"),
-        (["directory=/tmp ram-cache-size=1e1"], "ram-cache-size is '1e1'; allowed: 16 to 64"),
-        (["directory=/tmp worker-threads=-1"], "worker-threads is '-1'; allowed: 1 to 24"),
-        (["directory=/tmp flash-cache-threshold=101"], "flash-cache-threshold is '101'; allowed: 1 to 100"),
-        (["directory=/tmp worker-threads=2", "worker-threads=3"], "worker-threads is '3'; allowed: once in a script"),
-        (["ram-cache-size=64"], "directory is ''; allowed: an absolute path without spaces"),
-        (["directory=scratch"], "directory is 'scratch'; allowed: an absolute path without spaces"),
-        (["directory=/tmp/$(id)'"], "directory is '/tmp/$(id)''; allowed: an absolute path without spaces"),
-        (["directory=/no-such-directory"], "directory is '/no-such-directory'; allowed: a directory that is there"),
-        (["directory=/etc/passwd"], "directory is '/etc/passwd'; allowed: a directory that is there"),
+        (
+            ["directory=/tmp ram-cache=64"],
+            "#BB_LUA: 'ram-cache' is not allowed. Use one of directory, flash-cache-size, ",
+        ),
+        (["directory=/tmp", "64"], "#BB_LUA: '64' is not allowed. Use KEY=VALUE with one of the keys directory, "),
+        (["directory=/tmp ram-cache-size=65"], "ram-cache-size: '65' is not allowed. Use 16 to 64"),
+        (["directory=/tmp ram-cache-size=1e1"], "ram-cache-size: '1e1' is not allowed. Use 16 to 64"),
+        (["directory=/tmp worker-threads=-1"], "worker-threads: '-1' is not allowed. Use 1 to 24"),
+        (["directory=/tmp flash-cache-threshold=101"], "flash-cache-threshold: '101' is not allowed. Use 1 to 100"),
+        (
+            ["directory=/tmp worker-threads=2", "worker-threads=3"],
+            "worker-threads is given twice. Give each key once in a script.",
+        ),
+        (["ram-cache-size=64"], "directory is missing. Use an absolute path without spaces"),
+        (["directory=scratch"], "directory: 'scratch' is not allowed. Use an absolute path without spaces"),
+        (["directory=/tmp/$(id)'"], "directory: '/tmp/$(id)'' is not allowed. Use an absolute path without spaces"),
+        (
+            ["directory=/no-such-directory"],
+            "directory: '/no-such-directory' is not allowed. Use a directory that exists",
+        ),
+        (["directory=/etc/passwd"], "directory: '/etc/passwd' is not allowed. Use a directory that exists"),
     ],
 )
 def test_submission_refuses_wrong_directives(place: Place, directives: list[str], message: str) -> None:
@@ -313,7 +322,7 @@ def test_a_job_shows_why_it_cannot_get_its_buffer(place: Place) -> None:
     about = place.slurm.run("scontrol", "show", "job", job)
     assert "AdminComment=burst: cannot reserve --flash-cache-size, 1048576 MiB, in " in about
     wait_for(lambda: "pre_run" in place.said(wide, "%r"), SECONDS, "the other is held")
-    assert "nodes is '2'; allowed: 1" in place.slurm.run("scontrol", "show", "job", wide)
+    assert "nodes: '2' is not allowed. Use 1" in place.slurm.run("scontrol", "show", "job", wide)
     place.slurm.run("scancel", wide)
     place.ended(wide, "CANCELLED")
     assert (place.output(job), place.output(wide)) == ("", "")

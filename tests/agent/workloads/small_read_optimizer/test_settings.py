@@ -13,20 +13,23 @@ from tests.agent.workloads.small_read_optimizer.preload import counted, preloade
     ("variables", "warning"),
     [
         ({"SRO_ENABLE": "0"}, ""),
-        ({"SRO_ENABLE": "no"}, "SRO_ENABLE is 'no'; allowed: 0 or 1"),
+        ({"SRO_ENABLE": "no"}, "SRO_ENABLE: 'no' is not allowed. Use 0 or 1"),
         (
             {"SRO_CLUSTER_THRESHOLD": "101"},
-            "SRO_CLUSTER_THRESHOLD is 101, more than the 100 accesses of SRO_SEQUENCE_LENGTH, so it is never met",
+            "SRO_CLUSTER_THRESHOLD: 101 is above SRO_SEQUENCE_LENGTH. Use a number from 1 to 100. Nothing",
         ),
-        ({"SRO_SEQUENCE_LENGTH": "1"}, "SRO_CLUSTER_THRESHOLD is 2, more than the 1 accesses"),
-        ({"SRO_SEQUENCE_LENGTH": "0"}, "SRO_SEQUENCE_LENGTH is '0'; allowed: a whole number from 1 to 1000000"),
-        ({"SRO_SEQUENCE_LENGTH": "1000001"}, "SRO_SEQUENCE_LENGTH is '1000001'; allowed"),
-        ({"SRO_DSC_BINSIZE": "1M"}, "SRO_DSC_BINSIZE is '1M'; allowed"),
-        ({"SRO_CLUSTER_THRESHOLD": "-3"}, "SRO_CLUSTER_THRESHOLD is '-3'; allowed"),
-        ({"SRO_PREFETCH_SIZE": ""}, "SRO_PREFETCH_SIZE is ''; allowed"),
-        ({"SRO_PREFETCH_SIZE": "99999999999999999999"}, "SRO_PREFETCH_SIZE is '99999999999999999999'; allowed"),
-        ({"SRO_DIRECTORY": "here"}, "SRO_DIRECTORY is 'here'; allowed: an absolute path"),
-        ({"SRO_COUNTERS": "here"}, "SRO_COUNTERS is 'here'; allowed: an absolute path"),
+        (
+            {"SRO_SEQUENCE_LENGTH": "1"},
+            "SRO_CLUSTER_THRESHOLD: 2 is above SRO_SEQUENCE_LENGTH. Use a number from 1 to 1.",
+        ),
+        ({"SRO_SEQUENCE_LENGTH": "0"}, "SRO_SEQUENCE_LENGTH: '0' is not allowed. Use a whole number from 1 to 1000000"),
+        ({"SRO_SEQUENCE_LENGTH": "1000001"}, "SRO_SEQUENCE_LENGTH: '1000001' is not allowed"),
+        ({"SRO_DSC_BINSIZE": "1M"}, "SRO_DSC_BINSIZE: '1M' is not allowed"),
+        ({"SRO_CLUSTER_THRESHOLD": "-3"}, "SRO_CLUSTER_THRESHOLD: '-3' is not allowed"),
+        ({"SRO_PREFETCH_SIZE": ""}, "SRO_PREFETCH_SIZE: '' is not allowed"),
+        ({"SRO_PREFETCH_SIZE": "99999999999999999999"}, "SRO_PREFETCH_SIZE: '99999999999999999999' is not allowed"),
+        ({"SRO_DIRECTORY": "here"}, "SRO_DIRECTORY: 'here' is not allowed. Use an absolute path"),
+        ({"SRO_COUNTERS": "here"}, "SRO_COUNTERS: 'here' is not allowed. Use an absolute path"),
     ],
 )
 def test_wrong_settings_are_reported_once_and_switch_it_off(
@@ -40,7 +43,7 @@ def test_wrong_settings_are_reported_once_and_switch_it_off(
     if warning:
         [line] = answer.stderr.splitlines()
         assert line.startswith(f"small-read-optimizer: {warning}")
-        assert line.endswith("; nothing is prefetched")
+        assert line.endswith(". Nothing is prefetched.")
     else:
         assert answer.stderr == ""
 
@@ -49,10 +52,10 @@ def test_all_wrong_settings_are_reported_together(built: Path, tmp_path: Path) -
     wrong = {"SRO_PREFETCH_SIZE": "much", "SRO_SEQUENCE_LENGTH": "0"}
     answer = run([built / "fakeapp", "-N", "50", built / "data"], **preloaded(built, tmp_path / "counters", **wrong))
     assert answer.returncode == 0
-    assert [line.split()[1] for line in answer.stderr.splitlines()] == ["SRO_SEQUENCE_LENGTH", "SRO_PREFETCH_SIZE"]
+    assert [line.split()[1] for line in answer.stderr.splitlines()] == ["SRO_SEQUENCE_LENGTH:", "SRO_PREFETCH_SIZE:"]
 
 
-NOWHERE = "No such file or directory; allowed: "
+NOWHERE = "No such file or directory. Use "
 
 
 @pytest.mark.parametrize(
@@ -60,12 +63,12 @@ NOWHERE = "No such file or directory; allowed: "
     [
         (
             {"SRO_DIRECTORY": "{}/no/folder"},
-            f"SRO_DIRECTORY is '{{}}/no/folder': {NOWHERE}a directory that is there",
+            f"SRO_DIRECTORY: '{{}}/no/folder': {NOWHERE}a directory that exists",
             [],
         ),
-        ({"SRO_DIRECTORY": "{}/file"}, "SRO_DIRECTORY is '{}/file', a file; allowed: a directory", []),
-        ({"SRO_COUNTERS": "{}/no/file"}, f"SRO_COUNTERS is '{{}}/no/file': {NOWHERE}a file that can be written", []),
-        ({"SRO_COUNTERS": "{}"}, "SRO_COUNTERS is '{}': Is a directory; allowed: a file that can be written", []),
+        ({"SRO_DIRECTORY": "{}/file"}, "SRO_DIRECTORY: '{}/file' is not a directory. Use a directory", []),
+        ({"SRO_COUNTERS": "{}/no/file"}, f"SRO_COUNTERS: '{{}}/no/file': {NOWHERE}a file that can be written", []),
+        ({"SRO_COUNTERS": "{}"}, "SRO_COUNTERS: '{}': Is a directory. Use a file that can be written", []),
         ({"SRO_COUNTERS": "{}/file"}, None, [50, 50]),
         ({"SRO_COUNTERS": "{}/new"}, None, [50, 50]),
     ],
@@ -82,7 +85,7 @@ def test_a_path_that_does_not_exist_is_reported_once(
     assert [json.loads(line)["operations"] for line in answer.stdout.splitlines()] == [50, 50]
     reported = answer.stderr.splitlines()
     assert len(reported) == (warning is not None)
-    assert warning is None or reported[0].startswith(f"small-read-optimizer: {warning.format(tmp_path)}; nothing is ")
+    assert warning is None or reported[0].startswith(f"small-read-optimizer: {warning.format(tmp_path)}. Nothing is ")
     where = Path(values.get("SRO_COUNTERS", tmp_path / "counters"))
     assert [line["reads"] for line in (counted(where) if reads else [])] == reads
 

@@ -82,8 +82,8 @@ def test_no_root_is_needed(built: Path, mounts: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--latency", "-1", "/tmp", "/tmp/m", "true"], 2, "--latency is '-1'; allowed: 0 to 10000000"),
-        (["--bandwidth", "0", "/tmp", "/tmp/m", "true"], 2, "--bandwidth is '0'; allowed: 1 to 1000000"),
+        (["--latency", "-1", "/tmp", "/tmp/m", "true"], 2, "--latency: '-1' is not allowed. Use 0 to 10000000"),
+        (["--bandwidth", "0", "/tmp", "/tmp/m", "true"], 2, "--bandwidth: '0' is not allowed. Use 1 to 1000000"),
         (["/tmp", "/tmp/m"], 2, "usage: slowfs"),
         (["/no-folder", "/tmp/m", "true"], 3, "cannot open the folder: No such file"),
     ],

@@ -47,7 +47,7 @@ def noisy(draws: int = 16, pending: FloatArray = POINTS[:0]) -> LogNoisyExpected
     )
 
 
-def test_without_extra_points_it_is_log_expected_improvement() -> None:
+def test_the_acquisition_without_extra_points_is_log_expected_improvement() -> None:
     ours = LogNoisyExpectedImprovement(posterior(), draws=1, random=np.random.default_rng(0), best=1.3)
     theirs = LogExpectedImprovement(botorch_model(LAYOUT, PRIOR, THETA, Points.single(POINTS, OUTCOMES)), best_f=1.3)
     at = rows(20, 4)

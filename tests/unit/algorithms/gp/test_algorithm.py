@@ -250,7 +250,7 @@ def test_a_machines_fault_condemns_no_configuration() -> None:
     assert gp.suggest(1, cursor=0).configurations != (first,)
 
 
-def test_what_was_pruned_is_not_taken_for_good() -> None:
+def test_pruned_trials_are_not_taken_for_good_ones() -> None:
     gp = algorithm(problem(SQUARE))
     # Stopped early, at a value that looks excellent.
     pruned = [trial(50 + place, {"x": 0.9 + 0.02 * place, "y": 0.1}, 0.0, state=PRUNED) for place in range(4)]
@@ -517,7 +517,7 @@ def test_where_nothing_is_acceptable_yet_it_is_sought() -> None:
     assert sum(what.acceptable(one.metrics) for one in history) >= 5
 
 
-def test_pruned_trials_alone_tell_only_that_they_work() -> None:
+def test_pruned_trials_alone_give_no_prediction() -> None:
     gp = algorithm(problem(SQUARE), initial=2)
     gp.update([trial(n, one.configuration, state=PRUNED) for n, one in enumerate(measured(4))])
     assert gp.predict([{"x": 0.5, "y": 0.5}]) is None

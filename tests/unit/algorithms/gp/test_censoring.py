@@ -33,7 +33,7 @@ def test_one_bound_has_the_moments_of_a_truncated_normal(bound: float) -> None:
     assert found == pytest.approx((true_mean, true_deviation), abs=0.04)
 
 
-def test_a_bound_that_says_nothing_changes_nothing() -> None:
+def test_a_weak_bound_does_not_change_the_estimate() -> None:
     found = with_bounds(POINTS, np.array([[0.6]]), np.array([30.0]), LAYOUT, THETA)
     for at in (0.0, 0.6, 1.0):
         assert predicted(found, at) == pytest.approx(predicted(POINTS, at), abs=1e-4)

@@ -111,7 +111,7 @@ def test_hypervolume_improvement_matches_the_estimate_of_botorch(
         np.testing.assert_allclose(gradient[:, column], numeric, rtol=1e-3, atol=1e-4)
 
 
-def test_nothing_is_sought_beyond_the_reference_point() -> None:
+def test_the_search_stays_within_the_reference_point() -> None:
     # More than 2 seconds is of no interest: x is at most 0.577.
     late = run(TWO, 22, reference_point="2.0, 5")[12:]
     assert all(one.metrics["seconds"] < 2.1 for one in late)

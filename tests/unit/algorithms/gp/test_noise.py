@@ -24,7 +24,7 @@ def measured(count: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return rows, smooth(rows) + 0.1 * random.normal(size=count)
 
 
-def test_what_was_disturbed_is_found_and_only_that() -> None:
+def test_only_disturbed_measurements_are_outliers() -> None:
     rows, outcomes = measured(60, 0)
     disturbed = [7, 20, 41, 55]
     outcomes[disturbed] -= [0.9, 1.2, 0.7, 2.0]
@@ -35,7 +35,7 @@ def test_what_was_disturbed_is_found_and_only_that() -> None:
     np.testing.assert_allclose(np.sqrt(added[disturbed]), [0.9, 1.2, 0.7, 2.0], atol=0.35)
 
 
-def test_nothing_is_found_in_ordinary_noise() -> None:
+def test_ordinary_noise_gives_no_outliers() -> None:
     for seed in range(5):
         rows, outcomes = measured(60, seed)
         added, price = pursue(Runs.of(rows, -outcomes), outcomes, LAYOUT, THETA, np.zeros(60))

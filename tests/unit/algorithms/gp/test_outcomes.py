@@ -56,7 +56,7 @@ def test_the_jacobian_is_that_of_the_transformation() -> None:
     assert standardise(values, 0.1)[1] == pytest.approx(np.log(slope / unit).sum(), abs=1e-4)
 
 
-def test_what_is_far_worse_than_most_does_not_drown_the_rest() -> None:
+def test_very_bad_values_do_not_hide_differences_between_good_ones() -> None:
     values = np.array([*np.linspace(1.0, 2.0, 20), 1e9])
     found, _ = standardise(values, None)
     assert np.ptp(found[:20]) > 0.5

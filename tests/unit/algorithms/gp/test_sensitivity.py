@@ -72,7 +72,7 @@ def test_indices_of_a_sum_are_its_parts() -> None:
             assert 0 <= index.low <= index.value <= index.high <= 1
 
 
-def test_what_parameters_do_together_is_in_the_total_alone() -> None:
+def test_joint_effects_count_only_in_the_total_index() -> None:
     found = reported(fed(ONE, together, 120))
     assert (found["x"].alone.value, found["flag"].alone.value) == pytest.approx((0.2, 0.6), abs=0.06)
     assert (found["x"].together.value, found["flag"].together.value) == pytest.approx((0.4, 0.8), abs=0.06)

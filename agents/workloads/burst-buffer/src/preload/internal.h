@@ -104,8 +104,6 @@ int64_t sync_daemon(void);
 int64_t truncated(int descriptor);
 /* Flushes a descriptor before it is closed. Returns 0, or -errno of the data that was written to it. */
 int64_t closing(int descriptor);
-/* Flushes all open descriptors, without a way to report an error. */
-void flush_all(void);
 
 #pragma GCC visibility pop
 #endif

@@ -256,10 +256,3 @@ void start(void)
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) /* streams use them by calls that the library does not see */
         bypass(i);
 }
-
-/* At exit, where the system closes the files that the program has left open. */
-__attribute__((destructor(101))) static void finish(void)
-{
-    if (atomic_load(&active))
-        flush_all();
-}

@@ -190,7 +190,8 @@ EXPORTED int link(const char *old, const char *new)
     return linkat(AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 
-void flush_all(void)
+/* Flushes all open descriptors, without a way to report an error. */
+static void flush_all(void)
 {
     int before = errno;
     for (int i = 0; i < DESCRIPTORS; i++)
@@ -199,8 +200,15 @@ void flush_all(void)
     errno = before;
 }
 
-/* Before a program is executed. What was written to descriptors that it inherits is on the file level: it cannot know
- * what is lost otherwise. Programs are read by the system, and not while somebody may write to them. */
+/* At exit, where the system closes the files that the program has left open. */
+__attribute__((destructor(101))) static void finish(void)
+{
+    if (atomic_load(&active))
+        flush_all();
+}
+
+/* Flushes before a program is executed, because the program cannot know that data of a descriptor that it inherits is
+ * lost. The program's own file is no longer buffered: the system reads it, and not while somebody may write to it. */
 static void executed(const char *path)
 {
     if (!atomic_load(&active))
