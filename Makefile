@@ -19,8 +19,8 @@ demo: setup ## Tune a C program's compiler flags and see the gain; then serve un
 up: setup ## Run the service on this machine with the data of the demo (ARGS="--port 0 --host ...")
 	@exec $(BIN)/trimtab-service up --data-dir data $(ARGS)
 
-check: setup checks ## Run linters, type checks and the unit tests that need no server (under 3 minutes)
-	@exec $(BIN)/python -m tests.run tests/unit --numprocesses=2 -m "not server and not slow" $(ARGS)
+check: setup ## Run linters, type checks and the unit tests that need no server (under 3 minutes)
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target check-python check-console check-units
 
 test: setup programs ## Run all tests but the slow ones (ARGS="-k word" for some); installs what they need where it may
 	@exec $(BIN)/python -m tests.run --console $(ARGS)
@@ -34,18 +34,26 @@ test-console: setup programs ## Run the tests of the console, also those in Chro
 test-slow: setup programs ## Run the tests that take minutes each; continuous integration does not run them
 	@exec $(BIN)/python -m tests.run -m slow $(ARGS)
 
-.PHONY: programs checks
+.PHONY: programs checks check-python check-console check-units
 programs:
 	@deploy/checkout/test-programs.sh
 
 checks:
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check-python check-console
+
+check-python:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy service sdk/trimtab agents/trimtab_agent tests proto demo
 	$(BIN)/lint-imports
 	$(BIN)/python deploy/checkout/check_words.py
-	@if [ -d web/node_modules ]; then cd web && npm run --silent typecheck && npm run --silent lint; \
+
+check-console:
+	@if [ -d web/node_modules ]; then cd web && npm run --silent check; \
 	else echo "console: not checked, since Node.js is not installed"; fi
+
+check-units:
+	@exec $(BIN)/python -m tests.run tests/unit --numprocesses=2 -m "not server and not slow" $(ARGS)
 
 lint: setup checks ## Check style, types, import rules, words, known vulnerabilities, and the console's code
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml service sdk/trimtab agents/trimtab_agent demo proto

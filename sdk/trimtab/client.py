@@ -215,7 +215,7 @@ class Client:
     def create_from_spec(
         self, name: str, spec: StudySpec, *, load_if_exists: bool = False, client_id: str | None = None
     ) -> "Study":
-        """Creates a study from its whole specification, such as that of a study file. Raises as `create_study`."""
+        """Create a study from its whole specification, such as that of a study file. Raises as `create_study`."""
         from trimtab import converters
         from trimtab._gen import tuning_pb2 as pb
 

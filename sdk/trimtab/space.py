@@ -81,8 +81,8 @@ class Int(Parameter):
 
 
 @dataclass(frozen=True)
-class Ordinal(Parameter):
-    """One value of an ordered list of numbers, strings or both."""
+class _Listed(Parameter):
+    """One value of a list."""
 
     values: Sequence[Scalar]
 
@@ -94,16 +94,13 @@ class Ordinal(Parameter):
 
 
 @dataclass(frozen=True)
-class Categorical(Parameter):
+class Ordinal(_Listed):
+    """One value of an ordered list of numbers, strings or both."""
+
+
+@dataclass(frozen=True)
+class Categorical(_Listed):
     """One value of a list that has no order."""
-
-    values: Sequence[Scalar]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _plain_tuple(self.name, self.values))
-
-    def cast(self, value: Scalar) -> Scalar:
-        return _listed(self.values, value)
 
 
 @dataclass(frozen=True)

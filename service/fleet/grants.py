@@ -1,4 +1,4 @@
-"""Trials that are given to agents: leased, described, and repeated where the answer was lost."""
+"""Grants of trials to agents. A grant is repeated if its answer was lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from service.tenancy.principal import Principal
 from service.tenancy.statements import Insert
 
 MOST_GRANTS = 1000
-# Studies looked at in one call; the next call goes on with those that waited longest.
+# The number of studies that one call considers. The next call continues with those that have waited longest.
 _MOST_CANDIDATES = 100
 
 _insert_leases = Insert(Lease)
@@ -102,7 +102,7 @@ def _candidates(principal: Principal, agent: Agent) -> list[int]:
 
 
 def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> list[Grant]:
-    """Lease up to `count` trials of one study. One transaction for each study: never two studies' locks at once."""
+    """Lease up to `count` trials of one study, in one transaction, so that no call holds the locks of two studies."""
     with suppress(Deleted), changing(principal, study_id, "lease.grant", f"agent/{agent.agent_id}") as work:
         study = work.study
         free = min(count, (study.parallelism or 0) - study.active_count)
@@ -132,7 +132,7 @@ def _grant(principal: Principal, agent: Agent, study_id: int, count: int) -> lis
 
 
 def _grant_again(principal: Principal, agent: Agent, unheard: Sequence[Lease]) -> list[Grant]:
-    """Repeat grants whose answer never arrived; those whose trial was stopped meanwhile are settled instead."""
+    """Repeat grants whose answer never arrived. Settle those whose trial was stopped in the meantime."""
     grants = []
     for lease in unheard:
         with suppress(Deleted), changing(principal, lease.study_id, "lease.settle") as work:

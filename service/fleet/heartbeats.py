@@ -22,10 +22,10 @@ from service.tenancy.principal import Principal
 from service.tenancy.statements import Select
 from service.trials import tell
 
-# Characters kept of why a trial does not start.
+# The maximum length of the reason why a trial does not start.
 REASON_LENGTH = 1000
 
-# As leases are asked for in every heartbeat: no more of them than that needs.
+# Each heartbeat reads the leases of its agent, so the query selects only the columns that are needed.
 _select_stops = Select(
     Lease,
     "agent_id = %s AND state = 'HELD'",
@@ -53,10 +53,10 @@ def renew(
     elapsed: Mapping[str, float] | None = None,
     waiting: Mapping[str, str] | None = None,
 ) -> Renewal:
-    """The heartbeat: extend the leases that an agent holds. Raises NotFound (`unknown_agent`).
+    """Extend the leases that an agent holds, and return those to stop. Raises NotFound (`unknown_agent`).
 
-    `elapsed`: how many seconds the trials of some of them have been running, without builds and queues. Pruning
-    policies that look at nothing else decide here. `waiting`: why some of them do not start, for people.
+    `elapsed`: the seconds for which the trials of some leases have run, without builds and queues. Pruning policies
+    that need only this time decide here. `waiting`: why some trials do not start, for people.
     """
     agent = agents.known(principal, agent_id)
     agents.seen(principal, agent)
@@ -109,7 +109,7 @@ def stops(principal: Principal, *, agent_id: str, leases: Sequence[str]) -> Rene
 
 
 def _note_waiting(principal: Principal, lease: Lease, reason: str) -> None:
-    """Say on a leased trial why it does not start; an empty reason: it is expected to."""
+    """Store on a leased trial why it does not start. An empty reason means that it is expected to start."""
     with suppress(Deleted), changing(principal, lease.study_id, "trial.wait", detail={"reason": reason}) as work:
         trial = _running(work, lease)
         if trial is not None:
@@ -119,7 +119,7 @@ def _note_waiting(principal: Principal, lease: Lease, reason: str) -> None:
 
 
 def _prune(principal: Principal, lease: Lease, seconds: float) -> str | None:
-    """Prune a leased trial if a policy says so, and return why it is to be stopped; None: it goes on."""
+    """Prune a leased trial if a policy decides so. Return the reason to stop it; None if it continues."""
     with suppress(Deleted), changing(principal, lease.study_id, "trial.prune") as work:
         trial = _running(work, lease)
         if trial is not None and tell.prune(work, trial, seconds):

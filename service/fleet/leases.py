@@ -1,4 +1,4 @@
-"""Leases: found, read, locked, expired. Lock order: study, then lease."""
+"""Finding, locking and expiring leases. The lock of the study is taken before the lock of the lease."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _select_trial = Select(Trial, "id = %s")
 
 
 def find_lease(principal: Principal, agent: Agent, lease: str) -> Lease:
-    """An agent's lease, in whatever state. Raises Conflict (`lease_lost`)."""
+    """Return a lease of an agent in any state. Raises Conflict (`lease_lost`)."""
     lease_id = to_id(lease)
     found = [] if lease_id is None else _select_lease(principal, lease_id, agent.pk)
     if not found:
@@ -35,7 +35,7 @@ def find_lease(principal: Principal, agent: Agent, lease: str) -> Lease:
 
 
 def read_lease(principal: Principal, agent: Agent, lease: Lease) -> Lease:
-    """The lease as it is now, with its trial. Its study's lock keeps its state. Raises Deleted."""
+    """Return the present lease with its trial, under the lock of the study. Raises Deleted."""
     found, trials = _select_lease(principal, lease.id, agent.pk), _select_trial(principal, lease.trial_id)
     if not found or not trials:
         raise Deleted("lease_not_found", "The lease was deleted together with its study.")
@@ -53,7 +53,7 @@ def lock_lease(work: Work, lease_id: UUID) -> Lease:
 
 
 def expect_held(lease: Lease) -> None:
-    """Raises Conflict (`lease_lost`)."""
+    """Check that a lease is held. Raises Conflict (`lease_lost`)."""
     if lease.state != LeaseState.HELD:
         raise Conflict("lease_lost", f"Lease {lease.id} is {lease.state}.")
 
@@ -64,7 +64,7 @@ def is_untouched(lease: Lease) -> bool:
 
 
 def return_trial(work: Work, lease: Lease) -> None:
-    """Give an expired lease its trial back, with the attempt that its expiry seemed to cost."""
+    """Return the trial to its expired lease, without counting the expiry as an attempt."""
     trial = lease.trial
     trial.attempt = lease.attempt
     trial.agent, trial.node = lease.agent.name, lease.node
@@ -77,7 +77,7 @@ def overdue() -> list[tuple[int, int, UUID]]:
 
 
 def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
-    """Take overdue leases back, each in a transaction of its own. Safe to run twice."""
+    """Expire overdue leases, each in a separate transaction. A second call changes nothing."""
     for tenant_id, study_id, lease_id in late:
         principal = Principal.system(tenant_id)
         with (
@@ -95,21 +95,21 @@ def expire(late: Sequence[tuple[int, int, UUID]]) -> None:
             lease.state = LeaseState.EXPIRED
             access.save(principal, lease, "state")
             if lease.trial.state == TrialState.ACTIVE:
-                tell.try_again(work, lease.trial, f"Agent {lease.agent.name!r} was not heard of any more.")
+                tell.try_again(work, lease.trial, f"Agent {lease.agent.name!r} has stopped sending heartbeats.")
 
 
 def lease_time() -> timedelta:
-    """How long a lease holds without a heartbeat."""
+    """Return how long a lease stays valid without a heartbeat."""
     return timedelta(seconds=settings.TRIMTAB_LEASE_SECONDS)
 
 
 def plain(text: str, longest: int | None = None) -> str:
-    """As much of what an agent says as is kept; PostgreSQL keeps no NUL."""
+    """Return at most `longest` characters of an agent's text, without NUL, which PostgreSQL refuses."""
     return text.replace("\0", "")[:longest]
 
 
 def to_id(text: str) -> UUID | None:
-    """A lease's identity as an agent writes it; None: it is nobody's."""
+    """Return the id in the text of an agent; None if it is not an id."""
     try:
         return UUID(text)
     except ValueError:

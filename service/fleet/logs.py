@@ -1,4 +1,4 @@
-"""The output of trials, of which the end is kept."""
+"""The output of trials. The service stores its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG_TAIL_BYTES = 64 * 1024
 
 
 def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, data: bytes) -> int:
-    """Append to what a trial printed, at an offset in bytes; the offset where the next bytes belong.
+    """Append to the output of a trial at an offset in bytes. Return the offset for the next bytes.
 
     Bytes that are there already are ignored; after a gap the answer says from where to send again. Where others are
     there already, the trial's job was started again and the log begins again. Only the tail is kept. Raises
@@ -32,7 +32,7 @@ def append_log(principal: Principal, *, agent_id: str, lease: str, offset: int, 
         with access.work(principal):
             return _append(principal, found, offset, data)
     except IntegrityError:
-        # The study was deleted in between, as this then says.
+        # The study was deleted in between, and find_lease raises the error for that.
         find_lease(principal, agent, lease)
         raise
 

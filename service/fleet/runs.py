@@ -21,7 +21,7 @@ from service.tenancy.statements import Update
 from service.trials import tell
 
 Outcome = Literal["completed", "infeasible", "failed", "cancelled", "released"]
-# Characters of what an agent says that it runs.
+# The maximum size of an invocation, in characters of JSON.
 LARGEST_INVOCATION = 256 * 1024
 
 _start = Update(Lease, "started_at", "node", "run", "invocation")
@@ -38,8 +38,10 @@ def report_started(
     run: int = 0,
     invocation: Mapping[str, JsonValue] | None = None,
 ) -> None:
-    """An agent has started a trial's process: its `run` within the lease, 0 where it does not count, and what is run,
-    for people. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
+    """Record that an agent has started the process of a trial.
+
+    `run` is the number of the run within the lease; 0: the agent counts no runs. `invocation` says what runs, for
+    people. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`).
     """
     _check_run(run)
     check_invocation("invocation", invocation)
@@ -63,7 +65,7 @@ def report_started(
         held.node = plain(node, NODE_LENGTH)
         _start(principal, held)
         if held.trial.state == TrialState.ACTIVE:
-            # From the grant to here the agent built and prepared: the trial itself starts now.
+            # Since the grant the agent has built and prepared. The trial itself starts now.
             work.detail = {"node": held.node}
             actions.begin_trial(work, held.trial, held.node)
 
@@ -78,10 +80,10 @@ def report_measurement(
     elapsed_seconds: float | None = None,
     run: int = 0,
 ) -> bool:
-    """Keep a measurement of a leased trial. True: the trial was stopped, the agent is to cancel it.
+    """Store a measurement of a leased trial. Return True if the trial was stopped, so that the agent must cancel it.
 
-    The first one of a newer `run` takes the place of all that earlier ones have measured; one of an earlier run is
-    dropped. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`, `step_already_reported`).
+    The first measurement of a newer `run` replaces all measurements of earlier runs. A measurement of an earlier run
+    is ignored. Raises InvalidInput, NotFound (`unknown_agent`), Conflict (`lease_lost`, `step_already_reported`).
     """
     _check_run(run)
     agent = agents.known(principal, agent_id)
@@ -116,15 +118,15 @@ def settle(
     doubt: str = "",
     machine: str = "",
 ) -> None:
-    """End a lease with its trial's outcome; the same again changes nothing.
+    """End a lease with the outcome of its trial. A repeated call changes nothing.
 
-    `node` and `machine`: where it ran, empty if it did not run. `doubt`: why its timing may be wrong. A lease that
-    expired meanwhile may still be settled with a result while nobody else was given the trial. Raises InvalidInput,
+    `node` and `machine`: where the trial ran, empty if it did not run. `doubt`: why its timing may be wrong. An
+    expired lease may still be settled with a result until another agent gets the trial. Raises InvalidInput,
     NotFound (`unknown_agent`), Conflict (`lease_already_settled`, `lease_lost`).
     """
     if outcome not in get_args(Outcome):
         raise InvalidInput("outcome", outcome, ", ".join(get_args(Outcome)))
-    # With what the application printed last, which may be anything.
+    # The reason contains the last output of the application, which may hold any character.
     reason = plain(reason)
     agent = agents.known(principal, agent_id)
     found = find_lease(principal, agent, lease)
@@ -152,7 +154,7 @@ def settle(
         held.state = LeaseState.SETTLED
         held.settlement = settlement
         held.settled_at = work.time
-        # A cluster may have started it again, on another node than was reported at first.
+        # A cluster may have started the job again on another node than the agent reported first.
         held.node = plain(node, NODE_LENGTH) or held.node
         _settle(principal, held)
         if trial.state == TrialState.ACTIVE:
@@ -167,7 +169,7 @@ def settle(
 
 
 def check_invocation(field: str, invocation: Mapping[str, JsonValue] | None) -> None:
-    """Raises InvalidInput for what an agent says that it runs, where that is too long to be kept."""
+    """Check that an invocation is small enough to be stored. Raises InvalidInput."""
     size = 0 if invocation is None else len(json.dumps(invocation))
     if size > LARGEST_INVOCATION:
         raise InvalidInput(field, f"{size} characters", f"at most {LARGEST_INVOCATION} characters as JSON")

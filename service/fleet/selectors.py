@@ -1,4 +1,4 @@
-"""Questions about agents."""
+"""Queries of agents and their leases."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from service.tenancy.principal import Principal
 
 
 def list_agents(principal: Principal) -> list[Agent]:
-    """All agents by name, with `running`, `busy` and `online`."""
+    """Return all agents by name, with `running`, `busy` and `online`."""
     return _judge(principal, agents.all_of(principal))
 
 
 def get_agent(principal: Principal, agent_id: str) -> Agent:
-    """One agent, as in `list_agents`. Raises NotFound."""
+    """Return one agent as `list_agents` does. Raises NotFound."""
     found = agents.find(principal, agent_id)
     if found is None:
         raise NotFound("agent_not_found", f"There is no agent {agent_id!r}.")
@@ -27,7 +27,7 @@ def get_agent(principal: Principal, agent_id: str) -> Agent:
 
 
 def leases_of(principal: Principal, trial: Trial) -> list[Lease]:
-    """A trial's runs on agents, the first one first."""
+    """Return the leases of a trial, the first one first."""
     held = access.rows(Lease, principal).filter(trial_id=trial.pk)
     return list(held.select_related("agent").order_by("granted_at"))
 

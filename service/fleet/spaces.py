@@ -1,4 +1,4 @@
-"""Spaces of studies on agents, within what the agents' components take: a value outside would be measured by none."""
+"""Checks of the spaces of studies on agents: the agents' components must accept each value."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from service.tenancy.principal import Principal
 
 
 def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
-    """Check that an agent's version of a study's component takes all values of these parameters.
+    """Check that some agent's version of the study's component accepts all values of these parameters.
 
-    `places`: their fields in what was asked for. Nothing is known of a component that no agent has offered, nor of one
-    whose agents do not tell its space; those are let through, as are studies without a component.
+    `places`: the parameters' fields in the request, for errors. A study without a component passes. So does a study
+    whose component no agent offers or whose space the agents do not send, because its values cannot be checked.
 
-    Raises InvalidInput (`outside_component`), by the version that was heard of last.
+    Raises InvalidInput (`outside_component`), by the version that an agent offered last.
     """
     if spec.execution is None:
         return
@@ -39,10 +39,10 @@ def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]
 
 
 def offered_space(principal: Principal, component: str, digest: str) -> list[dict[str, Any]] | None:
-    """Return the parameters (JSON) of a component as agents offer it, None where no agent does.
+    """Return the parameters (JSON) of a component as agents offer it; None if no agent offers it.
 
-    Versions that online agents offer go before the others. Raises InvalidInput where versions differ in their
-    parameters and `digest` does not choose one.
+    Versions of online agents precede the others. Raises InvalidInput if versions differ in their parameters and
+    `digest` does not choose one.
     """
     require(principal, Action.AGENT_READ)
     found: dict[bool, dict[str, list[dict[str, Any]]]] = {True: {}, False: {}}
@@ -58,7 +58,7 @@ def offered_space(principal: Principal, component: str, digest: str) -> list[dic
 
 
 def _versions(principal: Principal, component: str, digest: str) -> list[dict[str, Parameter]]:
-    """The parameters of each version of a component by name, of the agents that were heard of last first."""
+    """Return the parameters by name of each version of a component, the version of the latest agent first."""
     found: dict[str, dict[str, Parameter]] = {}
     agents = access.rows(Agent, principal).order_by("-last_seen_at").values_list("components", flat=True)
     for one in (one for components in agents for one in components if one["name"] == component):
@@ -68,7 +68,7 @@ def _versions(principal: Principal, component: str, digest: str) -> list[dict[st
 
 
 def _parameters(space: list[Mapping[str, Any]]) -> dict[str, Parameter]:
-    """Empty where it cannot be read: agents tell their spaces for people, and are not asked twice."""
+    """Return the parameters by name; empty if the agent's description of its space cannot be parsed."""
     try:
         return {str(one["name"]): parameter_from_json(one, "space").checked("space") for one in space}
     except InvalidInput:

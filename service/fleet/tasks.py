@@ -1,4 +1,4 @@
-"""Celery tasks: thin shells."""
+"""Celery tasks. Each calls one function."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from django.conf import settings
 
 from service.fleet import leases, waiting
 
-# Seconds between two sweeps after which the service, or its database, has been away.
+# If more seconds pass between two sweeps, the service or its database was not available.
 _BREAK = 10.0
 
 
 @dataclass
 class _Watch:
-    """Since when this process has been sweeping without a break, by its monotonic clock."""
+    """Keeps the time, on the monotonic clock, since which this process has swept without a break."""
 
     since: float = 0.0
     last: float = float("-inf")
@@ -27,9 +27,9 @@ _watch = _Watch()
 
 @shared_task(name="service.fleet.tasks.sweep", ignore_result=True)
 def sweep() -> None:
-    """Take back the leases of agents that are silent, and say why trials wait for others.
+    """Expire the leases of silent agents, and store why other trials wait.
 
-    A service that was away has heard nobody: agents have the time of a lease to be heard again.
+    After a break of the service no agent could send a heartbeat, so agents get the time of a lease to send one.
     """
     now = time.monotonic()
     if now - _watch.last > _BREAK:

@@ -1,4 +1,4 @@
-"""Writes on trials that no agent can take why they wait: no agent offers what they need now."""
+"""Stores on a waiting trial why it waits, if no online agent offers what it needs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from service.tenancy import access
 from service.tenancy.principal import Principal
 
 WAITS = "Waits for an agent"
-# Studies looked at in one sweep, those that changed last before the others; and trials explained in each.
+# The number of studies in one sweep, latest change first, and the number of trials explained in each study.
 _MOST_STUDIES = 200
 _MOST_TRIALS = 100
 
 
 def tell() -> None:
-    """Go over all studies whose trials wait while none runs. Runs every two seconds; safe to run twice."""
+    """Check all studies with waiting trials and no running one. Celery calls this every two seconds."""
     by_tenant: dict[int, list[int]] = {}
     for tenant_id, study_id in access.across("waiting_studies", _MOST_STUDIES):
         by_tenant.setdefault(tenant_id, []).append(study_id)
@@ -41,13 +41,13 @@ def _explain_tenant(principal: Principal, studies: Sequence[int]) -> None:
     for study in access.rows(Study, principal).filter(pk__in=studies).defer("spec"):
         with isolated(study.tenant_id, study.pk):
             reason = why(study, online)
-            # Usually the reason is written already, and no lock is needed.
+            # Usually the reason is already stored, and no lock is needed.
             if any(_is_news(before, reason) for of, before in reported if of == study.pk):
                 _write(study, reason)
 
 
 def why(study: Study, online: Sequence[Agent]) -> str:
-    """Return what the study needs and no online agent has; empty where one has all of it."""
+    """Return what the study needs and no online agent offers; empty if one agent offers all of it."""
     if not online:
         return f"{WAITS}: none is online."
     if not (ready := [agent for agent in online if not agent.draining]):
@@ -86,7 +86,7 @@ def _write(found: Study, reason: str) -> None:
 
 
 def _is_news(before: str, reason: str) -> bool:
-    """Return whether a trial is to get this reason. Why an attempt failed matters more than why the next waits."""
+    """Return whether to store this reason. The reason of a failed attempt is more important, so it stays."""
     return before != reason and (not before or before.startswith(WAITS))
 
 

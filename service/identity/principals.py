@@ -19,7 +19,7 @@ from service.tenancy.tenants import expect_open, find, slug_of
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _Cache:
     """A cache of principals, so that frequent calls do not query the database each time.
 
     A credential that another process revoked therefore works for up to TRIMTAB_TRUST_SECONDS. A revocation in this
@@ -41,7 +41,7 @@ class _Remembered:
         self.entries[key] = (time.monotonic() + settings.TRIMTAB_TRUST_SECONDS, principal)
 
 
-_remembered = _Remembered()
+_remembered = _Cache()
 
 
 def forget() -> None:

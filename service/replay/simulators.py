@@ -60,7 +60,7 @@ def describe(name: str) -> Simulator:
 
 
 def create(name: str, noise: str | None = None) -> Subject:
-    """The simulator as a subject, with its own model of noise or another.
+    """Return the simulator as a subject, with its own model of noise or with another one.
 
     Raises InvalidInput: field `simulator` or `noise`.
     """

@@ -80,7 +80,7 @@ class Subject:
         return np.flatnonzero(non_dominated(self.losses))
 
     def distances(self) -> FloatArray:
-        """The distances, [rows], of the first objective from its optimum, relative to the optimum's size."""
+        """Return the distances, [rows], of the first objective from its optimum, relative to the optimum's size."""
         scale = abs(self.optimum) or 1.0
         return (self.losses[:, 0] - self.optimum) / scale
 

@@ -1,4 +1,4 @@
-"""Questions about studies, trials and operations. Lists go by keyset: page 1,000 costs what page 1 does."""
+"""Queries of studies, trials and operations. Pages begin after a key, so that page 1,000 costs as much as page 1."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from service.tenancy.principal import Principal
 
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000
-# For how long after its result the end of what a trial printed is waited for.
+# How long after its result a trial's last output may arrive.
 LAST_OUTPUT = timedelta(seconds=3)
-# The audit trail's word for a deletion: it answers for a study that is gone.
+# The action of a deletion in the audit trail, by which a repeated deletion is recognised.
 DELETED = "study.delete"
 
-# What lists of studies are sorted by, and what stands for a missing value where there may be one.
+# The sort keys of lists of studies, each with the value that replaces a missing one; None: it is never missing.
 NEWEST = "-created"
 SORTS: Mapping[str, tuple[Any, float | None]] = {
     "name": (F("name"), None),
@@ -44,7 +44,7 @@ SORTS: Mapping[str, tuple[Any, float | None]] = {
     "created": (F("created_at"), None),
     "updated": (F("updated_at"), None),
 }
-# Paused by the service, or nobody takes the trials that wait. A person who pauses says why as a rule, but knows it.
+# Studies that are paused with a reason, and active studies on agents with waiting trials and no running one.
 NEEDS_ATTENTION = Q(state=StudyState.PAUSED) & ~Q(state_reason="") | Q(
     state=StudyState.ACTIVE, parallelism__isnull=False, requested_count__gt=0, active_count=0
 )
@@ -66,7 +66,7 @@ class Facets:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """One page of a list. An empty token: the last page. `total_count` is -1 where nobody counted."""
+    """One page of a list. The token of the last page is empty. `total_count` is -1 if it was not counted."""
 
     items: list[Item]
     next_page_token: str
@@ -75,7 +75,7 @@ class Page(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class TrialDetail:
-    """A trial with all that is known of it."""
+    """A trial with its measurements, the end of its output, and its artifacts."""
 
     study: Study
     trial: Trial
@@ -110,9 +110,9 @@ class OperationDetail:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Trials that changed up to `revision`, from where to ask on; at once, if there are `more`.
+    """Trials that changed up to `revision`. The next call begins there; it should follow at once if there are `more`.
 
-    `sampled`: a sample of all trials instead of those that changed.
+    `sampled`: the trials are a sample of all trials instead of those that changed.
     """
 
     study: Study
@@ -123,12 +123,12 @@ class Changes:
 
 
 def find_study(principal: Principal, name: str) -> Study | None:
-    """The study of this name, if there is one."""
+    """Return the study of this name, or None."""
     return access.rows(Study, principal).filter(name=name).first()
 
 
 def get_study(principal: Principal, name: str) -> Study:
-    """The study of this name. Raises NotFound."""
+    """Return the study of this name. Raises NotFound."""
     study = find_study(principal, name)
     if study is None:
         raise NotFound("study_not_found", f"There is no study {name!r}.")
@@ -155,13 +155,13 @@ def list_studies(
     page_size: int = 0,
     page_token: str = "",
 ) -> Page[Study]:
-    """Studies with their summaries, the newest first or as `sort` says. Raises InvalidInput.
+    """Return a page of studies with their summaries, the newest first or in the order of `sort`. Raises InvalidInput.
 
-    `search`: in the name, the component, the application or the owner, or a tag. `tags`: all of them. `attention`:
-    only those that go on after somebody has done something.
+    `search` matches part of the name, component, application or owner, or a whole tag. A study must have all `tags`.
+    `attention` selects studies that need an action of a person to continue.
     """
     if sort.removeprefix("-") not in SORTS:
-        raise InvalidInput("sort", sort, f"{', '.join(SORTS)}; with - in front, the last first")
+        raise InvalidInput("sort", sort, f"{', '.join(SORTS)}; with a leading - in descending order")
     studies = access.rows(Study, principal)
     if states:
         studies = studies.filter(state__in=check_states(states, list(StudyState)))
@@ -182,7 +182,7 @@ def list_studies(
     total = studies.count()
     size = check_size(page_size)
     if sort == NEWEST:
-        # A token of its own, as simple as it always was.
+        # This order needs only the primary key as its token.
         page = studies.filter(pk__lt=_check_token(page_token)) if page_token else studies
         ordered = page.order_by("-pk")
         token_of: Callable[[Study], str] = _plain_token
@@ -193,9 +193,9 @@ def list_studies(
 
 
 def _sorted(studies: QuerySet[Study], sort: str, token: str) -> tuple[QuerySet[Study], Callable[[Study], str]]:
-    """The studies after the one that the token names, in order, and what makes a token of a study.
+    """Return the studies after the one that the token names, in order, and the function that makes a token of a study.
 
-    What has no value comes last, whichever way. Among equals the newest is first.
+    Studies without a value come last in both directions. Among equal values the newest study comes first.
     """
     key, down = sort.removeprefix("-"), sort.startswith("-")
     expression, missing = SORTS[key]
@@ -233,7 +233,7 @@ def _check_sorted_token(token: str) -> tuple[Any, int]:
 
 
 def _bad_token(token: str) -> InvalidInput:
-    return InvalidInput("page_token", token, "the next_page_token of the page before, with the same sort")
+    return InvalidInput("page_token", token, "the next_page_token of the previous page, with the same sort")
 
 
 def study_facets(principal: Principal) -> Facets:
@@ -256,7 +256,7 @@ def study_facets(principal: Principal) -> Facets:
 
 
 def trial_of(principal: Principal, study: str, number: int) -> Trial:
-    """The trial of this number, with its study. Raises NotFound."""
+    """Return the trial of this number, with its study. Raises NotFound."""
     found = get_study(principal, study)
     trial = access.rows(Trial, principal).filter(study_id=found.pk, number=number).first()
     if trial is None:
@@ -266,7 +266,7 @@ def trial_of(principal: Principal, study: str, number: int) -> Trial:
 
 
 def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
-    """A trial with its measurements and the tail of its log. Raises NotFound."""
+    """Return a trial with its measurements and the end of its output. Raises NotFound."""
     trial = trial_of(principal, study, number)
     measurements = list(access.rows(Measurement, principal).filter(trial_id=trial.pk).order_by("step"))
     log = access.rows(TrialLog, principal).filter(trial_id=trial.pk).first()
@@ -282,7 +282,7 @@ def get_trial(principal: Principal, study: str, number: int) -> TrialDetail:
 
 
 def get_artifact(principal: Principal, study: str, number: int, key: int) -> tuple[Artifact, bytes]:
-    """A file that a trial has left, with its content. Raises NotFound."""
+    """Return a file that a trial has left, with its content. Raises NotFound."""
     trial = trial_of(principal, study, number)
     found = access.rows(Artifact, principal).filter(trial_id=trial.pk, pk=key).first()
     if found is None:
@@ -325,7 +325,7 @@ def _may_print(trial: Trial) -> bool:
 
 
 def _unfinished(data: bytes) -> int:
-    """How many bytes at the end begin a character of UTF-8 whose rest is missing."""
+    """Return the number of bytes at the end that begin an incomplete character of UTF-8."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte & 0xC0 != 0x80:
@@ -335,7 +335,7 @@ def _unfinished(data: bytes) -> int:
 
 
 def find_trial(principal: Principal, study: str, request_id: str) -> Trial | None:
-    """The trial that a request of this id added before, with its study. Raises Conflict (`request_id_reused`)."""
+    """Return the trial that an earlier request of this id added, or None. Raises Conflict (`request_id_reused`)."""
     if not request_id:
         return None
     found = access.rows(Trial, principal).filter(request_id=request_id).select_related("study").first()
@@ -354,7 +354,7 @@ def list_trials(
     page_token: str = "",
     newest_first: bool = False,
 ) -> Page[Trial]:
-    """A study's trials by number. Raises InvalidInput, NotFound."""
+    """Return a page of a study's trials by number. Raises InvalidInput, NotFound."""
     found = get_study(principal, study)
     trials = access.rows(Trial, principal).filter(study_id=found.pk)
     if states:
@@ -370,12 +370,12 @@ def list_trials(
 
 
 def all_trials(principal: Principal, study: Study) -> list[Trial]:
-    """All trials of a study by number, to be taken away."""
+    """Return all trials of a study by number, for an export."""
     return list(access.rows(Trial, principal).filter(study_id=study.pk).order_by("number"))
 
 
 def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDetail:
-    """An operation and its trials. Raises NotFound."""
+    """Return an operation and its trials. Raises NotFound."""
     try:
         wanted = operation_id if isinstance(operation_id, UUID) else UUID(operation_id)
     except ValueError:
@@ -387,7 +387,7 @@ def get_operation(principal: Principal, operation_id: UUID | str) -> OperationDe
 
 
 def find_operation(principal: Principal, request_id: str) -> OperationDetail | None:
-    """The operation that a request made, if it did."""
+    """Return the operation that a request created, or None."""
     return _detail(principal, request_id=request_id)
 
 
@@ -424,7 +424,7 @@ def check_states(states: Sequence[str], allowed: Sequence[str]) -> list[str]:
 
 
 def check_size(size: int) -> int:
-    """How many items a page has; 0 stands for the default. Raises InvalidInput."""
+    """Return the size of a page; 0 means the default. Raises InvalidInput."""
     if not 0 <= size <= LARGEST_PAGE:
         raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
     return size or DEFAULT_PAGE
@@ -432,5 +432,5 @@ def check_size(size: int) -> int:
 
 def _check_token(token: str) -> int:
     if not token.isascii() or not token.isdigit() or len(token) > 18:
-        raise InvalidInput("page_token", token, "the next_page_token of the page before")
+        raise InvalidInput("page_token", token, "the next_page_token of the previous page")
     return int(token)

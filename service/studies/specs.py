@@ -176,11 +176,11 @@ class StudySpec:
         return mine["objectives"] == theirs["objectives"] and mine["space"] in (theirs["space"], study.first_space)
 
     def with_space(self, space: Space) -> StudySpec:
-        """The same study over the next version of its space."""
+        """Return the spec with the next version of its space."""
         return replace(self, problem=replace(self.problem, space=space), space_version=self.space_version + 1)
 
     def stored(self) -> dict[str, Any]:
-        """The form for the database; `spec_of` reads it back."""
+        """Return the form for the database, which `spec_of` parses."""
         choice = self.choice
         return {
             **self.to_json(),
@@ -192,7 +192,7 @@ class StudySpec:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The form for users; `parse` reads it back."""
+        """Return the form for users, which `parse` parses."""
         execution, resampling = self.execution, self.resampling
         return {
             **self.problem.to_json(),
@@ -265,7 +265,7 @@ def check_identifier(field: str, value: object, longest: int, *, required: bool 
 
 
 def check_tags(tags: Sequence[str]) -> list[str]:
-    """The tags, each once, in the order of the alphabet. Raises InvalidInput."""
+    """Return the tags without duplicates, in alphabetical order. Raises InvalidInput."""
     if len(tags) > _MOST_TAGS:
         raise InvalidInput("tags", f"{len(tags)} tags", f"at most {_MOST_TAGS}")
     for tag in tags:

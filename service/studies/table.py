@@ -1,4 +1,4 @@
-"""A study's trials as a table: sorted by any column, filtered, a page at a time; and why trials gave no result."""
+"""Pages of the trials of a study, sorted by any column and filtered, and the reasons of trials without a result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from service.studies.specs import spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 
-# Beyond so many rows a person sorts or filters instead of turning pages, each of which would cost more.
+# The last row that pages can reach. Later pages would cost more, and people sort or filter instead.
 _FURTHEST = 1_000_000
 _MOST_REASONS = 50
 _WITHOUT_RESULT = (TrialState.FAILED, TrialState.INFEASIBLE, TrialState.PRUNED)
@@ -25,7 +25,7 @@ _WITHOUT_RESULT = (TrialState.FAILED, TrialState.INFEASIBLE, TrialState.PRUNED)
 
 @dataclass(frozen=True, slots=True)
 class TrialRows:
-    """One page of the table, and how many rows there are in all."""
+    """One page of the table, and the number of all rows."""
 
     trials: list[Trial]
     total_count: int
@@ -33,7 +33,7 @@ class TrialRows:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Trials that ended in one state for one reason: how many, the first and the last of them."""
+    """Trials that ended in one state for one reason: their number, the first and the last trial."""
 
     state: str
     reason: str
@@ -53,9 +53,10 @@ def rows(
     offset: int = 0,
     size: int = 0,
 ) -> TrialRows:
-    """Trials by `order`: number, state, agent, duration, metric:NAME or param:NAME; those without a value come last.
+    """Return a page of trials by `order`: number, state, agent, duration, metric:NAME or param:NAME.
 
-    `reason`: only trials that ended for it; empty: trials that ended without one. Raises InvalidInput.
+    Trials without a value come last. `reason` selects trials that ended for this reason; "" selects trials without a
+    reason. Raises InvalidInput.
     """
     if not 0 <= offset <= _FURTHEST:
         raise InvalidInput("offset", offset, f"0 to {_FURTHEST}")
@@ -70,7 +71,7 @@ def rows(
 
 
 def failures(principal: Principal, study: Study) -> list[Failure]:
-    """Why trials of a study gave no result, the most frequent reasons first."""
+    """Return the reasons why trials of a study gave no result, the most frequent first."""
     ended = access.rows(Trial, principal).filter(study_id=study.pk, state__in=_WITHOUT_RESULT)
     counted = ended.values("state", "reason").annotate(count=Count("pk"), first=Min("number"), last=Max("number"))
     return [Failure(**found) for found in counted.order_by("-count", "first")[:_MOST_REASONS]]

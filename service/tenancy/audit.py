@@ -48,7 +48,7 @@ def record(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries are asked for: those that meet all that is given. `target` and `action` are beginnings."""
+    """A filter of entries by all given fields. `target` and `action` match the beginning of a value."""
 
     actor: str = ""
     action: str = ""
@@ -57,7 +57,7 @@ class Filter:
     until: datetime | None = None
 
     def apply(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """The entries that meet it."""
+        """Return the entries that match the filter."""
         if self.actor:
             entries = entries.filter(actor=self.actor)
         if self.action:
@@ -72,7 +72,7 @@ class Filter:
 
 
 def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = "") -> tuple[list[AuditEntry], str]:
-    """Entries, the newest first, and the token of the next page; empty on the last. Raises InvalidInput."""
+    """Return entries, the newest first, and the token of the next page, "" on the last page. Raises InvalidInput."""
     if not 0 <= size <= LARGEST_PAGE:
         raise InvalidInput("page_size", size, f"0 (the default, {DEFAULT_PAGE}) to {LARGEST_PAGE}")
     if token and not (token.isascii() and token.isdigit() and len(token) <= 18):
@@ -86,7 +86,7 @@ def page(principal: Principal, wanted: Filter, *, size: int = 0, token: str = ""
 
 
 def pages(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
-    """All entries, the oldest first, some at a time."""
+    """Yield all entries in parts, the oldest first."""
     last = 0
     while found := list(
         wanted.apply(access.rows(AuditEntry, principal)).filter(pk__gt=last).order_by("pk")[:LARGEST_PAGE]
@@ -96,7 +96,7 @@ def pages(principal: Principal, wanted: Filter) -> Iterator[list[AuditEntry]]:
 
 
 def as_json(entry: AuditEntry) -> dict[str, object]:
-    """An entry as it is shown and exported."""
+    """Return the JSON form of an entry for users and exports."""
     return {
         "id": entry.pk,
         "at": entry.at.isoformat(),

@@ -27,12 +27,12 @@ from service.tenancy.protection import tables
 FORMAT = "trimtab-tenant"
 VERSION = 1
 ROWS_AT_ONCE = 500
-# Of secrets that a tenant's people and machines hold.
+# Columns with hashes of secrets, which an export leaves out.
 _SECRET = ("digest",)
 
 
 def lines(principal: Principal, tenant: Tenant) -> Iterator[bytes]:
-    """The principal's tenant, some lines at a time."""
+    """Yield the lines of the principal's tenant in parts."""
     own = {name: getattr(tenant, name) for name in limits.NAMES}
     yield _line(
         {
@@ -56,7 +56,7 @@ def lines(principal: Principal, tenant: Tenant) -> Iterator[bytes]:
 
 
 def in_order() -> list[type[TenantOwned]]:
-    """Every tenant-owned model, after those that it refers to."""
+    """Return all models of rows of tenants. Each comes after the models that it refers to."""
     done: list[type[TenantOwned]] = []
     waiting = sorted(tables().values(), key=lambda model: model._meta.label_lower)
     while waiting:

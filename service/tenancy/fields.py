@@ -17,12 +17,12 @@ else:
 
 
 def to_text(value: object) -> str:
-    """The value as this project writes JSON. Raises ValueError for NaN and infinity."""
+    """Return the value as JSON text. Raises ValueError for NaN and infinity."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 class ExactJSONField(_Field):
-    """JSON kept as the text that was written.
+    """A column that stores JSON exactly as the text that was written.
 
     PostgreSQL's `jsonb`, which Django's own field uses, turns numbers into decimals: 1e22 comes back as an integer. A
     parameter's value must come back as the value that was measured, so this column has the type `json`. NaN and

@@ -14,7 +14,7 @@ MOST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`stored_trials` counts finished ones as well, `log_bytes` what is kept of all trials' logs and files."""
+    """The limits. `stored_trials` includes finished trials; `log_bytes` bounds stored logs and files of all trials."""
 
     studies: int
     active_trials: int
@@ -28,14 +28,14 @@ NAMES = tuple(field.name for field in fields(Limits))
 
 
 def of(own: Mapping[str, int | None]) -> Limits:
-    """A tenant's limits, from those that were set for it."""
+    """Return the limits of a tenant from the values that were set for it."""
     common: Mapping[str, int] = settings.TRIMTAB_LIMITS
     set_for_it = {name: own.get(name) for name in NAMES}
     return Limits(**{name: common[name] if value is None else value for name, value in set_for_it.items()})
 
 
 def check(given: Mapping[str, int | None]) -> None:
-    """Raises InvalidInput where a limit is none or has no possible value; None stands for the installation's."""
+    """Check names and values of limits. None means the installation's limit. Raises InvalidInput."""
     for name, value in given.items():
         if name not in NAMES:
             raise InvalidInput(f"limits.{name}", value, f"one of {', '.join(NAMES)}")

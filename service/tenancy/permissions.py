@@ -14,7 +14,7 @@ from service.tenancy.principal import NO_TENANT, Principal, Role, Scope
 
 
 class Action(StrEnum):
-    """One kind of thing that a caller can do."""
+    """An action for which a caller needs permission."""
 
     SESSION_READ = "session.read"
     STUDY_READ = "study.read"
@@ -40,7 +40,7 @@ class Action(StrEnum):
 
 _V, _M, _A, _O, _G = Role.VIEWER, Role.MEMBER, Role.ADMIN, Role.OPERATOR, Role.AGENT
 
-# An operator who is a member of a tenant may do there what its administrators may.
+# An operator who is a member of a tenant has the rights of its administrators there.
 MATRIX: Mapping[Action, frozenset[Role]] = {
     action: frozenset(roles)
     for action, roles in {
@@ -78,11 +78,11 @@ SCOPES: Mapping[Scope, frozenset[Action]] = {
     Scope.AGENT: frozenset({Action.SESSION_READ, Action.AGENT_RUN}),
     Scope.ADMIN: frozenset(Action),
 }
-# What a token that is good for one study alone may do there.
+# The actions that a token for one study allows on that study.
 IN_ONE_STUDY = frozenset(_STUDY | {Action.STUDY_READ})
-# And what it may do without naming its study. An operation knows its own, which selectors.get_operation looks at.
+# The actions that such a token allows without naming a study. selectors.get_operation checks an operation's study.
 BESIDE_ONE_STUDY = frozenset({Action.SESSION_READ, Action.OPERATION_READ})
-# What needs no tenant.
+# The actions that need no tenant.
 BEYOND_TENANTS = frozenset({Action.SESSION_READ, Action.TENANT_MANAGE})
 
 
@@ -97,7 +97,7 @@ def may(principal: Principal, action: Action, study: str | None = None) -> bool:
 
 
 def require(principal: Principal, action: Action, study: str | None = None) -> None:
-    """Refuse what the principal may not do. `study` names the study that it is to be done to.
+    """Check that the principal may do an action. `study` is the name of the affected study.
 
     Raises Forbidden (`not_permitted`), which names the action and the roles that may.
     """

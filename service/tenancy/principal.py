@@ -1,4 +1,4 @@
-"""On whose behalf something is done."""
+"""Principals: the callers of the service."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Role(StrEnum):
     VIEWER = "viewer"
     MEMBER = "member"
     ADMIN = "admin"
-    # Over the installation: makes, limits and removes tenants.
+    # The operator of the installation creates, limits and removes tenants.
     OPERATOR = "operator"
-    # A machine's credential: runs trials and sees nothing else.
+    # An agent, which runs trials and sees nothing else.
     AGENT = "agent"
 
 
@@ -52,5 +52,5 @@ class Principal:
 
     @classmethod
     def system(cls, tenant_id: int) -> Principal:
-        """The service itself, at work on rows of one tenant (sweeps, workers)."""
+        """Return the principal of the service itself for the rows of one tenant (sweeps, workers)."""
         return cls(tenant_id=tenant_id, actor="system", role=Role.ADMIN, credential="service")

@@ -1,4 +1,4 @@
-"""Row-level security: what keeps one tenant's rows from another in the database itself.
+"""Row-level security, by which the database itself separates the rows of tenants.
 
 `protect` runs after each migration, as the tables' owner: every tenant-owned table gets its policy, and the service's
 role what it needs of each. `faults` is what a process looks at before it serves: whether the role that it connects
@@ -21,7 +21,7 @@ from service.tenancy.models import AuditEntry, TenantOwned
 
 # As PostgreSQL writes it. Evaluated once for each statement; no tenant, or an empty one, is equal to nothing.
 _OWN = f"(tenant_id = ( SELECT (NULLIF(current_setting('{SETTING}'::text, true), ''::text))::bigint AS \"nullif\"))"
-# What the service does to a table; only the owner does more.
+# The rights of the service's role. Only the owner has more.
 _ALL = "SELECT, INSERT, UPDATE, DELETE"
 _KEPT = "SELECT, INSERT"
 _PROTECT = [
@@ -73,16 +73,16 @@ ORDER BY relation.relname
 
 
 def tables() -> dict[str, type[TenantOwned]]:
-    """The tables whose rows belong to tenants."""
+    """Return the tables whose rows belong to tenants."""
     return {model._meta.db_table: model for model in apps.get_models() if issubclass(model, TenantOwned)}
 
 
 class CannotMakeRole(Exception):
-    """The service's role does not exist, and this role may not make it."""
+    """The service's role does not exist, and the present role may not create it."""
 
 
 def ensure_role(name: str, password: str | None) -> None:
-    """Make the service's role if there is none of this name. Raises CannotMakeRole."""
+    """Create the service's role if it does not exist. Raises CannotMakeRole."""
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [name])
         if cursor.fetchall():
@@ -102,7 +102,7 @@ def ensure_role(name: str, password: str | None) -> None:
 def protect(using: str = DEFAULT_DB_ALIAS) -> None:
     """Bring policies and grants up to date, as the tables' owner. The service's role must exist.
 
-    What is right is not touched: the service may be running.
+    Correct ones stay unchanged, because the service may be running.
     """
     role = sql.Identifier(settings.TRIMTAB_SERVICE_ROLE)
     owned = tables()
@@ -126,7 +126,7 @@ def protect(using: str = DEFAULT_DB_ALIAS) -> None:
 
 
 def faults(using: str = DEFAULT_DB_ALIAS) -> list[str]:
-    """Why the role of this process's connection is no safe one to serve with; empty where it is."""
+    """Return why it is unsafe to serve with the role of this connection; empty if it is safe."""
     expected = tables()
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT current_user, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user")
@@ -154,5 +154,5 @@ def _table_faults(role: str, table: str, row: Sequence[Any]) -> Iterator[str]:
 
 
 def check(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
-    """Django's form of `faults`, for `manage.py check --database default`."""
+    """Return `faults` as errors of `manage.py check --database default`."""
     return [Error(fault, id="tenancy.E001") for using in databases or () for fault in faults(using)]

@@ -1,4 +1,4 @@
-"""The tenants of the installation: found, created, limited and disabled.
+"""Finding, creating, limiting and disabling the tenants of the installation.
 
 The table of tenants belongs to no tenant, so no policy hides it: everything here is either the lookup of one's own
 tenant or an operator's (`Action.TENANT_MANAGE`). Deleting takes the tables' owner: deletion.py.
@@ -20,25 +20,25 @@ from service.tenancy import access, audit, limits
 from service.tenancy.models import Tenant
 from service.tenancy.principal import NO_TENANT, Principal
 
-# So long a process may let somebody in after the tenant was disabled.
+# How long after a tenant was disabled a process may still accept its users, in seconds.
 TRUST_SECONDS = 5.0
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _open: dict[int, float] = {}
 
 
 def find(slug: str) -> int:
-    """The id of a tenant by its slug. Raises Tenant.DoesNotExist."""
+    """Return the id of a tenant by its slug. Raises Tenant.DoesNotExist."""
     return Tenant._default_manager.values_list("id", flat=True).get(slug=slug)
 
 
 @lru_cache(maxsize=10_000)
 def slug_of(tenant_id: int) -> str:
-    """The slug of a tenant, which never changes. Raises Tenant.DoesNotExist."""
+    """Return the slug of a tenant, which never changes. Raises Tenant.DoesNotExist."""
     return Tenant._default_manager.values_list("slug", flat=True).get(pk=tenant_id)
 
 
 def expect_open(tenant_id: int) -> None:
-    """Raises Forbidden (`tenant_disabled`) where the operator has disabled a tenant, or deleted it."""
+    """Check that a tenant exists and is not disabled. Raises Forbidden (`tenant_disabled`)."""
     now = time.monotonic()
     if tenant_id == NO_TENANT or now < _open.get(tenant_id, 0.0):
         return
@@ -48,17 +48,17 @@ def expect_open(tenant_id: int) -> None:
 
 
 def serve(tenant_id: int) -> None:
-    """Note that a worker computes for a tenant: its next turn comes after everybody else's."""
+    """Record that a worker computes for a tenant, so that its next turn comes after all other tenants."""
     Tenant._default_manager.filter(pk=tenant_id).update(served_at=Now())
 
 
 def every() -> list[Tenant]:
-    """All tenants, by slug."""
+    """Return all tenants, by slug."""
     return list(Tenant._default_manager.order_by("slug"))
 
 
 def get(slug: str) -> Tenant:
-    """A tenant by its slug. Raises NotFound."""
+    """Return a tenant by its slug. Raises NotFound."""
     found = Tenant._default_manager.filter(slug=slug).first()
     if found is None:
         raise NotFound("tenant_not_found", f"There is no tenant {slug!r}.")
@@ -66,7 +66,7 @@ def get(slug: str) -> Tenant:
 
 
 def create(principal: Principal, slug: str, name: str = "") -> Tenant:
-    """A new tenant. Raises InvalidInput, AlreadyExists (`tenant_exists`)."""
+    """Create a tenant and return it. Raises InvalidInput, AlreadyExists (`tenant_exists`)."""
     if not _SLUG.fullmatch(slug):
         raise InvalidInput("slug", slug, "1 to 63 of a-z, 0-9 and -, the first and the last no -")
     _check_name(name)
@@ -87,7 +87,7 @@ def change(
     disabled: bool | None = None,
     limits_: Mapping[str, int | None] | None = None,
 ) -> Tenant:
-    """Change what is given; a limit of None goes back to the installation's. Raises InvalidInput, NotFound."""
+    """Change the given fields. A limit of None means the installation's limit. Raises InvalidInput, NotFound."""
     limits.check(limits_ or {})
     if name is not None:
         _check_name(name)
@@ -112,13 +112,13 @@ def change(
 
 
 def lock(tenant: Tenant) -> None:
-    """Until the end of the transaction nobody inserts a row of this tenant."""
+    """Lock a tenant: until the end of the transaction nobody else inserts a row of it."""
     Tenant._default_manager.select_for_update().get(pk=tenant.pk)
 
 
 def remove(tenant: Tenant) -> None:
     """Delete a tenant that has no rows any more, as the tables' owner."""
-    # Django's own deletion would look at every table that refers to it.
+    # Django's own deletion would query every table that refers to the tenant.
     Tenant._default_manager.filter(pk=tenant.pk)._raw_delete(DEFAULT_DB_ALIAS)
 
 
@@ -129,7 +129,7 @@ def outline(tenant: Tenant) -> dict[str, object]:
 
 
 def _record(principal: Principal, tenant: Tenant, action: str, before: Mapping[str, object] | None) -> None:
-    # In the trail of the tenant that it happens to, whose administrators are to know.
+    # The entry is in the trail of the changed tenant, so that its administrators see it.
     there = replace(principal, tenant_id=tenant.pk)
     audit.record(there, action, f"tenant/{tenant.slug}", before=before, after=outline(tenant))
 

@@ -129,7 +129,7 @@ def _finish(claim: Claim) -> None:
 
 
 def next_due(principal: Principal, study_id: int) -> Operation | None:
-    """The operation of a study whose turn it is; None while one is being computed."""
+    """Return the next operation of a study to compute; None while one is being computed."""
     operations = access.rows(Operation, principal).filter(study_id=study_id)
     if operations.filter(state__in=COMPUTING).exists():
         return None

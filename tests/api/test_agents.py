@@ -13,36 +13,30 @@ from service.tenancy import access, export, tenants
 from tests.api.conftest import SPEC, Api
 
 
+COMPONENT = {
+    "name": "gcc-flags",
+    "digest": "d1",
+    "applications": ["small"],
+    "description": "Flags.",
+    "space": SPEC["space"]["parameters"],
+    "metrics": ["seconds"],
+}
+
+
 def test_agents_are_listed_with_their_components(api: Api) -> None:
     assert api.ok("GET", "/agents") == {"agents": []}
-    component = {
-        "name": "gcc-flags",
-        "digest": "d1",
-        "applications": ["small"],
-        "description": "Flags.",
-        "space": SPEC["space"]["parameters"],
-        "metrics": ["seconds"],
-    }
     agents.register(
         administrator(), agent_id="a1", name="node-1", version="0.1", slots=2, labels={"cpu": "zen4"},
-        components=[component], session_id="x",
+        components=[COMPONENT], session_id="x",
     )  # fmt: skip
     (agent,) = api.ok("GET", "/agents")["agents"]
     assert (agent["name"], agent["online"], agent["busy"], agent["slots"]) == ("node-1", True, 0, 2)
     assert (agent["labels"], agent["components"]) == ({"cpu": "zen4"}, ["gcc-flags"])
-    assert api.ok("GET", "/agents/a1")["components"] == [component]
+    assert api.ok("GET", "/agents/a1")["components"] == [COMPONENT]
 
 
 def register(name: str, **changes: object) -> None:
-    component = {
-        "name": "gcc-flags",
-        "digest": "d1",
-        "applications": ["small"],
-        "description": "Flags.",
-        "space": SPEC["space"]["parameters"],
-        "metrics": ["seconds"],
-    }
-    values: dict[str, Any] = {"version": "0.1", "slots": 2, "labels": {}, "components": [component], "session_id": "x"}
+    values: dict[str, Any] = {"version": "0.1", "slots": 2, "labels": {}, "components": [COMPONENT], "session_id": "x"}
     agents.register(administrator(), agent_id=name, name=name, **{**values, **changes})
 
 

@@ -1,6 +1,6 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import type { ObjectiveProgress, Scalar, SummarisedObjective } from "./api/client";
+import type { ListedStudy, ObjectiveProgress, Scalar, SummarisedObjective } from "./api/client";
 
 const MINUS = "\u2212";
 const THIN = "\u202f";
@@ -95,6 +95,11 @@ export function formatPercent(share: number, decimals = 2): string {
   const digits = size >= 100 ? 0 : size >= 10 ? near : decimals;
   const sign = percent < 0 && Number(size.toFixed(digits)) !== 0 ? MINUS : "";
   return `${sign}${written(isNear ? Math.min(size, 99.9999) : size, digits, "fraction")}${THIN}%`;
+}
+
+/** Name the component and the application of a study. */
+export function tunedText({ component, application }: ListedStudy): string {
+  return component === "" ? t`own script` : [component, application].filter(Boolean).join(" / ");
 }
 
 /** Name the level of a verdict. */

@@ -6,15 +6,16 @@ import type { ReactNode } from "react";
 import { StateBadge } from "@/components/Badge";
 import { Card } from "@/components/Card";
 import { GainText } from "@/components/GainText";
-import { Code, Empty, Loading, Problem } from "@/components/Message";
+import { Loading, Problem } from "@/components/Message";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
 import { agentsQuery } from "@/features/fleet/api";
 import { studiesQuery, type StudyFilter } from "@/features/studies/api";
 import type { Agent, ListedStudy } from "@/lib/api/client";
-import { formatMetric, formatNumber, unitOf } from "@/lib/format";
-import { useMay, useServer } from "@/lib/session";
+import { formatMetric, formatNumber, tunedText, unitOf } from "@/lib/format";
+import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
+import { FirstSteps } from "../FirstSteps";
 import { useLiveLists } from "../useLiveLists";
 import styles from "./HomePage.module.css";
 import pages from "./pages.module.css";
@@ -51,7 +52,11 @@ export function HomePage() {
           </Link>
         ) : null}
       </div>
-      {empty ? <Begin agents={agents.data?.agents} create={may("study.create")} /> : null}
+      {empty ? (
+        <div className={pages.panel}>
+          <FirstSteps />
+        </div>
+      ) : null}
       {third.total_count + away.length > 0 ? (
         <Card title={t`Needs attention`} flush actions={more(third.total_count, "attention")}>
           <ul className={styles.list}>
@@ -113,14 +118,13 @@ function List({ studies, none }: { studies: ListedStudy[]; none: string }) {
 }
 
 function Line({ study, children }: { study: ListedStudy; children: ReactNode }) {
-  const tuned = study.component === "" ? t`own script` : [study.component, study.application].filter(Boolean).join(" / ");
   return (
     <li className={styles.line}>
       <span className={styles.name}>
         <Link to="/studies/$name" params={{ name: study.name }}>
           {study.name}
         </Link>
-        <span className={styles.soft}>{tuned}</span>
+        <span className={styles.soft}>{tunedText(study)}</span>
       </span>
       {children}
       <span className={styles.end}>
@@ -159,47 +163,5 @@ function Fleet({ agents }: { agents: Agent[] }) {
         {t`${formatNumber(online.length)} of ${formatNumber(agents.length)} online, ${formatNumber(busy)} of ${plural(slots, { one: "# slot", other: "# slots" })} in use.`}
       </p>
     </Card>
-  );
-}
-
-/** Explain the first steps, in their order. */
-function Begin({ agents, create }: { agents: Agent[] | undefined; create: boolean }) {
-  const server = useServer();
-  return (
-    <div className={pages.panel}>
-      <Empty title={t`No studies yet`}>
-        <p>
-          <Trans>To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here.</Trans>
-        </p>
-        {agents === undefined || agents.length === 0 ? (
-          <p>
-            <Trans>
-              Or tune your own system: <Link to="/agents">enrol an agent</Link> on the machine where it runs, with a{" "}
-              <Link to="/components">component</Link> that describes it.
-            </Trans>{" "}
-            {create ? (
-              <Trans>
-                Then create a <Link to="/new">new study</Link>.
-              </Trans>
-            ) : (
-              t`Then a member can create a study.`
-            )}
-          </p>
-        ) : create ? (
-          <p>
-            <Trans>
-              <Plural value={agents.length} one="# agent is registered" other="# agents are registered" />. Create a <Link to="/new">new study</Link> of a component that{" "}
-              <Plural value={agents.length} one="it offers" other="they offer" />.
-            </Trans>
-          </p>
-        ) : null}
-        <p>{t`Your own script needs no agent:`}</p>
-        <Code>{`import trimtab
-
-client = trimtab.Client("${server}", token="…")
-study = client.create_study("my-study", space=[trimtab.Float("x", 0, 1)], objectives=[trimtab.Minimize("seconds")])
-study.optimize(measure, n_trials=50)   # measure(params) -> seconds`}</Code>
-      </Empty>
-    </div>
   );
 }

@@ -1,20 +1,20 @@
 import { plural, t } from "@lingui/core/macro";
-import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useDeferredValue, useState } from "react";
 import { Button } from "@/components/Button";
 import { SelectField, TextField } from "@/components/Field";
-import { Code, Empty, Loading, Problem } from "@/components/Message";
+import { Empty, Loading, Problem } from "@/components/Message";
 import { Segments } from "@/components/Segments";
 import { facetsQuery, MOST_COMPARED, studiesQuery, type StudyFilter, type StudySort } from "@/features/studies/api";
 import { StudyTable } from "@/features/studies/StudyTable";
 import { TagStudies } from "@/features/studies/TagStudies";
 import type { ListedStudy, StudyFacets, StudyState } from "@/lib/api/client";
 import { formatNumber } from "@/lib/format";
-import { useMay, useServer } from "@/lib/session";
+import { useMay } from "@/lib/session";
 import { useTitle } from "@/lib/title";
 import type { StudiesSearch } from "../addresses";
+import { FirstSteps } from "../FirstSteps";
 import { useLiveLists } from "../useLiveLists";
 import styles from "./pages.module.css";
 
@@ -113,7 +113,7 @@ export function StudiesPage() {
               <Button onClick={() => void navigate({ search: {} })}>{t`Show all studies`}</Button>
             </Empty>
           ) : (
-            <FirstStudy create={may("study.create")} />
+            <FirstSteps />
           )}
         </div>
       )}
@@ -202,30 +202,4 @@ function isFiltered(search: StudiesSearch): boolean {
 function clean(search: StudiesSearch): StudiesSearch {
   const kept = Object.entries(search).filter(([key, value]) => value !== undefined && value !== "" && !(key === "show" && value === "all"));
   return Object.fromEntries(kept);
-}
-
-function FirstStudy({ create }: { create: boolean }) {
-  const server = useServer();
-  return (
-    <Empty title={t`No studies yet`}>
-      <p>
-        <Trans>To see an example first, run <code>make demo</code>: it tunes the flags of a compiler, and its study appears here.</Trans>
-      </p>
-      {create ? (
-        <p>
-          <Trans>To tune a component that an <Link to="/agents">agent</Link> offers, create a <Link to="/new">new study</Link>.</Trans>
-        </p>
-      ) : null}
-      <p>{t`Or measure with your own Python script:`}</p>
-      <Code>{`import trimtab
-
-client = trimtab.Client("${server}", token="…")
-study = client.create_study(
-    "my-study",
-    space=[trimtab.Float("x", 1e-3, 10, log=True), trimtab.Int("n", 1, 16)],
-    objectives=[trimtab.Minimize("seconds")],
-)
-study.optimize(measure, n_trials=50)   # measure(params) -> seconds`}</Code>
-    </Empty>
-  );
 }

@@ -7,7 +7,7 @@ import table from "@/components/Table.module.css";
 import { Tags } from "@/components/Tags";
 import { Ago } from "@/components/Time";
 import type { ListedStudy, SummarisedObjective } from "@/lib/api/client";
-import { formatGain, formatGainInterval, formatMetric, levelText, unitOf } from "@/lib/format";
+import { formatGain, formatGainInterval, formatMetric, levelText, tunedText, unitOf } from "@/lib/format";
 import styles from "./StudyTable.module.css";
 
 interface Props {
@@ -52,7 +52,7 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
               <span className={styles.title}>
                 {link(study.name)} <Tags tags={study.tags} />
               </span>
-              <span className={table.about}>{about(study)}</span>
+              <span className={table.about}>{tunedText(study)} · {study.algorithm}</span>
             </th>
             <td data-label={t`State`}>
               <span className={styles.state}>
@@ -88,12 +88,6 @@ export function StudyTable({ studies, sort, onSort, chosen, onChoose, link }: Pr
       </tbody>
     </table>
   );
-}
-
-/** Return the component, the application and the algorithm of a study. */
-function about({ component, application, algorithm }: ListedStudy): string {
-  const tuned = component === "" ? t`own script` : application === "" ? component : `${component} / ${application}`;
-  return `${tuned} · ${algorithm}`;
 }
 
 function Best({ objective }: { objective: SummarisedObjective }) {
