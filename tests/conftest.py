@@ -140,7 +140,7 @@ def django_db_modify_db_settings(postgres_url: str) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any, postgres_url: str) -> Iterator[None]:
-    """The tests themselves connect as the service does; what empties the database between them does so as its owner."""
+    """Tests connect with the role of the service. The owner empties the database between them."""
     from django.db import connections
 
     connection = connections["default"]
@@ -196,14 +196,14 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def keycloak(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keycloak]:
-    """A real Keycloak, half a minute and 350 MB: disable and remove only people that the test has added."""
+    """A real Keycloak (half a minute, 350 MB). A test may disable and remove only people that it has added."""
     with keycloak_server(tmp_path_factory.mktemp("keycloak")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def embedded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedService]:
-    """A running `trimtab-service up` that tests share: use study names of your own, and kill nothing in it."""
+    """A running `trimtab-service up` that tests share. Use study names that no other test uses, and kill no process."""
     with EmbeddedService(tmp_path_factory.mktemp("service")) as service:
         yield service
 
@@ -217,7 +217,7 @@ def slurm_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 
 @pytest.fixture
 def slurm(slurm_session: Slurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
-    """A real Slurm, which this process and those that it starts find by themselves. At a test's end no job is left."""
+    """A real Slurm, which this process and its children use by default. No job is left at the end of a test."""
     monkeypatch.setenv("SLURM_CONF", str(slurm_session.configuration))
     yield slurm_session
     slurm_session.settle()
@@ -225,14 +225,14 @@ def slurm(slurm_session: Slurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slu
 
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[RayHead]:
-    """A real Ray that tests share: end your own jobs and drivers, and kill nothing else in it."""
+    """A real Ray that tests share. A test ends its own jobs and drivers, and kills nothing else."""
     with ray_head() as head:
         yield head
 
 
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[EmbeddedService]:
-    """A service that the test starts, stops and kills as it likes (`own_service.start()`)."""
+    """A service that the test itself starts (`own_service.start()`), stops and kills."""
     service = EmbeddedService(tmp_path / "service")
     yield service
     service.__exit__()

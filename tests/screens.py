@@ -50,7 +50,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def shoot(browser: Browser, service: EmbeddedService, out: Path) -> None:
-    """One picture of each page for each size and scheme."""
+    """Take a picture of each page for each size and scheme."""
     for size, (width, height) in SIZES.items():
         for scheme in SCHEMES:
             context = browser.new_context(

@@ -60,7 +60,7 @@ def write_component(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def component(write_component: Callable[..., Path], tmp_path: Path) -> Callable[..., Component]:
-    """A loaded component."""
+    """Return the loaded component of the test."""
 
     def make(text: str, **files: str) -> Component:
         return load(write_component(text, **files), Generator(tmp_path / "generated"))
@@ -78,7 +78,7 @@ def far_side() -> Iterator[FarSide]:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Puts a script before a program, such as sbatch, which it has as $REAL."""
+    """Return a function that replaces a program such as sbatch by a script, which finds the program in $REAL."""
     folder = tmp_path / "programs"
     folder.mkdir()
 
@@ -105,7 +105,7 @@ class AgentProcess:
         self._begun = 0
 
     def start(self, *options: str, token_file: bool = True) -> "AgentProcess":
-        """Starts it; does not wait."""
+        """Start the agent without waiting for its registration."""
         command = [sys.executable, "-m", "trimtab_agent.main", "run", "--server", f"127.0.0.1:{self.port}"]
         command += ["--token-file", str(self.folder / "token")] if token_file else []
         command += ["--components", str(self.components)]
@@ -117,11 +117,11 @@ class AgentProcess:
 
     @property
     def log(self) -> str:
-        """All that it has printed."""
+        """Return all output of the agent."""
         return self._log.read_text()
 
     def wait_until_ready(self) -> None:
-        """Until it has registered, since it was started last."""
+        """Wait until the agent has registered after its latest start."""
         wait_until(lambda: "ready " in self.log[self._begun :])
 
     def runs(self) -> bool:
@@ -129,7 +129,7 @@ class AgentProcess:
         return self.process is not None and self.process.poll() is None
 
     def kill(self) -> None:
-        """kill -9: the agent alone, not what it runs."""
+        """Kill the agent, and not the processes that it has started."""
         assert self.process
         self.process.kill()
         self.process.wait()
@@ -143,7 +143,7 @@ class AgentProcess:
         return time.monotonic() - started
 
     def clear_away(self) -> None:
-        """At a test's end: nothing may stay, whatever has gone wrong."""
+        """End all processes of the agent at the end of a test, also after a failure."""
         if self.process and self.runs():
             self.process.kill()
             self.process.wait()
@@ -154,7 +154,7 @@ class AgentProcess:
 
 
 def processes_of(state: Path) -> list[int]:
-    """Processes of trials under a state directory: trials by their mark, supervisors by their open files."""
+    """Return the processes of trials under a state directory: trials by their mark, supervisors by their open files."""
     found = []
     mark = f"TRIMTAB_JOB={state}".encode()
     for process in Path("/proc").iterdir():
@@ -182,7 +182,7 @@ def agent(tmp_path: Path, far_side: FarSide) -> Iterator[AgentProcess]:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Until the condition holds."""
+    """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
@@ -195,6 +195,6 @@ def at_best(measure: Callable[[], float], seconds: float) -> bool:
 
 
 def run_agent_command(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """`trimtab-agent` with these arguments, to its end."""
+    """Run `trimtab-agent` with these arguments to its end."""
     command = [sys.executable, "-m", "trimtab_agent.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -76,7 +76,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
     # -- for tests
 
     def open(self) -> "FarSide":
-        """Serves, on the port that it had before."""
+        """Serve again on the same port."""
         self._server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
         agent_pb2_grpc.add_AgentServiceServicer_to_server(self, self._server)
         self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
@@ -85,7 +85,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         return self
 
     def close(self) -> None:
-        """Is away. What was granted is remembered, as a database would."""
+        """Stop serving. Grants are kept, as a database would keep them."""
         if self._server:
             with self.changed:
                 self.changed.notify_all()
@@ -103,7 +103,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
         placed: tuple[bool, bool, tuple[str, ...]] = (False, False, ()),
         **params: Scalar,
     ) -> str:
-        """A trial to be run; the lease's identity. `placed`: exclusive, spread, measured_on."""
+        """Offer a trial to the agent and return the id of its lease. `placed`: exclusive, spread, measured_on."""
         with self.changed:
             self._count += 1
             lease = agent_pb2.Lease(
@@ -125,7 +125,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             return lease.id
 
     def ask(self, number: int, component: str, *trials: dict[str, Scalar], application: str = "main") -> str:
-        """What would be run for these? The question's identity."""
+        """Offer a dry run of these configurations and return its id."""
         with self.changed:
             leases = [
                 agent_pb2.Lease(
@@ -143,7 +143,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
             return asked.id
 
     def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> None:
-        """Until the condition holds."""
+        """Wait until the condition holds."""
         deadline = time.monotonic() + seconds
         with self.changed:
             while not condition():
@@ -151,7 +151,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
                 self.changed.wait(0.05)
 
     def outcome(self, lease: str, seconds: float = 60.0) -> agent_pb2.SettleLeaseRequest:
-        """How the lease was settled, as soon as it is."""
+        """Wait until the lease is settled and return the outcome."""
         self.wait_for(lambda: lease in self.settled, seconds)
         return self.settled[lease]
 
@@ -344,7 +344,7 @@ class FarSide(agent_pb2_grpc.AgentServiceServicer):
 
 
 def refuse(context: grpc.ServicerContext, status: grpc.StatusCode, code: str, message: str) -> None:
-    """Ends the call with a typed error."""
+    """End the call with a typed error."""
     packed = AnyMessage()
     packed.Pack(errordetails_pb2.ErrorDetail(code=code, message=message))
     rich = status_pb2.Status(code=status.value[0], message=message, details=[packed])

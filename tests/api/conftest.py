@@ -34,19 +34,19 @@ class Api:
         self.client = Client(headers={"Authorization": f"Bearer {token}"})
 
     def __call__(self, method: str, path: str, body: object = None) -> tuple[int, Json]:
-        """`path` is below /api/v1. Bytes are sent as they are."""
+        """Make a call. `path` is below /api/v1. Bytes are sent unchanged."""
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         response = self.client.generic(method, f"/api/v1{path}", content, "application/json")
         return response.status_code, response.json() if response.content else {}
 
     def ok(self, method: str, path: str, body: object = None) -> Json:
-        """The same for what must succeed."""
+        """Make a call that must succeed, and return its answer."""
         status, answer = self(method, path, body)
         assert status < 300, answer
         return answer
 
     def refused(self, status: int, code: str, method: str, path: str, body: object = None) -> Json:
-        """The same for what must be refused with this status and code; gives the problem document."""
+        """Make a call that must be refused with this status and code, and return the problem document."""
         found, answer = self(method, path, body)
         assert (found, answer.get("status"), answer.get("code")) == (status, status, code), answer
         assert answer["type"] == f"urn:trimtab:error:{code}"
@@ -55,7 +55,7 @@ class Api:
 
 
 def summarise_all() -> None:
-    """Every study's summary is as of now, however many sweeps that takes: one does as much as half a second allows."""
+    """Sweep until the summaries of all studies are up to date. One sweep works for at most half a second."""
     while access.across("old_summaries", 1):
         summaries.refresh()
 

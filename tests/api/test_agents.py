@@ -12,7 +12,6 @@ from service.studies.models import Artifact, Study
 from service.tenancy import access, export, tenants
 from tests.api.conftest import SPEC, Api
 
-
 COMPONENT = {
     "name": "gcc-flags",
     "digest": "d1",

@@ -77,7 +77,7 @@ def agent(tmp_path: Path, service: EmbeddedService) -> Iterator[AgentProcess]:
 
 
 def write(page: Page, text: str) -> Any:
-    """Puts a text in place of what the editor has, by the keyboard."""
+    """Put a text in place of what the editor has, by the keyboard."""
     editor = page.get_by_role("textbox", name="Component file")
     editor.click()
     page.keyboard.press("ControlOrMeta+a")

@@ -90,7 +90,7 @@ def test_study_survives_the_death_of_every_part(tmp_path: Path, algorithm: str) 
 
 
 def wait_until_finished(study: Study, count: int, service: EmbeddedService, agent: RealAgent) -> None:
-    """Returns when `count` trials are finished; fails when none finishes for three minutes."""
+    """Return when `count` trials are finished; fails when none finishes for three minutes."""
     seen, since = -1, time.monotonic()
     while (finished := study.refresh().finished_count) < count:
         if finished != seen:

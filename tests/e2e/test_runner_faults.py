@@ -84,7 +84,7 @@ def place(tmp_path: Path, name: str) -> Path:
 
 
 def lay_out(place: Path, name: str) -> Path:
-    """Writes the component of that name, and its programs."""
+    """Write the component of that name, and its programs."""
     (place / "components").mkdir(parents=True)
     (place / "components" / "c.yaml").write_text(COMPONENT.replace("NAME", name).replace("PLACE", str(place)))
     (place / "programs").mkdir()
@@ -113,7 +113,7 @@ class Agents:
         return agent
 
     def stop(self) -> None:
-        """Stops them all; nothing of theirs may be left."""
+        """Stop them all; nothing of theirs may be left."""
         for agent in self._made:
             agent.stop()
             wait_for(lambda agent=agent: not processes_of(agent.state), 60, "no process is left")  # type: ignore[misc]
@@ -176,7 +176,7 @@ def let_go(place: Path, x: int, run: int = 1) -> None:
 
 
 def runs(place: Path, agents: Agents, *values: int, run: int = 1) -> None:
-    """Returns when each of these has begun its run of this number."""
+    """Return when each of these has begun its run of this number."""
     wait_for(lambda: [run_of(place, x) for x in values] == [run] * len(values), 120, f"{values} run\n{agents.log()}")
 
 
@@ -248,7 +248,7 @@ def two_of(place: Path) -> list[int]:
 def test_an_agent_that_was_not_heard_goes_on_with_its_job(
     service: EmbeddedService, agents: Agents, place: Path, name: str
 ) -> None:
-    """Its lease has expired, but nobody else was there to take the trial."""
+    """The lease has expired, but no other agent was there to take the trial."""
     agent = agents.start(service)
     with client_of(service) as client:
         study = create(client, name, "gate", one_to(1))

@@ -1,1 +1,1 @@
-"""Makes what tests need: services, rows, specs."""
+"""Functions that make services, rows and specs for tests."""

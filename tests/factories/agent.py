@@ -44,7 +44,7 @@ def value(params: dict[str, float | int | str | bool]) -> float:
 
 
 def write_component(folder: Path, runs: Path, delay: float = 0.05) -> Path:
-    """Writes the component `bowl` below `folder`, which is what the agent is given."""
+    """Write the component `bowl` below `folder`, the folder of the agent's components."""
     home = folder / COMPONENT
     home.mkdir(parents=True)
     (home / "bowl.py").write_text(PROGRAM)
@@ -54,7 +54,7 @@ def write_component(folder: Path, runs: Path, delay: float = 0.05) -> Path:
 
 
 class RealAgent:
-    """`trimtab-agent run`, its state kept in `folder` from start to start. `proof`: a token's file, or an enrolment."""
+    """A process `trimtab-agent run` with its state in `folder`. `proof`: a file of a token, or an enrolment."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class RealAgent:
         self._child = Child("agent", argv, dict(os.environ), self._log)
 
     def start(self) -> "RealAgent":
-        """Returns when the agent has registered."""
+        """Start the agent and wait until it has registered."""
         begin = self._log.stat().st_size if self._log.exists() else 0
         self._child.start()
         wait_for(
@@ -88,13 +88,13 @@ class RealAgent:
         return self
 
     def kill(self) -> None:
-        """kill -9 of the agent alone: what it had started goes on."""
+        """Kill the agent. The processes that it has started continue."""
         assert self._child.process is not None
         self._child.process.kill()
         self._child.process.wait()
 
     def log(self) -> str:
-        """All that the agent has said."""
+        """Return all output of the agent."""
         return self._log.read_text()
 
     def __enter__(self) -> "RealAgent":

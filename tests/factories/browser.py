@@ -33,7 +33,7 @@ NEEDS_BROWSER = [
 
 
 def build_console() -> None:
-    """Builds the console where it was not built."""
+    """Build the console if it has not been built."""
     if not (WEB / "dist" / "index.html").exists():
         if not (WEB / "node_modules").exists():
             subprocess.run(["npm", "ci"], cwd=WEB, check=True)
@@ -50,7 +50,7 @@ def started_browser() -> Iterator[Browser]:
 
 
 def open_page(context: BrowserContext) -> Page:
-    """A page that fails the test where one of its scripts raises."""
+    """Open a page. An error in one of its scripts fails the test."""
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.on("pageerror", lambda error: pytest.fail(f"the page raised {error}"))

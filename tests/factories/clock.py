@@ -81,12 +81,12 @@ class Clock:
         self.variables = {"LD_PRELOAD": preload, "TEST_CLOCK_OFFSET": str(self._offset)}
 
     def set(self, seconds: int) -> None:
-        """From now on the clock shows this much more than the machine's."""
+        """Set the difference between the shown time and the time of the machine."""
         fresh = self._offset.with_suffix(".new")
         fresh.write_text(str(seconds))
         fresh.chmod(0o644)
         fresh.replace(self._offset)
 
     def close(self) -> None:
-        """Removes the library; processes that have it keep it."""
+        """Remove the library. Processes that have loaded it keep it."""
         self._folder.cleanup()

@@ -38,7 +38,7 @@ class Compose:
         return [self._here(str(word)) for word in self.services[name]["command"]]
 
     def process(self, name: str) -> list[str]:
-        """A process of Trimtab's own, on loopback and with the port that `places` gives it."""
+        """Return a process of Trimtab on the loopback interface, with the port from `places`."""
         words = ["127.0.0.1" if word == "0.0.0.0" else word for word in self.command(name)]
         port = next((here for place, here in self._places.items() if place.startswith(f"{name}:")), "").rpartition(":")[
             2

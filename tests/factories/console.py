@@ -43,13 +43,13 @@ class Rest:
         return answer.json() if answer.content else None
 
     def text(self, path: str) -> str:
-        """The text at `path`, which must exist."""
+        """Return the text at `path`, which must exist."""
         answer = self._client.get(path)
         assert answer.is_success, answer.text
         return answer.text
 
     def study(self, name: str, tags: list[str] | None = None, **changes: object) -> str:
-        """A study of SPEC."""
+        """Create a study of SPEC."""
         self("POST", "/studies", {"name": name, "spec": {**SPEC, **changes}, "tags": tags or []})
         return name
 
@@ -63,7 +63,7 @@ class Rest:
 
 
 def seconds(params: dict[str, Any]) -> float:
-    """How long the system takes that these studies tune, without its noise."""
+    """Return the running time of the tuned system without noise."""
     threads = 4.0 / params["threads"] + 0.02 * params["threads"]
     block = 0.15 * abs(math.log2(params["block_kb"]) - 7)
     mode = {"sync": 0.5, "async": 0.2, "direct": 0.35}[params["mode"]]
@@ -73,7 +73,7 @@ def seconds(params: dict[str, Any]) -> float:
 
 @contextmanager
 def furnished(service: EmbeddedService, folder: Path) -> Iterator[Rest]:
-    """The service with its studies and an agent that runs one of them, until the end."""
+    """Run a service with its studies and an agent that runs one of them."""
     rest = Rest(service)
     for number, (tags, trials) in enumerate(((["nightly"], 30), (["nightly", "gcc 13"], 24), ([], 12)), 1):
         name = rest.study(f"io-path-{number}", tags, budget={"max_trials": trials})

@@ -25,7 +25,7 @@ PATIENCE = 120.0
 
 
 def make_principal(role: Role = Role.ADMIN) -> Principal:
-    """A caller in a tenant of its own."""
+    """Return a caller in a new tenant."""
     tenant = Tenant._default_manager.create(slug=f"test-{uuid4().hex[:12]}")
     return Principal(tenant.pk, "tester", role)
 
@@ -35,7 +35,7 @@ def study_name() -> str:
 
 
 def make_spec(**changes: Any) -> dict[str, Any]:
-    """Two numbers, one metric, `random`, no budget."""
+    """Return a spec with two numeric parameters, one metric, the algorithm `random` and no budget."""
     return {
         "space": {
             "parameters": [
@@ -76,7 +76,7 @@ def tell(principal: Principal, study: str, trial: Row, seconds: float = 1.0) -> 
 
 
 def refused(code: str, call: Callable[[], object]) -> TrimtabError:
-    """The error of a call that is to fail with this code."""
+    """Make a call that must fail with this code, and return its error."""
     with pytest.raises(TrimtabError) as caught:
         call()
     assert caught.value.code == code, caught.value

@@ -44,12 +44,12 @@ class Furnished:
 
     @property
     def words(self) -> set[str]:
-        """Return the words that no answer to another tenant may contain."""
+        """Return the secret words of this tenant, which no answer to another tenant may contain."""
         return {STUDY, ON_AGENTS, AGENT, SECRET, self.operation, self.lease, self.token}
 
 
 def register_agent(principal: Principal, agent_id: str) -> None:
-    """An agent with the component of `make_execution`."""
+    """Register an agent with the component of `make_execution`."""
     agents.register(
         principal,
         agent_id=agent_id,
@@ -63,7 +63,7 @@ def register_agent(principal: Principal, agent_id: str) -> None:
 
 
 def furnish() -> Furnished:
-    """A new tenant with studies, trials, an agent at work, tokens, and so on."""
+    """Create a tenant with rows in every table: studies, trials, a working agent, tokens, and so on."""
     principal = make_principal()
     create_study(principal, STUDY, make_spec())
     detail = ask_trials(principal, STUDY, count=2, client_id=SECRET)
@@ -97,7 +97,7 @@ def furnish() -> Furnished:
 
 @contextmanager
 def as_owner() -> Iterator[None]:
-    """This thread connects as the tables' owner, whom no policy holds for."""
+    """Connect this thread as the owner of the tables, for whom row-level security does not apply."""
     connection.close()
     role = connection.settings_dict["USER"]
     connection.settings_dict["USER"] = OWNER

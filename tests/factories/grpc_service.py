@@ -78,7 +78,7 @@ class GrpcService:
         return self.process.wait(PATIENCE)
 
     def channel(self, token: str | None = TOKEN) -> grpc.Channel:
-        """A channel whose calls carry the token."""
+        """Return a channel whose calls carry the token."""
         options = (("grpc.max_reconnect_backoff_ms", 200), ("grpc.max_send_message_length", -1))
         plain = grpc.insecure_channel(self.address, options=options)
         self.channels.append(plain)
@@ -91,14 +91,14 @@ class GrpcService:
         return agent_pb2_grpc.AgentServiceStub(self.channel(token))
 
     def execute(self, statement: str, database: str = "") -> list[Any]:
-        """Runs SQL with the database server's own rights; `{}` stands for the name of the service's database."""
+        """Run SQL with the database server's own rights; `{}` stands for the name of the service's database."""
         parts: dict[str, Any] = conninfo_to_dict(self.server_url) | ({"dbname": database} if database else {})
         with psycopg.connect(**parts, autocommit=True) as connection:
             done = connection.execute(sql.SQL(statement).format(sql.Identifier(self.database)))
             return done.fetchall() if done.description else []
 
     def cut_connections(self) -> None:
-        """Ends the connections of all who use the service's database; returns when they are gone."""
+        """End all connections to the service's database, and wait until they are gone."""
         self.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{self.database}'")
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class WithToken(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientIntercep
 
 
 def migrated(server_url: str, broker_url: str) -> GrpcService:
-    """A database with all tables, which nobody uses, for others to be copied from."""
+    """Return a database with all tables, from which the databases of tests are copied."""
     template = GrpcService(server_url, broker_url, f"rpc_{uuid.uuid4().hex[:12]}")
     template.execute(f"CREATE DATABASE {{}} OWNER {OWNER}")
     template.manage("migrate")
@@ -135,7 +135,7 @@ def migrated(server_url: str, broker_url: str) -> GrpcService:
 
 
 def started(template: GrpcService) -> GrpcService:
-    """A running service over a new database like that of `template`."""
+    """Run a service on a new copy of the database `template`."""
     service = GrpcService(template.server_url, template.broker_url, f"rpc_{uuid.uuid4().hex[:12]}")
     service.execute("CREATE DATABASE {} TEMPLATE " + template.database)
     service.start()
@@ -154,7 +154,7 @@ class Refusal:
 
 
 def refusal(call: Any, request: Any, **options: Any) -> Refusal:
-    """The error that a call ends with."""
+    """Return the error of a call that must fail."""
     try:
         answer = call(request, timeout=PATIENCE, **options)
         if not hasattr(answer, "DESCRIPTOR"):
@@ -177,7 +177,7 @@ def refusal_of(error: Any) -> Refusal:
 
 
 def unique(prefix: str = "study") -> str:
-    """A study's name that no other test uses."""
+    """Return a name of a study that no other test uses."""
     return f"{prefix}-{uuid.uuid4().hex[:10]}"
 
 
@@ -196,7 +196,7 @@ def plain(params: Any) -> dict[str, Any]:
 
 
 def spec(algorithm: str | tuning_pb2.Algorithm = "random", **changes: Any) -> tuning_pb2.StudySpec:
-    """A study of one float `x` in [0, 1] and one integer `n` in 1..8 that minimises `loss`."""
+    """Return the spec of a study with a float `x` in [0, 1] and an integer `n` in 1..8 that minimises `loss`."""
     fields: dict[str, Any] = {
         "space": [
             tuning_pb2.Parameter(name="x", float=tuning_pb2.Parameter.FloatRange(min=0.0, max=1.0)),
@@ -210,7 +210,7 @@ def spec(algorithm: str | tuning_pb2.Algorithm = "random", **changes: Any) -> tu
 
 
 def create(tuning: tuning_pb2_grpc.TuningServiceStub, algorithm: str = "random", **changes: Any) -> str:
-    """A new study; its name."""
+    """Create a study and return its name."""
     name = unique()
     tuning.CreateStudy(
         tuning_pb2.CreateStudyRequest(name=name, spec=spec(algorithm, **changes), request_id=unique("request")),
@@ -230,7 +230,7 @@ def tell(tuning: tuning_pb2_grpc.TuningServiceStub, study: str, number: int, los
 
 
 def eventually(check: Any, seconds: float = PATIENCE) -> Any:
-    """The first true answer of `check`."""
+    """Call `check` until its result is true, and return the result."""
     end = time.monotonic() + seconds
     while True:
         answer = check()

@@ -67,11 +67,11 @@ class Keycloak:
         return self.grant(grant_type="password", client_id=client, username=user, password=PASSWORD, **fields)
 
     def token(self, user: str, client: str = CLIENT) -> str:
-        """An access token of a person."""
+        """Return an access token of a person."""
         return str(self.tokens(user, client)["access_token"])
 
     def machine_token(self) -> str:
-        """An access token of the agents' service account, which belongs to the tenant `default`."""
+        """Return an access token of the agents' service account, which belongs to the tenant `default`."""
         [client] = self.admin("GET", "/clients", params={"clientId": AGENTS_CLIENT})
         answer = self.grant(grant_type="client_credentials", client_id=AGENTS_CLIENT, client_secret=client["secret"])
         return str(answer["access_token"])
@@ -102,12 +102,12 @@ class Keycloak:
         )
 
     def user(self, name: str) -> dict[str, Any]:
-        """A person as Keycloak knows it."""
+        """Return what Keycloak stores about a person."""
         [found] = self.admin("GET", "/users", params={"username": name, "exact": "true"})
         return dict(found)
 
     def add_user(self, name: str, *groups: str) -> None:
-        """One more person."""
+        """Add a person."""
         self.admin("POST", "/users", _user(name, groups))
 
     def set_enabled(self, name: str, enabled: bool) -> None:
@@ -147,7 +147,7 @@ class Keycloak:
 
 @contextmanager
 def keycloak_server(folder: Path) -> Iterator[Keycloak]:
-    """A Keycloak of its own, with its data in memory. Without Java or Maven: a failure in CI, else a skip."""
+    """Run a Keycloak with its data in memory. Without Java or Maven the test fails in CI, and is skipped elsewhere."""
     require_program("java", "openjdk-17-jre-headless")
     require_program("mvn", "maven")
     fetched = subprocess.run([ROOT / "deploy/keycloak/fetch.sh"], stdout=subprocess.PIPE, text=True, check=True)
@@ -189,7 +189,7 @@ def keycloak_server(folder: Path) -> Iterator[Keycloak]:
 
 
 def realm() -> dict[str, Any]:
-    """The realm that Trimtab ships, with tenants, people, and two clients that take passwords."""
+    """Return the realm that Trimtab ships, with tenants, people, and two clients that accept passwords."""
     made: dict[str, Any] = json.loads((ROOT / "deploy/keycloak/realm.json").read_text())
     [tenants] = made["groups"]
     [default] = tenants["subGroups"]
@@ -240,7 +240,7 @@ def _serves(server: Keycloak) -> bool:
 
 
 def _link(source: str, target: str) -> None:
-    """A hard link where the file systems allow it: 170 MB need no copy."""
+    """Make a hard link if the file systems allow it, to save a copy of 170 MB."""
     try:
         os.link(source, target)
     except OSError:

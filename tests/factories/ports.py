@@ -14,7 +14,7 @@ _ports = cycle(random.sample(range(_FIRST, _FIRST + 1000), 1000))
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on, and that no other server of these tests will be given."""
+    """Return a port of 127.0.0.1 on which nothing listens, and which no other server of these tests gets."""
     for port in islice(_ports, 1000):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))

@@ -44,7 +44,7 @@ class RayHead:
         self._sessions: set[int] = set()
 
     def start(self) -> None:
-        """Returns when all of its parts are there."""
+        """Start the head and wait until all of its parts answer."""
         ports = {**self._ports, "dashboard-agent-listen-port": free_port(), "min-worker-port": 0, "max-worker-port": 0}
         argv = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--disable-usage-stats"]
         argv += ["--include-dashboard=true", "--include-log-monitor=false", f"--temp-dir={self.folder}"]
@@ -66,7 +66,7 @@ class RayHead:
             node.end()
 
     def stop(self) -> None:
-        """Ends every process of it, jobs included."""
+        """End all processes of the head and its jobs."""
         processes = self.processes()
         for process in processes:
             with suppress(psutil.NoSuchProcess):
@@ -77,18 +77,18 @@ class RayHead:
         assert not alive, f"outlived Ray: {alive}"
 
     def lose(self) -> None:
-        """Kills what Ray itself consists of, as the end of the head's machine would. Jobs are left to find it out."""
+        """Kill the processes of Ray itself, as if the head's machine had failed. Its jobs keep running."""
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):
                 if process.name() in ("ray", "gcs_server", "raylet") or "dashboard" in " ".join(process.cmdline()):
                     process.kill()
 
     def processes(self) -> list[psutil.Process]:
-        """All that this Ray has started and that is still there."""
+        """Return all processes that this Ray has started and that still run."""
         return [one for one in psutil.process_iter() if _is_of(one, self._sessions, MARK, str(self.folder))]
 
     def hosts(self) -> list[str]:
-        """The machines of all nodes that are alive."""
+        """Return the host names of all nodes that are alive."""
         return [node["nodeManagerHostname"] for node in self._nodes()]
 
     def knows(self, name: str) -> bool:
@@ -135,11 +135,11 @@ class RayNode:
         self._sessions: set[int] = set()
 
     def start(self) -> None:
-        """Returns when the head knows of it."""
+        """Start the node and wait until the head lists it."""
         _begin(self._child, self._sessions, lambda: self.head.knows(self.name), f"{self.name} has joined Ray")
 
     def end(self) -> None:
-        """Kills every process of it, jobs included, as the end of its machine would."""
+        """Kill all processes of the node and its jobs, as if its machine had failed."""
         for process in psutil.process_iter():
             if _is_of(process, self._sessions, NODE_MARK, self.name):
                 with suppress(psutil.NoSuchProcess):
@@ -186,7 +186,7 @@ def _is_of(process: psutil.Process, sessions: set[int], mark: str, value: str) -
 
 @contextmanager
 def ray_head() -> Iterator[RayHead]:
-    """A running head."""
+    """Run a head of Ray."""
     # sockets have short paths
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
     head = RayHead(folder)

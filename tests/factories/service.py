@@ -55,12 +55,12 @@ class EmbeddedService:
         return self._popen.pid
 
     def command(self) -> list[str]:
-        """The command line; after the first start with the ports of then, so that clients find it again."""
+        """Return the command line. After the first start it keeps the ports, so that clients find the service again."""
         ports = ["--port", self._ports[0], "--grpc-port", self._ports[1]]
         return [sys.executable, "-m", "service.main", "up", "--data-dir", str(self.data_dir), *ports, *self._options]
 
     def start(self) -> "EmbeddedService":
-        """Returns when the line `ready` has come. Raises AssertionError with the output where it does not."""
+        """Start the service and wait for the line `ready`. Raises AssertionError with the output if it is missing."""
         self._popen = subprocess.Popen(
             self.command(), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
@@ -76,7 +76,7 @@ class EmbeddedService:
         return self
 
     def processes(self) -> dict[str, int]:
-        """The numbers of the service's processes by name: postgres, web, grpc, worker, beat."""
+        """Return the ids of the service's processes by name: postgres, web, grpc, worker, beat."""
         found: dict[str, int] = {}
         for child in psutil.Process(self.pid).children():
             try:
@@ -90,16 +90,16 @@ class EmbeddedService:
         return found
 
     def tree(self) -> list[psutil.Process]:
-        """Every process of the service, the supervisor and PostgreSQL's own included."""
+        """Return all processes of the service, with the supervisor and PostgreSQL's processes."""
         supervisor = psutil.Process(self.pid)
         return [supervisor, *supervisor.children(recursive=True)]
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to the supervisor alone."""
+        """Send a signal to the supervisor alone."""
         os.kill(self.pid, number)
 
     def wait(self, seconds: float = 120.0) -> int:
-        """The supervisor's exit code, once it has ended."""
+        """Wait for the end of the supervisor and return its exit code."""
         assert self._popen is not None
         code = self._popen.wait(seconds)
         if self._popen.stdout:
@@ -107,12 +107,12 @@ class EmbeddedService:
         return code
 
     def stop(self) -> int:
-        """Stops the service as Ctrl-C does."""
+        """Stop the service as Ctrl-C does."""
         self.send(signal.SIGINT)
         return self.wait()
 
     def kill(self) -> None:
-        """kill -9 of the supervisor; returns when all that it had started is gone."""
+        """Kill the supervisor and wait until all processes that it has started are gone."""
         assert self._popen is not None
         if self._popen.poll() is None:
             tree = self.tree()
@@ -122,7 +122,7 @@ class EmbeddedService:
             assert not alive, f"outlived the supervisor: {alive}"
 
     def logs(self) -> str:
-        """The end of every log, for a failing test's message."""
+        """Return the end of every log, for the message of a failing test."""
         return "\n".join(
             f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted((self.data_dir / "logs").glob("*.log"))
         )
@@ -151,7 +151,7 @@ def postgres_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
 
 @contextmanager
 def redis_server(folder: Path) -> Iterator[str]:
-    """A real Redis on a port of its own; its URL. Without Redis: a failure in CI, else a skip."""
+    """Run a real Redis and return its URL. Without Redis the test fails in CI, and is skipped elsewhere."""
     program = require_program("redis-server", "redis-server")
     port = free_port()
     argv = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
@@ -165,7 +165,7 @@ def redis_server(folder: Path) -> Iterator[str]:
 
 
 def require_program(name: str, package: str) -> str:
-    """The path of a program that a test needs. Without it: a failure in CI, else a skip that names it."""
+    """Return the path of a program that a test needs. Without it the test fails in CI, and is skipped elsewhere."""
     path = shutil.which(name)
     if path is None:
         lack(f"{name} is not installed (Debian package {package})")
@@ -173,7 +173,7 @@ def require_program(name: str, package: str) -> str:
 
 
 def lack(message: str) -> NoReturn:
-    """A test cannot run here, as `message` says: a failure in CI, else a skip."""
+    """End a test that cannot run here, as `message` says: a failure in CI, elsewhere a skip."""
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
@@ -188,7 +188,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Returns when `condition` holds. Raises AssertionError where it does not within `seconds`."""
+    """Wait until `condition` holds. Raises AssertionError if it does not hold within `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"

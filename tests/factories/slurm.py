@@ -66,7 +66,7 @@ class Slurm:
         self._daemons = [self._child(f"slurmd-{node}", [daemon, "-D", "-N", node]) for node in self.nodes]
 
     def start(self) -> None:
-        """Returns when every node is idle."""
+        """Start the cluster and wait until every node is idle."""
         self._munge.start()
         wait_for((self.folder / "munge.sock").exists, 60, "munged listens")
         self.controller.start()
@@ -78,7 +78,7 @@ class Slurm:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
     def stop(self) -> None:
-        """Ends every job and every daemon."""
+        """End every job and every daemon."""
         with suppress(AssertionError):
             self.settle()
         stop([*self._daemons, self.controller])
@@ -89,13 +89,13 @@ class Slurm:
                     Path(place).rmdir()
 
     def restart_controller(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Stops slurmctld, does something without it, and starts it again with its state."""
+        """Stop slurmctld, run a function without it, and start it again with its state."""
         stop([self.controller])
         meanwhile()
         self.controller.start()
 
     def settle(self) -> None:
-        """Ends every job and makes every node available again."""
+        """End every job and make every node available again."""
         self.run("scancel", f"--user={os.getuid()}")
         wait_for(self._has_no_job, 120, "no job is left")
         if self.run("sinfo", "-h", "-t", "drain,down,drng,fail", "-o", "%D").strip():
@@ -106,20 +106,20 @@ class Slurm:
         return self._ran(*argv).stdout
 
     def jobs(self) -> Mapping[str, tuple[str, str, str]]:
-        """Every job and task of an array that slurmctld remembers: its state, its name and its working directory."""
+        """Return each job and array task that slurmctld remembers, with its state, name and working directory."""
         lines = self.run("squeue", "-h", "--array", "--states=all", "-o", "%i|%T|%j|%Z").splitlines()
         parts = [line.split("|") for line in lines]
         return {number: (state, name, folder) for number, state, name, folder in parts}
 
     def logs(self) -> str:
-        """The end of every log, for a failing test's message."""
+        """Return the end of every log, for the message of a failing test."""
         return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in sorted(self.folder.glob("*.log")))
 
     def _ran(self, *argv: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(argv, env=self._environment(), capture_output=True, text=True, timeout=120, check=False)
 
     def _has_no_job(self) -> bool:
-        """A squeue that slurmctld has not answered prints nothing, either."""
+        """Return whether slurmctld lists no job. A squeue without an answer prints nothing, either."""
         done = self._ran("squeue", "-h")
         return done.returncode == 0 and not done.stdout
 
@@ -164,7 +164,7 @@ class Slurm:
 
 @contextmanager
 def slurm_cluster(folder: Path, more: str = "") -> Iterator[Slurm]:
-    """A running cluster."""
+    """Run a cluster."""
     for program in ("sbatch", "squeue", "scancel", "scontrol"):
         require_program(program, "slurm-wlm")
     slurm = Slurm(folder, more)

@@ -62,7 +62,7 @@ def integers(draw: st.DrawFn, name: str) -> Parameter:
 
 @st.composite
 def choices(draw: st.DrawFn, name: str) -> Parameter:
-    """Values of mixed types, among them ones that Python takes for equal: 1 and True."""
+    """Generate values of mixed types, some of which are equal in Python, such as 1 and True."""
     values = draw(
         st.lists(
             scalars,
@@ -82,7 +82,7 @@ def parameters(name: str) -> st.SearchStrategy[Parameter]:
 
 @st.composite
 def spaces(draw: st.DrawFn, most_parameters: int = 6) -> Space:
-    """Spaces with defaults and with conditions, which may be nested and may stand before their parents."""
+    """Generate spaces with defaults and with conditions, which may be nested and may precede their parents."""
     found: list[Parameter] = []
     for index in range(draw(st.integers(1, most_parameters))):
         parameter = draw(parameters(f"p{index}")).checked("p")
@@ -127,7 +127,7 @@ def small_spaces(draw: st.DrawFn) -> Space:
 
 @st.composite
 def values_of(draw: st.DrawFn, parameter: Parameter) -> Scalar:
-    """A value of the parameter."""
+    """Generate a value of the parameter."""
     size = parameter.size()
     if size is not None:
         return parameter.value_at(draw(st.integers(0, size - 1)))
@@ -137,7 +137,7 @@ def values_of(draw: st.DrawFn, parameter: Parameter) -> Scalar:
 
 @st.composite
 def configurations_of(draw: st.DrawFn, space: Space) -> Configuration:
-    """A configuration of the space; its constraints are not looked at."""
+    """Generate a configuration of the space, regardless of its constraints."""
     return space.prune({parameter.name: draw(values_of(parameter)) for parameter in space.parameters})
 
 

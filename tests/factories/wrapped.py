@@ -50,7 +50,7 @@ OUTSIDE = """() => {
 
 
 def wrap_texts(context: BrowserContext) -> list[object]:
-    """Has a context's pages show each text of the catalogue in brackets. Returns where answers are noted."""
+    """Make the pages of a context show each text of the catalogue in brackets. Return the list of recorded answers."""
     reported: list[object] = []
 
     def catalogue(route: Route) -> None:
@@ -78,7 +78,7 @@ def names_and_values(reported: object) -> set[str]:
 
 
 def unwrapped(page: Page) -> list[tuple[str, str]]:
-    """Where on the page there is a text outside of brackets, and that text."""
+    """Return the places of texts outside of brackets on the page, and the texts."""
     return [(where, text) for where, text in page.evaluate(OUTSIDE)]
 
 

@@ -29,7 +29,7 @@ UNEXPECTED = re.compile(r"Traceback|failed unexpectedly|raised unexpected")
 
 @dataclass
 class Prey:
-    """The service, and the names of what is in it."""
+    """The tested service and the names of its objects."""
 
     service: EmbeddedService
     channel: grpc.Channel

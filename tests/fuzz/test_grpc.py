@@ -84,7 +84,7 @@ INTEGERS = {
 
 
 def messages(descriptor: Descriptor, pools: Pools, depth: int = 4) -> Strategy:
-    """Messages of this kind, each field of which is there or not."""
+    """Generate messages of this kind. Each field is present or absent."""
     if descriptor.full_name == "google.protobuf.Duration":
         return st.sampled_from(DURATIONS)
     deep = [field for field in descriptor.fields if depth > 0 or field.cpp_type != FieldDescriptor.CPPTYPE_MESSAGE]
@@ -99,7 +99,7 @@ def _message(descriptor: Descriptor, content: Mapping[str, Any]) -> Message:
 
 
 def known(descriptor: Descriptor, name: str, pools: Pools) -> Sequence[Any]:
-    """Values of a field that mean something to the service."""
+    """Return values of a field that exist in the service."""
     return pools.get(f"{descriptor.name}.{name}") or pools.get(name) or ()
 
 
@@ -116,7 +116,7 @@ def fields(field: FieldDescriptor, pools: Pools, depth: int) -> Strategy:
 
 
 def one(field: FieldDescriptor, name: str, pools: Pools, depth: int) -> Strategy:
-    """A single value of the field."""
+    """Generate a single value of the field."""
     if field.message_type is not None:
         return messages(field.message_type, pools, depth - 1)
     assert field.containing_type is not None
@@ -126,7 +126,7 @@ def one(field: FieldDescriptor, name: str, pools: Pools, depth: int) -> Strategy
 
 
 def plain(field: FieldDescriptor) -> Strategy:
-    """A value of a field's type that is no message."""
+    """Generate a value of a field whose type is not a message."""
     kind = field.cpp_type
     if kind in INTEGERS:
         least, most = INTEGERS[kind]
@@ -145,7 +145,7 @@ def plain(field: FieldDescriptor) -> Strategy:
 
 @st.composite
 def spoilt(draw: st.DrawFn, good: Message, pools: Pools) -> Message:
-    """A good message with one field, somewhere in it, replaced: it gets past more checks than one all made up."""
+    """Generate a valid message with one field replaced. It passes more checks than a message of random fields."""
     whole = type(good)()
     whole.CopyFrom(good)
     place: Any = whole
@@ -261,7 +261,7 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
 
 
 def pools_of(prey: Prey) -> dict[str, Sequence[Any]]:
-    """Values that mean something to this service, by the name of a field, or of a message and a field."""
+    """Return values that exist in this service, by the name of a field, or of a message and a field."""
     studies = [prey.study, prey.agents_study]
     return {
         "study": studies,
@@ -347,7 +347,7 @@ def _waits(request: Any) -> bool:
 
 
 def caller(channel: grpc.Channel, method: MethodDescriptor) -> Callable[..., Any]:
-    """The method, as its generated stub would call it."""
+    """Return the method as its generated stub calls it."""
     make: Any = channel.unary_stream if method.server_streaming else channel.unary_unary
     return make(  # type: ignore[no-any-return]
         f"/{method.containing_service.full_name}/{method.name}",

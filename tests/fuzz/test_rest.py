@@ -85,7 +85,7 @@ def test_no_request_finds_the_service_without_an_answer(prey: Prey) -> None:
 
 
 def send(session: requests.Session, headers: dict[str, str], streams: bool, case: Any) -> None:
-    """One request; of a stream, its beginning."""
+    """Send one request; of a stream, read only the beginning."""
     words = case.as_transport_kwargs(headers=headers)
     try:
         answer = session.request(**words, timeout=LONGEST_SECONDS, stream=streams)
@@ -103,7 +103,7 @@ def send(session: requests.Session, headers: dict[str, str], streams: bool, case
 
 @st.composite
 def spoilt(draw: st.DrawFn) -> Any:
-    """A good specification with something, somewhere in it, replaced, taken away or added."""
+    """Generate a valid specification in which one value is replaced, removed or added."""
     whole: Any = {"spec": copy.deepcopy(draw(st.sampled_from([SPEC, FULL])))}
     place, key = whole, "spec"
     while isinstance(place[key], dict | list) and place[key] and draw(st.integers(0, 4)):

@@ -28,7 +28,7 @@ def grpc_service(template: GrpcService) -> Iterator[GrpcService]:
 
 @pytest.fixture
 def own_grpc_service(template: GrpcService) -> Iterator[GrpcService]:
-    """For tests that stop or break it."""
+    """A service for tests that stop or break it."""
     service = started(template)
     yield service
     service.close()
@@ -46,6 +46,6 @@ def agents(grpc_service: GrpcService) -> agent_pb2_grpc.AgentServiceStub:
 
 @pytest.fixture(scope="session")
 def embedded_tuning(embedded_service: EmbeddedService) -> Iterator[tuning_pb2_grpc.TuningServiceStub]:
-    """A service that has a worker, which `grpc_service` has not."""
+    """Calls to a service with a worker, which `grpc_service` does not have."""
     with grpc.insecure_channel(embedded_service.grpc_address) as channel:
         yield tuning_pb2_grpc.TuningServiceStub(grpc.intercept_channel(channel, WithToken(embedded_service.token)))

@@ -81,7 +81,7 @@ for _name in METHODS:
 
 @contextmanager
 def serve(far_side: FarSide, port: int = 0) -> Iterator[FarSide]:
-    """Serves on a free port, or again on `port`."""
+    """Serve on a free port, or again on `port`."""
     server = grpc.server(ThreadPoolExecutor(8), options=(("grpc.so_reuseport", 0),))
     tuning_pb2_grpc.add_TuningServiceServicer_to_server(cast(Any, far_side), server)
     far_side.address = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"

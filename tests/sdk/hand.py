@@ -23,7 +23,7 @@ SPACE = [
 
 @contextmanager
 def agent(address: str, token: str, component: str, *, works: bool = True, digest: str = "ab" * 32) -> Iterator[str]:
-    """An agent of one slot that offers `component` and, if it `works`, ends each trial with seconds = inline / 100."""
+    """Run an agent of one slot that offers `component`. If it `works`, each trial reports seconds = inline / 100."""
     name = f"hand-{uuid.uuid4().hex[:8]}"
     metadata = (("authorization", f"Bearer {token}"),)
     stopped = threading.Event()

@@ -183,7 +183,7 @@ class Program:
     """A program of the user's that optimises."""
 
     def __init__(self, service: EmbeddedService, study: Study, parallel: int, gate: Path) -> None:
-        """Its function ends when there is a file `gate`."""
+        """Create the thread. Its function ends when the file `gate` exists."""
         arguments = [service.grpc_address, service.token, study.name, str(parallel), str(gate)]
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -49,7 +49,7 @@ class Driver:
         )
 
     def runs(self) -> list[tuple[float, int, int]]:
-        """x, the worker's process number and the constant of each run of the trainable so far."""
+        """Return x, the process id of the worker and the constant of each run of the trainable so far."""
         path = self.folder / "runs"
         return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def principal(transactional_db: None) -> Principal:
-    """A caller with a tenant of its own. What the test does is committed, so that other threads see it."""
+    """A caller in a new tenant. The writes of the test are committed, so that other threads see them."""
     from tests.factories.domain import make_principal
 
     return make_principal()
@@ -20,7 +20,7 @@ def principal(transactional_db: None) -> Principal:
 
 @pytest.fixture
 def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No new minute begins, in which an ask would look at what its tenant has used; ask for it first of all."""
+    """Makes the minute of quotas a day, because an ask in a new minute would query the usage. Request it first."""
     from service.trials import quotas
 
     monkeypatch.setattr(quotas, "MINUTE", quotas.DAY)

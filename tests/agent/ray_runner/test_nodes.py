@@ -108,7 +108,7 @@ async def test_a_replicate_does_not_wait_for_ever_for_its_node(
 
 
 async def until_over(runner: RayRunner, name: str) -> None:
-    """Waits until Ray has ended a job."""
+    """Wait until Ray has ended a job."""
     async with asyncio.timeout(60):
         while not (await runner._dashboard.jobs())[name].is_over:  # noqa: ASYNC110  it is Ray that is asked
             await asyncio.sleep(0.2)
@@ -129,7 +129,7 @@ metrics:
 
 
 async def occupy(head: RayHead, folder: Path) -> None:
-    """Takes all of the head's CPUs, until there is a file `gate`."""
+    """Take all of the head's CPUs, until there is a file `gate`."""
     runner = RayRunner(head.dashboard)
     busy, spec = job(folder, "busy", "sh", "-c", f"until [ -e {folder}/gate ]; do sleep 0.05; done")
     await runner.submit(busy, replace(spec, scheduler_options=[f"--num-cpus={CPUS}"]))

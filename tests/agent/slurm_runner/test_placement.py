@@ -25,7 +25,7 @@ def gated(place: Path, name: str, gate: str = "gate", **fields: object) -> tuple
 
 
 async def submit(runner: SlurmRunner, jobs: list[tuple[Path, JobSpec]]) -> "asyncio.Future[list[JobResult]]":
-    """Submits jobs together; their results."""
+    """Submit jobs together; their results."""
     await asyncio.gather(*(runner.submit(folder, spec) for folder, spec in jobs))
     return asyncio.gather(*(ended(runner, folder, 60) for folder, _ in jobs))
 

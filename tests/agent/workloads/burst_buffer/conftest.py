@@ -31,7 +31,7 @@ def place(built: Path, tmp_path: Path) -> Place:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The workload with less to write and a grid of two points, so that its trials are short."""
+    """The workload with little data and a grid of two points, so that its trials are short."""
     workload = tmp_path_factory.mktemp("small") / "burst-buffer"
     shutil.copytree(WORKLOAD, workload)
     for name in ("measuring.py", "scripts.py"):
