@@ -32,7 +32,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def stream(parts: Iterator[T]) -> AsyncIterator[T]:
-    """Yield the parts. Each is made in one of several threads, so a transaction must end within one part."""
+    """Yield the parts of an answer. Any of several threads makes a part, so a transaction must end within one part."""
     end = object()
     while (part := await in_thread(lambda: next(parts, end))) is not end:
         yield part  # type: ignore[misc]

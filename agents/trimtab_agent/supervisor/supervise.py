@@ -387,7 +387,7 @@ class Supervisor:
                 data = json.load(file)
         except (OSError, ValueError):
             raise _NoMetricError(
-                "failed", self._with_output(f"{reported} {ended.reported()} without an answer")
+                "failed", self._with_output(f"{reported} {ended.reported()} before it returned a value")
             ) from None
         if "error" in data:
             raise _NoMetricError("failed", f"{reported} raised {data['error']}")

@@ -34,8 +34,10 @@ def _items(space: Sequence[Parameter], items: Sequence[str], what: str) -> list[
             raise InvalidInput.of(
                 f"PARAMETER={what}", item, f"NAME={what}, for example threads={'4..64' if what == 'RANGE' else '8'}"
             )
-        if name not in parameters or name in found:
-            raise InvalidInput.of(f"PARAMETER={what}", item, f"each of {', '.join(parameters)} at most once")
+        if name not in parameters:
+            raise InvalidInput.of(f"PARAMETER={what}", item, f"one of the parameters {', '.join(parameters)}")
+        if name in found:
+            raise InvalidInput.of(f"PARAMETER={what}", item, "each parameter at most once")
         found[name] = text
     return [(parameters[name], text) for name, text in found.items()]
 

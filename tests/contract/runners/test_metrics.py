@@ -45,7 +45,7 @@ async def test_metrics_of_every_kind(runner: Runner, folder: Path) -> None:
         ({"kind": "python", "function": "nan"}, Outcome.INFEASIBLE, "nan is not a finite number"),
         ({"kind": "python", "function": "broken"}, Outcome.FAILED, "parse.py:broken raised KeyError: 'k'"),
         ({"kind": "python", "function": "gone"}, Outcome.FAILED, "raised AttributeError"),
-        ({"kind": "python", "function": "crash"}, Outcome.FAILED, "was ended by SIGKILL without an answer"),
+        ({"kind": "python", "function": "crash"}, Outcome.FAILED, "was ended by SIGKILL before it returned a value"),
         ({"kind": "python", "function": "hang", "timeout": 0.5}, Outcome.FAILED, "did not end within 0.5 s"),
     ],
 )

@@ -74,7 +74,7 @@ function optionOf(comparison: Comparison, scale: Scale, axis: "value" | "log", p
           const value = valueAt(curve, scale, at);
           return value === undefined ? [] : [`${curve.study}: ${formatMetric(value, unit)}`];
         });
-        return [scale === "share" ? t`${formatPercent(at)} of the search` : t`Trial ${formatNumber(at)}`, ...lines].join("\n");
+        return [scale === "share" ? t`After ${formatPercent(at)} of the search` : t`Trial ${formatNumber(at)}`, ...lines].join("\n");
       },
     },
     xAxis: {
