@@ -54,9 +54,12 @@ def _enqueue(work: Work, params: Mapping[str, object], count: int, request_id: s
     left = max(0, budget.left(study, count))
     if left < count:
         raise Conflict(
-            "budget_exhausted", f"The budget of study {study.name!r} holds {left} more trials, not {count}.", left=left
+            "budget_exhausted",
+            f"The budget of study {study.name!r} allows {left} more trials, not {count}. Enqueue at most {left}, "
+            "or extend the budget.",
+            left=left,
         )
-    # Only the first one carries the request: the others have the numbers that follow.
+    # Only the first trial stores the request id. The other trials have the numbers that follow.
     trials = actions.add_trials(
         work, [configuration], state=TrialState.REQUESTED, origin="enqueued", request_id=request_id or None
     )

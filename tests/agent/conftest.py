@@ -92,7 +92,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
 
 
 class AgentProcess:
-    """`trimtab-agent run`, to be killed and started again. Its state stays."""
+    """A process `trimtab-agent run` that tests kill and start again. Its state stays."""
 
     def __init__(self, folder: Path, port: int, token: str = TOKEN) -> None:
         self.folder = folder
