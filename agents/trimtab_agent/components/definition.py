@@ -173,7 +173,7 @@ class Definition:
                 self.top.fault("artifacts", f"{pattern!r} must be a path or pattern inside the trial's work folder")
         return patterns
 
-    # -- what only the component's folder can tell
+    # -- checks that need the component's folder
 
     def digest(self, generated: str) -> str:
         """Return the digest of the text, the generated parameters and all files; "" if they were not read."""

@@ -4,7 +4,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 
-# Seconds in which a compiler has to tell its version.
+# Seconds within which a compiler must print its version.
 _PATIENCE = 5.0
 
 

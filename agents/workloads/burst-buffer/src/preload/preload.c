@@ -132,8 +132,8 @@ int64_t ask(int descriptor, struct message *message, void *data)
         bool lost = result == NO_ANSWER && message->operation != READ;
         if (lost)
             atomic_fetch_add(&unflushed[descriptor], 1);
-        /* What was written and not flushed may be lost: this descriptor tells it until it is closed. What others have
-         * written to the file may be lost, too: an fsync must not say that it is not. */
+        /* Data that was written and not flushed may be lost: this descriptor returns an error until it is closed. Data of
+         * other processes in the file may be lost, too, so that fsync must fail. */
         if (result == FORMER_HANDLE || result == NO_DAEMON || result == NO_ANSWER) {
             atomic_store(&doubted[descriptor], true);
             if (waited < 0 || message->operation == SYNC || atomic_load(&unflushed[descriptor]))
