@@ -101,7 +101,7 @@ def open_study(client: trimtab.Client, options: argparse.Namespace) -> Study:
         application=APPLICATION,
         max_trials=options.trials,
         max_time=options.seconds,
-        final_check=trimtab.FinalCheck(width=0.02, max_trials=options.check),
+        final_check=trimtab.FinalCheck(width=0.02, max_trials=options.check, effects=0),
         seed=number,
     )
     screen.print(

@@ -84,7 +84,9 @@ class Bench:
         """
         file, grid = self.folder / f"{pattern}.yml", self.folder / f"{pattern}-grid.csv"
         own = {"application": pattern, "budget": {"max_trials": options.trials}}
-        file.write_text(yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check}}))
+        file.write_text(
+            yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check, "effects": 0}})
+        )
         if not grid.exists():
             part = grid.with_suffix(".part")  # an interrupted command leaves it
             command = ["measure-grid", str(file), "--replicates", str(options.replicates), "--out", str(part)]

@@ -19,7 +19,16 @@ from trimtab.client import Client
 from trimtab.errors import Infeasible, Timeout, TrimtabError
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, Identity
-from trimtab.method import FinalCheck, Policy, Recommendation, Verdict, VerdictLevel
+from trimtab.method import (
+    Effects,
+    FinalCheck,
+    ParameterEffect,
+    Policy,
+    Recommendation,
+    SmallestConfiguration,
+    Verdict,
+    VerdictLevel,
+)
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
 from trimtab.spec import Outside, Placement, StartedFrom, StudyState
@@ -35,6 +44,7 @@ __all__ = [
     "Categorical",
     "Client",
     "Component",
+    "Effects",
     "FinalCheck",
     "Float",
     "Identity",
@@ -47,10 +57,12 @@ __all__ = [
     "Ordinal",
     "Outside",
     "Parameter",
+    "ParameterEffect",
     "Params",
     "Placement",
     "Policy",
     "Recommendation",
+    "SmallestConfiguration",
     "StartedFrom",
     "StudyState",
     "Timeout",

@@ -164,7 +164,9 @@ class Client:
                 "threshold": 0.01, "trials": 20}, {"any": [...]} or {"all": [...]}.
             final_check: True or `trimtab.FinalCheck(width=0.05)`: at the end the service measures the best
                 configuration and the default alternately, in addition to `max_trials`, so that the `verdict` can be
-                proven. False: never. None: if agents run the trials, there is one objective and `noisy` is true.
+                proven. Further trials then find which changes carry the gain, unless `FinalCheck(effects=0)` leaves
+                them out: see `verdict.effects`. False: never. None: if agents run the trials, there is one objective
+                and `noisy` is true.
             start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
                 configurations are measured first, after the default; `study.status.started_from` gives the number
                 from each. Their results are not copied, because they were measured under other conditions. The service

@@ -16,7 +16,17 @@ from trimtab._gen import tuning_pb2 as pb
 from trimtab.errors import InvalidInput, JsonValue
 from trimtab.fleet import Agent, BestSettings, Component
 from trimtab.identity import ApiToken, AuditEntry, Identity
-from trimtab.method import Choice, FinalCheck, Policy, Recommendation, Verdict, VerdictLevel
+from trimtab.method import (
+    Choice,
+    Effects,
+    FinalCheck,
+    ParameterEffect,
+    Policy,
+    Recommendation,
+    SmallestConfiguration,
+    Verdict,
+    VerdictLevel,
+)
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
 from trimtab.spec import Execution, Placement, StartedFrom, StudySpec, StudyState, StudyStatus
@@ -367,6 +377,8 @@ def to_final_check(check: FinalCheck) -> pb.FinalCheck:
         message.max_trials = _to_int32("final_check.max_trials", check.max_trials)
     if check.level is not None:
         message.level = to_float("final_check.level", check.level)
+    if check.effects is not None:
+        message.effects = _to_int32("final_check.effects", check.effects)
     return message
 
 
@@ -385,7 +397,37 @@ def from_verdict(message: pb.Verdict) -> Verdict:
         trials=message.trials,
         measured=message.measured,
         doubtful=message.doubtful,
+        effects=_from_effects(message.effects) if message.HasField("effects") else None,
     )
+
+
+def _from_effects(message: pb.Effects) -> Effects:
+    parameters = tuple(
+        ParameterEffect(
+            name=one.name,
+            default=from_value(one.default) if one.HasField("default") else None,
+            found=from_value(one.found),
+            effect=one.effect,
+            low=one.low,
+            high=one.high,
+            matters=one.matters,
+            together=tuple(one.together),
+        )
+        for one in message.parameters
+    )
+    smallest = None
+    if message.HasField("smallest"):
+        one = message.smallest
+        smallest = SmallestConfiguration(
+            params={name: from_value(value) for name, value in sorted(one.params.items())},
+            gain=one.gain,
+            low=one.low,
+            high=one.high,
+            kept=one.kept,
+            kept_low=one.kept_low,
+            kept_high=one.kept_high,
+        )
+    return Effects(message.text, message.trials, message.tolerance, parameters, smallest)
 
 
 def from_recommendation(space: Sequence[Parameter], message: pb.Recommendation) -> Recommendation:
@@ -457,6 +499,7 @@ def _from_final_check(message: pb.FinalCheck) -> FinalCheck | Literal[False]:
         width=message.width if message.HasField("width") else None,
         max_trials=message.max_trials if message.HasField("max_trials") else None,
         level=message.level if message.HasField("level") else None,
+        effects=message.effects if message.HasField("effects") else None,
     )
 
 

@@ -38,6 +38,8 @@ class FinalCheck:
     """Maximum number of trials of the check."""
     level: float | None = None
     """Confidence level of the interval, for example 0.95."""
+    effects: int | None = None
+    """Maximum number of further trials that find which changes carry a proven gain: 0, or 16 or more."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,56 @@ class VerdictLevel(StrEnum):
 
 
 @dataclass(frozen=True)
+class ParameterEffect:
+    """The effect of one changed parameter, on average over the other changes, with its interval from `low` to `high`.
+
+    Effects are fractions of the default's value. The intervals of all parameters hold at once with the level of the
+    check; `matters` says that the interval excludes no effect. `default` is None if the parameter is inactive in the
+    default configuration. `together` names other parameters that were changed with this one: the effect is theirs too.
+    """
+
+    name: str
+    default: float | int | str | bool | None
+    found: float | int | str | bool
+    effect: float
+    low: float
+    high: float
+    matters: bool
+    together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SmallestConfiguration:
+    """The smallest configuration that was found to keep the gain: its gain, and the share that it keeps."""
+
+    params: Mapping[str, float | int | str | bool]
+    gain: float
+    low: float
+    high: float
+    kept: float
+    kept_low: float
+    kept_high: float
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The changes of the recommended configuration that carry its gain. `str(effects)` is its text.
+
+    `trials` is the number of trials that have measured this, and `tolerance` the largest share of the gain that the
+    smallest configuration may lose. `smallest` is None if no smaller configuration was found to keep the gain.
+    """
+
+    text: str
+    trials: int
+    tolerance: float
+    parameters: tuple[ParameterEffect, ...]
+    smallest: SmallestConfiguration | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The knowledge of the gain of a study with one objective. `str(verdict)` is its text.
 
@@ -70,7 +122,7 @@ class Verdict:
     the default's value; a positive gain is an improvement. They are None while they are unknown. `trials` is the number
     of trials of the final check; 0 before its end and without one. `measured` is the number of trials of the study that
     were measured, and `doubtful` the number of those whose timing may be wrong; they count only for configurations
-    without other values.
+    without other values. `effects` says which changes carry a proven gain, once the final check has found out.
     """
 
     text: str
@@ -85,6 +137,7 @@ class Verdict:
     trials: int
     measured: int = 0
     doubtful: int = 0
+    effects: Effects | None = None
 
     @property
     def proven(self) -> bool:

@@ -79,7 +79,11 @@ KEYS: Sequence[Key] = (
         default=[],
     ),
     Key("stopping", "mapping", "When the search ends: {rule: best_improvement, threshold: 0.01, trials: 20}."),
-    Key("final_check", "check", "Whether the end measures the gain: false, true or {width: 0.05, max_trials: 20}."),
+    Key(
+        "final_check",
+        "check",
+        "Whether the end measures the gain: false, true or {max_trials: 20, effects: 32}.",
+    ),
     Key("parallelism", "integer", "Number of trials that agents run at the same time.", "execution.parallelism"),
     Key(
         "trial_timeout", "time", "Time after which an agent stops a trial: 60s, 5m.", "execution.trial_timeout_seconds"

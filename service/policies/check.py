@@ -21,6 +21,10 @@ from service.policies.noise import gain_interval
 
 Side = Literal["default", "best"]
 
+# 32 trials are enough for the screening of 14 changes and for two comparisons (docs/explanation/final-check.md). Fewer
+# than 16 leave too few for both parts.
+USUAL_EFFECTS, LEAST_EFFECTS = 32, 16
+
 _OPTIONS = (
     Option("width", "float", 0.05, "Width of the gain's interval at which the check ends.", min=0.001, max=10.0),
     Option(
@@ -32,6 +36,14 @@ _OPTIONS = (
         max=10_000,
     ),
     Option("level", "float", 0.95, "Confidence level of the gain's interval.", min=0.5, max=0.999),
+    Option(
+        "effects",
+        "int",
+        USUAL_EFFECTS,
+        f"Maximum number of trials that find which changes carry a proven gain: 0, or {LEAST_EFFECTS} or more.",
+        min=0,
+        max=1000,
+    ),
 )
 # An objective in one of these units, or without a unit but with such a name, is a time; less time is "faster".
 _TIMES = ("s", "ms", "us", "ns", "sec", "second", "seconds", "minutes", "hours", "time", "latency", "duration")
@@ -63,13 +75,15 @@ class CheckResult:
 class FinalCheck:
     """The settings and rules of a check. `width`: the width of the gain's interval as a share of the default's value.
 
-    Only trials with a number above `after` belong to it: a study may have had an earlier check. All values are times
+    `effects`: the maximum number of further trials that find which changes carry the gain (`policies/effects.py`). Only
+    trials with a number above `after` belong to the check: a study may have had an earlier one. All values are times
     the objective's sign.
     """
 
     width: float = 0.05
     max_trials: int = 20
     level: float = 0.95
+    effects: int = USUAL_EFFECTS
     after: int = 0
 
     @classmethod
@@ -78,7 +92,14 @@ class FinalCheck:
         if not isinstance(data, Mapping):
             raise InvalidInput(where, data, 'an object such as {"width": 0.05, "max_trials": 20}')
         given = complete("the final check", _OPTIONS, data, where)
-        check = cls(float(str(given["width"])), int(str(given["max_trials"])), float(str(given["level"])))
+        check = cls(
+            width=float(str(given["width"])),
+            max_trials=int(str(given["max_trials"])),
+            level=float(str(given["level"])),
+            effects=int(str(given["effects"])),
+        )
+        if 0 < check.effects < LEAST_EFFECTS:
+            raise InvalidInput(f"{where}.effects", check.effects, f"0, or {LEAST_EFFECTS} to 1000")
         # With fewer trials, not even the most different values can reach the level.
         least = next(n for n in count(8, 2) if gain_interval([2.0] * (n // 2), [1.0] * (n // 2), check.level))
         if check.max_trials < least:
@@ -89,7 +110,7 @@ class FinalCheck:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return plain JSON from which `parse` makes an equal check."""
-        return {"width": self.width, "max_trials": self.max_trials, "level": self.level}
+        return {"width": self.width, "max_trials": self.max_trials, "level": self.level, "effects": self.effects}
 
     def next(self, defaults: Sequence[float], bests: Sequence[float]) -> Side | None:
         """Return the side to measure next, given the values of both; None if the check is over.

@@ -289,7 +289,7 @@ def believe(
     The results are the beliefs about the `most` configurations with the best medians (None: all) and their places,
     ascending.
     """
-    scale = _Scale.of(groups)
+    scale = Scale.of(groups)
     size = max(abs(value) for group in groups for value in group)
     if size > _HUGE and not scale.sign:
         small = [[value / size for value in group] for group in groups]
@@ -355,13 +355,13 @@ def _posteriors(rows: FloatArray, middle: FloatArray, spread: float, noise: floa
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """An increasing scale: logarithmic if all values have one sign (`sign` 1 or -1), otherwise linear (0)."""
 
     sign: float
 
     @classmethod
-    def of(cls, groups: Sequence[Sequence[float]]) -> _Scale:
+    def of(cls, groups: Sequence[Sequence[float]]) -> Scale:
         low, high = min(map(min, groups)), max(map(max, groups))
         return cls(1.0 if low > 0 else -1.0 if high < 0 else 0.0)
 
@@ -374,6 +374,14 @@ class _Scale:
 
     def slope(self, values: FloatArray) -> FloatArray:
         return np.abs(self.restore(values)) if self.sign else np.ones_like(values)
+
+    def gains(self, shifts: FloatArray, size: float) -> FloatArray:
+        """Return the gains that follow from shifts on this scale, as shares of the earlier value.
+
+        `size` is the earlier value without its sign, which only a linear scale needs.
+        """
+        # Smaller is better: the gain is 1 - after / before for positive and after / before - 1 for negative values.
+        return np.asarray(-self.sign * np.expm1(self.sign * shifts) if self.sign else -shifts / size)
 
 
 @dataclass(frozen=True)
@@ -396,17 +404,17 @@ def gain_interval(before: Sequence[float], after: Sequence[float], level: float 
     excluded = _ranks_excluded(len(before), len(after), level)
     if excluded is None:
         return None
-    scale = _Scale.of([before, after])
+    scale = Scale.of([before, after])
     first, second = scale.apply(before), scale.apply(after)
     shifts = np.sort((second[:, None] - first[None, :]).ravel())
     points = np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
-    if scale.sign:
-        # Smaller is better: the gain is 1 - after / before for positive and after / before - 1 for negative values.
-        gains = -scale.sign * np.expm1(scale.sign * points)
-    else:
-        size = abs(float(np.median(first))) or abs(float(np.median(second))) or 1.0
-        gains = -points / size
+    gains = scale.gains(points, 1.0 if scale.sign else size_of(first, second))
     return Gain(float(gains[0]), float(gains[1:].min()), float(gains[1:].max()))
+
+
+def size_of(before: FloatArray, after: FloatArray) -> float:
+    """Return the size by which gains on a linear scale are divided: the middle of the earlier values, if not zero."""
+    return abs(float(np.median(before))) or abs(float(np.median(after))) or 1.0
 
 
 def _ranks_excluded(n: int, m: int, level: float) -> int | None:

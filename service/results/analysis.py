@@ -22,7 +22,7 @@ from service.core.problem import Goal, Objective, Problem
 from service.core.remembered import Remembered
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
-from service.policies.check import CheckResult
+from service.policies.check import CheckResult, FinalCheck
 from service.policies.noise import replicate_deviation
 from service.studies import actions
 from service.studies.models import Study, Trial
@@ -30,8 +30,10 @@ from service.studies.specs import budget_of, spec_of
 from service.tenancy import access
 from service.tenancy.principal import Principal
 from service.trials import budget
+from service.trials.ending import checked_of
 from service.trials.method import bare_tuner, method_of, runs_in_request
 from service.trials.models import DesignerState
+from service.tuner.effects import Effects, State, describe
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
 from service.tuner.verdict import Verdict, after_check, conclude, why_unrepeated
@@ -241,7 +243,9 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
         verdict = conclude(
             problem, recommended, checked, len(best[0].numbers), default_runs, unrepeated=_unrepeated(study)
         )
-        verdict = replace(verdict, measured=len(memory.numbers), doubtful=memory.doubtful)
+        verdict = replace(
+            verdict, measured=len(memory.numbers), doubtful=memory.doubtful, effects=_effects(study, recommended)
+        )
     return Analysis(
         revision=memory.revision,
         default_params=default_params,
@@ -278,11 +282,20 @@ def _unrepeated(study: Study) -> str:
 
 def _checked(study: Study) -> CheckResult | None:
     """Return the result of the last final check that is over."""
+    return None if study.verdict is None else checked_of(study)
+
+
+def _effects(study: Study, recommended: Recommendation) -> Effects | None:
+    """Return which changes carry the gain of the recommended configuration, once the final check has found out."""
     if study.verdict is None:
         return None
-    # While the study continues, the verdict itself holds what its check has compared.
-    found = {**(study.final_check or {}), **study.verdict}
-    return CheckResult(found["text"], found["gain"], found["low"], found["high"], found["trials"], found.get("default"))
+    # While the study continues, the verdict itself holds what its check has found.
+    found, spec = {**(study.final_check or {}), **study.verdict}, spec_of(study)
+    stored, best = found.get("effects"), found.get("best")
+    if stored is None or not stored["over"] or recommended.configuration != spec.space.inside(best):
+        return None
+    policy = FinalCheck.parse(found.get("policy") or spec.final_check or {}, "final_check")
+    return describe(State.parse(stored), spec.problem, recommended.configuration, policy.level)
 
 
 def _after_check(study: Study, memory: _Memory, checked: CheckResult | None) -> Recommendation | None:

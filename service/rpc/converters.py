@@ -24,6 +24,7 @@ from service.studies.models import Measurement, Study, Trial
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
 from service.trials.tell import Reported
+from service.tuner.effects import Effects
 from service.tuner.verdict import Verdict
 
 Json = dict[str, Any]
@@ -132,7 +133,7 @@ def _name_of(numbers: Mapping[str, int], number: int, field: str) -> str:
 
 def final_check_json(check: tuning_pb2.FinalCheck) -> Json | None:
     """Return the settings of a final check in their JSON form; None if it is off."""
-    names = [name for name in ("width", "max_trials", "level") if check.HasField(name)]
+    names = [name for name in ("width", "max_trials", "level", "effects") if check.HasField(name)]
     return None if check.off else {name: getattr(check, name) for name in names}
 
 
@@ -485,6 +486,26 @@ def _verdict_message(verdict: Verdict) -> tuning_pb2.Verdict:
         value = getattr(verdict, name)
         if value is not None:
             setattr(message, name, value)
+    if verdict.effects is not None:
+        message.effects.CopyFrom(_effects_message(verdict.effects))
+    return message
+
+
+def _effects_message(effects: Effects) -> tuning_pb2.Effects:
+    message = tuning_pb2.Effects(text=effects.text, trials=effects.trials, tolerance=effects.tolerance)
+    for one in effects.parameters:
+        parameter = message.parameters.add(
+            name=one.name, effect=one.effect, low=one.low, high=one.high, matters=one.matters, together=one.together
+        )
+        set_value(parameter.found, one.found)
+        if one.default is not None:
+            set_value(parameter.default, one.default)
+    smallest = effects.smallest
+    if smallest is not None:
+        for name in ("gain", "low", "high", "kept", "kept_low", "kept_high"):
+            setattr(message.smallest, name, getattr(smallest, name))
+        for name, value in smallest.params.items():
+            set_value(message.smallest.params[name], value)
     return message
 
 

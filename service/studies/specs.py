@@ -3,7 +3,8 @@
     {"space": core Space JSON, "objectives": [{"metric", "goal", "unit"}], "outcome_constraints": [texts],
      "noisy": true, "seed": 0, "algorithm": {"name", "options"}, "resampling": {"name", "options"},
      "estimator": {"name", "options"}, "pruning": [{"name", "options"}],
-     "stopping": rule of policies/stopping.py or null, "final_check": {"width", "max_trials", "level"} or null,
+     "stopping": rule of policies/stopping.py or null,
+     "final_check": {"width", "max_trials", "level", "effects"} or null,
      "budget": {"max_trials", "max_seconds", "max_node_hours"},
      "execution": {"component", "digest", "application", "parallelism", "trial_timeout_seconds",
                    "placement": {"exclusive", "spread"}} or null,
@@ -50,10 +51,13 @@ _KEYS = frozenset(
         "description",
     }
 )
-_FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level"})
+_FINAL_CHECK_KEYS = frozenset({"width", "max_trials", "level", "effects"})
 _MOST_POLICIES = 10
-# From this number of trials on, the usual final check is not bounded by the budget; below, it has at least so many.
+# From this number of trials on, the usual final check is not bounded by the budget; below, it has at least so many, and
+# does not ask which changes matter.
 _LARGE_BUDGET, _LEAST_CHECK = 40, 8
+# From this budget on, neither are its trials that ask which changes matter.
+_LARGE_FOR_EFFECTS = 64
 _TAG = re.compile(r"[\w.:/-][\w.:/ -]{0,49}")
 _MOST_TAGS = 20
 MOST_EARLIER = 5
@@ -285,15 +289,18 @@ def _policy(field: str, data: object, default: str = "") -> Policy:
 def _usual_check(problem: Problem, budget: Budget) -> dict[str, JsonValue] | None:
     """Return the final check of a study on agents that asks for none and refuses none.
 
-    A small budget bounds it to half of its trials, because the check comes on top of the budget.
+    A small budget bounds each part of it to half of its trials, because the check comes on top of the budget.
     """
     space = problem.space
     is_possible = len(problem.objectives) == 1 and space.has_explicit_default and space.feasible(space.default())
     if not problem.noisy or not is_possible:
         return None
-    if budget.max_trials is None or budget.max_trials >= _LARGE_BUDGET:
+    trials = budget.max_trials
+    if trials is None or trials >= _LARGE_FOR_EFFECTS:
         return {}
-    return {"max_trials": max(_LEAST_CHECK, budget.max_trials // 2)}
+    if trials >= _LARGE_BUDGET:
+        return {"effects": trials // 2}
+    return {"max_trials": max(_LEAST_CHECK, trials // 2), "effects": 0}
 
 
 def _budget(data: object) -> Budget:
@@ -398,6 +405,9 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
     if data.get("execution"):
         # Studies that are older than placement keep their behaviour: trials run on any node and share nodes.
         data["execution"] = {"placement": {"exclusive": False, "spread": False}, **data["execution"]}
+    if data.get("final_check"):
+        # Checks that are older than this part of them go on without it.
+        data["final_check"] = {"effects": 0, **data["final_check"]}
     choice, version = data.pop("algorithm_choice", None), data.pop("space_version", 1)
     started = tuple(StartedFrom(**one) for one in data.pop("started_from", ()))
     return replace(

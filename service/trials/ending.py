@@ -3,8 +3,8 @@
 A search ends when its budget is spent, a stopping rule says so, its time is over or its space holds no more. Without a
 final check the study is then COMPLETED. With one it stays ACTIVE: as soon as every trial of the search has a result,
 the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in turns
-with the default, beyond the budget of the search, until the policy has seen enough. Then the study is COMPLETED with a
-verdict.
+with the default, beyond the budget of the search, until the policy has seen enough. Then the study has a verdict. If
+the gain is proven, further trials find which changes carry it (`tuner/effects.py`). Then the study is COMPLETED.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from service.core.errors import Conflict, JsonValue
 from service.core.lifecycle import StudyState, TrialState
 from service.core.space import Configuration, Scalar
-from service.policies.check import FinalCheck
+from service.policies.check import CheckResult, FinalCheck
 from service.studies import actions
 from service.studies.change import Work
 from service.studies.models import Operation, Study
@@ -23,6 +23,7 @@ from service.studies.models.operation import UNFINISHED
 from service.tenancy import access
 from service.trials import budget, messages, tuners
 from service.trials.method import runs_in_request, watches_results
+from service.tuner.effects import State
 from service.tuner.recommendation import Recommendation
 
 OPEN_ENDED = (StudyState.ACTIVE, StudyState.PAUSED)
@@ -132,8 +133,13 @@ def next_checks(work: Work, count: int) -> list[Configuration]:
     best = study.final_check["best"]
     if best is None:
         return []
+    state = study.final_check.get("effects")
     with tuners.borrowed(work) as (learner, pending):
-        found = learner.tuner.check(best, count, pending, check_policy(work))
+        if state is None:
+            found = learner.tuner.check(best, count, pending, check_policy(work))
+        else:
+            elimination = learner.tuner.elimination(best, checked_of(study), check_policy(work), pending)
+            found = elimination.next(State.parse(state), count)
     if found:
         study.final_check = {**study.final_check, "trials": study.final_check["trials"] + len(found)}
     return found
@@ -151,6 +157,9 @@ def go_on(work: Work) -> None:
         return
     if best is None:
         take_best(work, estimate(work))
+        return
+    if "effects" in study.final_check:
+        _go_on_with_effects(work, best)
         return
     with tuners.borrowed(work) as (learner, pending):
         enough = not learner.tuner.check(best, 1, pending, check_policy(work))
@@ -180,4 +189,32 @@ def _conclude(work: Work, best: Configuration) -> None:
         "high": checked.high,
         "trials": study.final_check["trials"],
     }
-    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+    with tuners.borrowed(work) as (learner, _):
+        state = learner.tuner.elimination(best, checked, check_policy(work)).begin(study.next_number)
+    if state is None:
+        actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+        return
+    study.final_check = {**study.final_check, "effects": state.to_json()}
+    _go_on_with_effects(work, best)
+
+
+def _go_on_with_effects(work: Work, best: Configuration) -> None:
+    """Take the next step of the question which changes matter, once no trial is open."""
+    study = work.study
+    assert study.final_check is not None
+    state = State.parse(study.final_check["effects"])
+    with tuners.borrowed(work) as (learner, _):
+        elimination = learner.tuner.elimination(best, checked_of(study), check_policy(work))
+        while not state.over and not elimination.next(state, 1):
+            state = elimination.advance(state, study.next_number)
+    study.final_check = {**study.final_check, "effects": state.to_json()}
+    if state.over:
+        actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+
+
+def checked_of(study: Study) -> CheckResult:
+    """Return the stored result of the last final check, which is over."""
+    assert study.verdict is not None
+    # While the study continues, the verdict itself holds what its check has compared.
+    found = {**(study.final_check or {}), **study.verdict}
+    return CheckResult(found["text"], found["gain"], found["low"], found["high"], found["trials"], found.get("default"))

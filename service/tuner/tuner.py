@@ -26,6 +26,7 @@ from service.policies import noise, pruning, resampling
 from service.policies.check import CheckResult, FinalCheck
 from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
+from service.tuner.effects import Elimination
 from service.tuner.method import Method
 from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, expected_improvement, samples_of
 
@@ -210,6 +211,12 @@ class Tuner:
         objective = self.problem.objectives[0]
         found = policy.result(*self._check_values(policy, best, doubtful=False), objective)
         return found if found.known else policy.result(*self._check_values(policy, best, doubtful=True), objective)
+
+    def elimination(
+        self, best: Configuration, checked: CheckResult, policy: FinalCheck, pending: Sequence[TrialRecord] = ()
+    ) -> Elimination:
+        """Return the question which changes carry the gain that the final check of `best` has proven."""
+        return Elimination(self.problem, policy, self.method.seed, best, checked, self._finished, pending)
 
     def stop(self, seconds: float, node_hours: float) -> str | None:
         """Return the reason to end the search now; None if it continues.

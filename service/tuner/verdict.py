@@ -8,6 +8,7 @@ from enum import StrEnum
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.policies.check import CheckResult, interval_text, percent_text, word_for
+from service.tuner.effects import Effects
 from service.tuner.recommendation import Recommendation
 
 
@@ -32,7 +33,8 @@ class Verdict:
     unit. `default` and `default_runs` are of the default configuration. `gain` is a share of the default's value, and
     the interval from `low` to `high` contains it with a confidence of 95 % (or of the final check's own level).
     `trials` is the number of trials of the final check, 0 before its end and without one. `measured` is the number of
-    all trials with a value, and `doubtful` the number of those with a doubtful timing.
+    all trials with a value, and `doubtful` the number of those with a doubtful timing. `effects`: which changes carry a
+    proven gain, once the final check has found out.
     """
 
     level: Level
@@ -48,6 +50,7 @@ class Verdict:
     trials: int
     measured: int = 0
     doubtful: int = 0
+    effects: Effects | None = None
 
 
 def conclude(

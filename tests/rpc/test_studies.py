@@ -275,6 +275,7 @@ def test_a_study_comes_back_with_its_policies(tuning: TuningServiceStub) -> None
     assert found.final_check.width == 0.1
     # What was left out is filled in.
     assert found.final_check.max_trials >= 8
+    assert found.final_check.effects == 32
     assert found.budget.max_node_hours == 2.5
 
 

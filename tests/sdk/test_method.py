@@ -29,7 +29,7 @@ def test_policies_are_read_as_they_were_written(client: trimtab.Client, name: st
         estimator="mean",
         pruning=["default", trimtab.Policy("limit", seconds=60.0)],
         stopping={"any": [{"rule": "trials", "trials": 50}, {"rule": "seconds", "seconds": 3600.0}]},
-        final_check=trimtab.FinalCheck(width=0.1),
+        final_check=trimtab.FinalCheck(width=0.1, effects=20),
         max_node_hours=2.5,
     )
     spec = client.get_study(name).spec
@@ -41,7 +41,7 @@ def test_policies_are_read_as_they_were_written(client: trimtab.Client, name: st
     assert spec.pruning[1].options == {"seconds": 60.0}
     assert spec.stopping == {"any": [{"rule": "trials", "trials": 50}, {"rule": "seconds", "seconds": 3600.0}]}
     assert spec.final_check
-    assert spec.final_check.width == 0.1
+    assert (spec.final_check.width, spec.final_check.effects) == (0.1, 20)
     assert spec.final_check.max_trials is not None, "the service has completed the options"
     assert spec.max_node_hours == 2.5
 
@@ -131,8 +131,13 @@ def test_optimize_goes_on_until_the_verdict(client: trimtab.Client, name: str, p
     assert "%" in str(study.verdict)
     assert study.status.search_end_reason
     origins = [trial.origin for trial in study.trials()]
-    assert origins.count("check") == study.verdict.trials >= 8
-    assert len(origins) == 12 + study.verdict.trials
+    effects = study.verdict.effects
+    assert effects is not None
+    assert effects.trials <= 32
+    assert {one.name for one in effects.parameters} <= {"x", "n", "mode"}
+    assert study.verdict.trials >= 8
+    assert origins.count("check") == study.verdict.trials + effects.trials
+    assert len(origins) == 12 + origins.count("check")
     found = study.recommendation
     assert found is not None
     assert found.params == study.best_trial.params

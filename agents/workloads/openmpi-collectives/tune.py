@@ -284,7 +284,7 @@ def open_study(
         component=COMPONENT,
         application=case.collective,
         max_trials=options.trials,
-        final_check=trimtab.FinalCheck(max_trials=options.check, level=LEVEL),
+        final_check=trimtab.FinalCheck(max_trials=options.check, level=LEVEL, effects=0),
         load_if_exists=True,
     )
     for start in starts:

@@ -19,7 +19,7 @@ from trimtab.objective import Maximize, Objective
 from trimtab.trial import Trial
 
 if TYPE_CHECKING:
-    from trimtab.method import Verdict
+    from trimtab.method import Effects, Verdict
     from trimtab.study import Study
 
 Json: TypeAlias = Mapping[str, object] | Sequence[object]
@@ -163,6 +163,8 @@ def print_best(study: "Study") -> None:
         for name, value in best[0].params.items():
             chosen.add_row(Text(name), Text(shown(value)))
         out.print(chosen)
+        if verdict.effects is not None:
+            _print_effects(verdict.effects)
         return
     out.print(f"Pareto front: {len(best)} trials")
     front = table("trial", *(objective.metric for objective in study.objectives), *names)
@@ -170,6 +172,33 @@ def print_best(study: "Study") -> None:
         values = [f"{trial.metrics[objective.metric]:.6g}" for objective in study.objectives]
         front.add_row(str(trial.number), *values, *(Text(shown(trial.params.get(name, ""))) for name in names))
     out.print(front)
+
+
+def _print_effects(effects: "Effects") -> None:
+    """Print which changes carry the gain, and the smallest configuration that keeps it."""
+    out.print(f"Changes that matter: {effects.text}", markup=False, soft_wrap=True)
+    rows = table("parameter", "default", "found", "effect", "interval", "")
+    for one in effects.parameters:
+        together = f" (together with {', '.join(one.together)})" if one.together else ""
+        rows.add_row(
+            Text(one.name),
+            Text("-" if one.default is None else shown(one.default)),
+            Text(shown(one.found)),
+            f"{_percent(one.effect)} %",
+            f"{_percent(one.low)} to {_percent(one.high)} %",
+            Text((("matters" if one.low > 0 else "harms") if one.matters else "no measurable effect") + together),
+        )
+    out.print(rows)
+    smallest = effects.smallest
+    if smallest is not None:
+        values = ", ".join(f"{name} {shown(value)}" for name, value in smallest.params.items())
+        gain = f"{_percent(smallest.gain)} % ({_percent(smallest.low)} to {_percent(smallest.high)})"
+        out.print(f"Smallest configuration that keeps the gain, {gain}: {values}", markup=False, soft_wrap=True)
+
+
+def _percent(share: float) -> str:
+    """Return percents as the service writes them: one decimal, and whole ones from 100 % on."""
+    return f"{100 * share:.0f}" if abs(share) >= 1 else f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def expected(objective: Objective, verdict: "Verdict") -> str:

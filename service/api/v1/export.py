@@ -88,6 +88,7 @@ class ExportVerdict(View):
         if verdict is not None:
             [objective] = spec_of(study).problem.objectives
             values = VerdictSerializer(verdict).data
+            values["effects"] = None if verdict.effects is None else verdict.effects.text
             row = [study.name, objective.metric, objective.unit, *(values[name] for name in names)]
             sheet.writerow([_safe(value) for value in row])
         return Response(written.getvalue(), headers=_as_file(f"{study.name}-verdict.csv"))

@@ -64,7 +64,8 @@ class Study(TenantOwned):
     # Null until the search is over and a final check begins:
     # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many,
     # "after": the number of the last trial before it, "default": the median of the default's values, once the check is
-    # over}. A check that was requested later also has its "policy" and the "request_id".
+    # over, "effects": the state of tuner/effects.py after a proven gain}. A check that was requested later also has its
+    # "policy" and the "request_id".
     final_check = ExactJSONField(null=True)
     # Null until the final check is over: {"text", "gain", "low", "high", "trials"}. While the study continues later,
     # also the "best" and the "default" of the check, which `final_check` holds no more.

@@ -70,16 +70,20 @@ def check_everywhere(
     with trimtab.Client(service.grpc_address, token=service.token) as client:
         found = client.get_study(name).verdict
     assert found is not None
-    assert asdict(found) == verdict
+    assert json.loads(json.dumps(asdict(found))) == verdict
+    effects = verdict["effects"]
+    assert (effects is not None) == (verdict["level"] == "proven")
 
     assert json.loads(cli(service, "study", "show", name, "--json"))["verdict"] == verdict
     shown = cli(service, "study", "show", name)
     assert f"Verdict: {verdict['text']}\n" in shown
+    assert effects is None or f"Changes that matter: {effects['text']}\n" in shown
     assert f"Recommended: {metric} {quantity(verdict['value'], objective)} ({verdict['runs']} run" in shown
     assert f"default {quantity(verdict['default'], objective)} ({verdict['default_runs']} run" in shown
 
     (row,) = csv.DictReader(io.StringIO(api.text(f"/studies/{name}/verdict.csv")))
     assert (row["study"], row["level"], row["text"]) == (name, verdict["level"], verdict["text"])
+    assert row["effects"] == (effects["text"] if effects else "")
     for key in ("value", "default", "gain", "low", "high", "runs", "default_runs", "trials", "measured", "doubtful"):
         assert float(row[key]) == verdict[key], key
     assert api("GET", f"/studies/{name}/trials.json")["verdict"] == verdict
@@ -101,6 +105,13 @@ def check_everywhere(
         expect(gain).to_contain_text(verdict["text"])
         expect_numbers(gain, verdict, objective)
         expect(gain).to_contain_text(f"Default{quantity(verdict['default'], objective)}")
+        changes = page.get_by_role("region", name="Changes that matter")
+        expect(changes).to_have_count(0 if effects is None else 1)
+        if effects is not None:
+            expect(changes).to_contain_text(effects["text"])
+            for one in effects["parameters"]:
+                row_of_one = changes.get_by_role("row").filter(has_text=one["name"])
+                expect(row_of_one).to_contain_text(f"{abs(100 * one['effect']):.1f}")
     page.goto(f"/studies?search={name}")
     expect_numbers(page.get_by_role("row").filter(has_text=name), verdict, objective)
     page.goto(f"/compare?study={name}")
@@ -131,7 +142,7 @@ def test_the_best_known_settings_have_the_numbers_of_the_verdict(
     assert {key: best["objective"][key] for key in LISTED} == {key: verdict[own] for key, own in LISTED.items()}
     with trimtab.Client(service.grpc_address, token=service.token) as client:
         (found,) = client.best_settings("bowl")
-    assert asdict(found.verdict) == verdict
+    assert json.loads(json.dumps(asdict(found.verdict))) == verdict
     assert (found.study, dict(found.params)) == ("bowl-1", best["configuration"])
     assert (found.machine, found.elsewhere) == (best["machine"], False)
     assert found.machine != ""

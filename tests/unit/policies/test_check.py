@@ -82,7 +82,13 @@ def test_too_few_values_are_no_verdict() -> None:
 def test_parsing() -> None:
     assert FinalCheck.parse({"width": 0.1}, "final_check") == FinalCheck(width=0.1)
     assert FinalCheck.parse(FinalCheck(0.2, 30, 0.9).to_json(), "final_check") == FinalCheck(0.2, 30, 0.9)
-    for data, field in ((3, "final_check"), ({"width": 0}, "final_check.width"), ({"n": 1}, "final_check.n")):
+    assert FinalCheck.parse(FinalCheck(effects=0).to_json(), "final_check").effects == 0
+    for data, field in (
+        (3, "final_check"),
+        ({"effects": 15}, "final_check.effects"),
+        ({"width": 0}, "final_check.width"),
+        ({"n": 1}, "final_check.n"),
+    ):
         with pytest.raises(InvalidInput) as caught:
             FinalCheck.parse(data, "final_check")
         assert caught.value.data["field"] == field

@@ -68,6 +68,10 @@ class FinalCheckSerializer(serializers.Serializer[Any]):
     )
     max_trials = serializers.IntegerField(required=False, help_text="Trials in addition to the search.")
     level = serializers.FloatField(required=False, help_text="Probability that the gain is in its interval: 0.95.")
+    effects = serializers.IntegerField(
+        required=False,
+        help_text="Further trials at most that find which changes carry a proven gain: 0, or 16 or more.",
+    )
 
 
 class BudgetSerializer(serializers.Serializer[Any]):

@@ -13,6 +13,7 @@ from service.api.v1.serializers.fields import (
     MetricsField,
     ObjectField,
     PageQuery,
+    ScalarField,
     ScalarsField,
     StateField,
 )
@@ -122,6 +123,43 @@ class StartedFromSerializer(serializers.Serializer[Any]):
     )
 
 
+class ParameterEffectSerializer(serializers.Serializer[Any]):
+    """The effect of one changed parameter, on average over the other changes."""
+
+    name = serializers.CharField()
+    default = ScalarField(allow_null=True, help_text="Null: inactive in the default configuration.")
+    found = ScalarField(help_text="Value in the recommended configuration.")
+    effect = serializers.FloatField(help_text="Gain from this change, as a share of the default's value.")
+    low = serializers.FloatField(help_text="Interval of the effect. All intervals hold at once with the check's level.")
+    high = serializers.FloatField()
+    matters = serializers.BooleanField(help_text="True if the interval excludes no effect.")
+    together = serializers.ListField(
+        child=serializers.CharField(), help_text="Other parameters that were changed with it: the effect is theirs too."
+    )
+
+
+class SmallestSerializer(serializers.Serializer[Any]):
+    """The smallest configuration that was found to keep the gain."""
+
+    params = ConfigurationField()
+    gain = serializers.FloatField(help_text="Its gain, as a share of the default's value.")
+    low = serializers.FloatField(help_text="Interval of the gain, from low to high.")
+    high = serializers.FloatField()
+    kept = serializers.FloatField(help_text="Share of the recommended configuration's gain that it keeps.")
+    kept_low = serializers.FloatField(help_text="Interval of the share, from kept_low to kept_high.")
+    kept_high = serializers.FloatField()
+
+
+class EffectsSerializer(serializers.Serializer[Any]):
+    """The changes of the recommended configuration that carry its gain."""
+
+    text = serializers.CharField(help_text='"1 of 14 changes keeps 99.0 % of the gain (95 %: 92.0 to 104): buffers".')
+    trials = serializers.IntegerField(help_text="Number of trials that have measured this.")
+    tolerance = serializers.FloatField(help_text="Largest share of the gain that the smallest configuration may lose.")
+    parameters = ParameterEffectSerializer(many=True)
+    smallest = SmallestSerializer(allow_null=True, help_text="Null if none was found.")
+
+
 class VerdictSerializer(serializers.Serializer[Any]):
     """The knowledge of the gain of a study with one objective. Gains are shares of the default's value."""
 
@@ -141,6 +179,9 @@ class VerdictSerializer(serializers.Serializer[Any]):
     trials = serializers.IntegerField(help_text="Number of trials of the final check; 0 before its end.")
     measured = serializers.IntegerField(help_text="Number of trials of the study that were measured.")
     doubtful = serializers.IntegerField(help_text="Number of them with a doubtful timing, which count less.")
+    effects = EffectsSerializer(
+        allow_null=True, help_text="Which changes carry a proven gain; null before the final check has found out."
+    )
 
 
 class AnalysisSerializer(serializers.Serializer[Any]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -11,9 +11,11 @@ from django.db.models.functions import Now
 from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.space import Configuration
-from service.studies import selectors
+from service.results.analysis import Analysis, analyse
+from service.studies import actions, selectors
 from service.studies.change import changing
 from service.studies.models import Study, Trial
+from service.studies.specs import forget
 from service.tenancy import access
 from service.tenancy.models import AuditEntry
 from service.tenancy.principal import Principal
@@ -36,7 +38,7 @@ from tests.unit.trials.policies.calls import (
 
 
 def test_the_final_check_compares_the_best_with_the_default_beyond_the_budget(principal: Principal) -> None:
-    name = create(principal, with_default(budget={"max_trials": 6}, final_check={}))
+    name = create(principal, with_default(budget={"max_trials": 6}, final_check={"effects": 0}))
     for _ in range(6):
         (trial,) = ask(principal, name)
         reported = tell(principal, name, trial, seconds_of(trial))
@@ -56,7 +58,7 @@ def test_the_final_check_compares_the_best_with_the_default_beyond_the_budget(pr
 
 
 def test_the_check_waits_for_the_last_of_the_search(principal: Principal) -> None:
-    name = create(principal, with_default(budget={"max_trials": 3}, final_check={}))
+    name = create(principal, with_default(budget={"max_trials": 3}, final_check={"effects": 0}))
     trials = ask(principal, name, 3)
     for trial in trials:
         with pytest.raises(Conflict) as caught:
@@ -67,7 +69,7 @@ def test_the_check_waits_for_the_last_of_the_search(principal: Principal) -> Non
 
 
 def test_checks_that_are_on_their_way_are_enough(principal: Principal) -> None:
-    spec = with_default(budget={"max_trials": 2}, final_check={"max_trials": 8})
+    spec = with_default(budget={"max_trials": 2}, final_check={"max_trials": 8, "effects": 0})
     name = create(principal, spec)
     for trial in ask(principal, name, 2):
         tell(principal, name, trial, 9.0 if trial.origin == "suggested" else 10.0)
@@ -86,7 +88,7 @@ def test_checks_that_are_on_their_way_are_enough(principal: Principal) -> None:
 
 
 def test_a_search_that_measured_nothing_has_nothing_to_check(principal: Principal) -> None:
-    name = create(principal, with_default(budget={"max_trials": 1}, final_check={}))
+    name = create(principal, with_default(budget={"max_trials": 1}, final_check={"effects": 0}))
     (trial,) = ask(principal, name)
     fail_trial(principal, name, trial.number, infeasible=True)
     after = get(principal, name)
@@ -94,7 +96,7 @@ def test_a_search_that_measured_nothing_has_nothing_to_check(principal: Principa
 
 
 def test_the_default_needs_no_check_against_itself(principal: Principal) -> None:
-    name = create(principal, with_default(budget={"max_trials": 1}, final_check={}))
+    name = create(principal, with_default(budget={"max_trials": 1}, final_check={"effects": 0}))
     (trial,) = ask(principal, name)
     after = tell(principal, name, trial, 1.0).study
     assert after.state == "COMPLETED"
@@ -103,7 +105,7 @@ def test_the_default_needs_no_check_against_itself(principal: Principal) -> None
 
 
 def test_a_time_budget_is_followed_by_the_check_too(principal: Principal) -> None:
-    name = create(principal, with_default(budget={"max_seconds": 60}, final_check={}))
+    name = create(principal, with_default(budget={"max_seconds": 60}, final_check={"effects": 0}))
     for trial in ask(principal, name, 4):
         tell(principal, name, trial, seconds_of(trial))
     access.rows(Study, principal).filter(name=name).update(deadline=Now() - timedelta(seconds=1))
@@ -118,7 +120,7 @@ def test_a_time_budget_is_followed_by_the_check_too(principal: Principal) -> Non
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_an_exhausted_space_is_followed_by_the_check_too(principal: Principal, at_once: int) -> None:
-    spec = with_default(algorithm={"name": "grid"}, final_check={"max_trials": 8}, noisy=False)
+    spec = with_default(algorithm={"name": "grid"}, final_check={"max_trials": 8, "effects": 0}, noisy=False)
     spec["space"]["parameters"] = [{"name": "n", "type": "int", "min": 1, "max": 4, "default": 4}]
     name = create(principal, spec)
     open_trials: list[Trial] = []
@@ -140,7 +142,7 @@ def test_an_exhausted_space_is_followed_by_the_check_too(principal: Principal, a
 
 
 def test_an_exhausted_space_whose_default_is_best_ends_with_the_ask(principal: Principal) -> None:
-    spec = with_default(algorithm={"name": "grid"}, final_check={}, noisy=False)
+    spec = with_default(algorithm={"name": "grid"}, final_check={"effects": 0}, noisy=False)
     spec["space"]["parameters"] = [{"name": "n", "type": "int", "min": 1, "max": 2, "default": 1}]
     name = create(principal, spec)
     for trial in ask(principal, name, 2):
@@ -154,10 +156,9 @@ def test_an_exhausted_space_whose_default_is_best_ends_with_the_ask(principal: P
 
 def test_a_study_on_agents_is_given_its_checks(principal: Principal) -> None:
     spec = with_default(
-        budget={"max_trials": 2}, final_check={"max_trials": 8}, execution=make_execution(parallelism=2)
+        budget={"max_trials": 2}, final_check={"max_trials": 8, "effects": 0}, execution=make_execution(parallelism=2)
     )
     name = create(principal, spec)
-    from service.studies import actions
 
     def run_all() -> list[str]:
         origins = []
@@ -189,7 +190,10 @@ def test_a_study_on_agents_is_given_its_checks(principal: Principal) -> None:
 @pytest.mark.usefixtures("predicting")
 def test_the_check_of_a_costly_algorithm_begins_with_its_posterior(principal: Principal) -> None:
     spec = with_default(
-        algorithm={"name": "gp"}, budget={"max_trials": 3}, final_check={"max_trials": 8}, resampling={"name": "none"}
+        algorithm={"name": "gp"},
+        budget={"max_trials": 3},
+        final_check={"max_trials": 8, "effects": 0},
+        resampling={"name": "none"},
     )
     name = create(principal, spec)
     for _ in range(3):
@@ -206,7 +210,9 @@ def test_the_check_of_a_costly_algorithm_begins_with_its_posterior(principal: Pr
 
 @pytest.mark.usefixtures("predicting")
 def test_a_check_goes_on_though_the_algorithm_fails(principal: Principal) -> None:
-    spec = with_default(algorithm={"name": "gp"}, budget={"max_trials": 2}, final_check={}, resampling={"name": "none"})
+    spec = with_default(
+        algorithm={"name": "gp"}, budget={"max_trials": 2}, final_check={"effects": 0}, resampling={"name": "none"}
+    )
     name = create(principal, spec)
     for trial in ask(principal, name, 2):
         tell(principal, name, trial, 10.0 if trial.origin == "default" else 5.0)
@@ -232,7 +238,7 @@ def test_a_rule_that_ends_the_search_in_the_worker_begins_the_check(
 ) -> None:
     spec = with_default(
         algorithm={"name": "gp"},
-        final_check={"max_trials": 8},
+        final_check={"max_trials": 8, "effects": 0},
         stopping={"rule": "trials", "trials": 100},
         resampling={"name": "none"},
     )
@@ -259,3 +265,101 @@ def test_a_final_check_needs_one_objective_and_a_default(principal: Principal) -
     with pytest.raises(InvalidInput) as caught:
         create(principal, with_default(final_check={}, objectives=two))
     assert caught.value.data["field"] == "final_check"
+
+
+def test_after_a_proven_gain_further_trials_find_the_change_that_matters(principal: Principal) -> None:
+    name = create(principal, with_default(budget={"max_trials": 6}, final_check={}))
+    checks, told = measure_to_the_end(principal, name, seconds_of, 6)
+    study = get(principal, name)
+    assert (study.state, study.finished_count) == ("COMPLETED", 6 + len(checks))
+    assert study.verdict is not None
+    assert study.final_check is not None
+    effects = told.verdict.effects
+    assert effects is not None
+    assert study.final_check["trials"] == len(checks) == study.verdict["trials"] + effects.trials
+    assert told.verdict.trials == study.verdict["trials"], "the verdict rests on the check alone"
+    assert 16 <= effects.trials <= 32
+    by_name = {one.name: one for one in effects.parameters}
+    assert by_name["x"].matters
+    assert not by_name["n"].matters
+    assert (by_name["x"].default, by_name["n"].default) == (0.5, 4)
+    assert effects.smallest is not None
+    assert effects.smallest.params["x"] > 0.5
+    assert effects.smallest.params["n"] == 4
+    assert effects.smallest.kept == pytest.approx(1.0, abs=0.05)
+    assert effects.text.endswith(": x")
+
+
+def test_failed_infeasible_and_repeated_reports_do_not_keep_the_question_open(principal: Principal) -> None:
+    name = create(principal, with_default(budget={"max_trials": 6}, final_check={"max_trials": 8, "effects": 16}))
+    for _ in range(6):
+        (trial,) = ask(principal, name)
+        tell(principal, name, trial, seconds_of(trial))
+    while get(principal, name).verdict is None:
+        (trial,) = ask(principal, name)
+        tell(principal, name, trial, seconds_of(trial))
+    begun = get(principal, name).next_number
+    while get(principal, name).state == "ACTIVE":
+        (trial,) = ask(principal, name)
+        if trial.number % 3:
+            fail_trial(principal, name, trial.number, infeasible=trial.number % 3 == 1)
+        else:
+            tell(principal, name, trial, seconds_of(trial))
+            # A process that was killed has forgotten its tuners, and a report that is sent twice changes nothing.
+            tuners._learners.clear()
+            tell(principal, name, trial, seconds_of(trial))
+    study = get(principal, name)
+    assert study.next_number - begun <= 16
+    assert study.final_check is not None
+    assert study.final_check["effects"]["over"]
+    assert {trial.origin for trial in access.rows(Trial, principal).filter(study_id=study.pk, number__gte=begun)} == {
+        "check"
+    }
+
+
+def test_agents_get_the_trials_of_the_question_without_waiting(principal: Principal) -> None:
+    spec = with_default(
+        budget={"max_trials": 4}, final_check={"max_trials": 8}, execution=make_execution(parallelism=2)
+    )
+    name = create(principal, spec)
+    while get(principal, name).state == "ACTIVE":
+        with changing(principal, name, "test") as work:
+            [trial, *_] = actions.waiting_trials(work, 1)
+            actions.start_trials(work, [trial], agent="agent")
+            finish(work, trial, TrialState.COMPLETED, metrics={"seconds": 8.0 if trial.params["x"] > 0.5 else 10.0})
+        study = get(principal, name)
+        assert study.state != "ACTIVE" or study.open_count, "an agent waits, and the study with it"
+    study = get(principal, name)
+    assert study.final_check is not None
+    assert study.final_check["effects"]["over"]
+    assert study.final_check["effects"]["trials"] > 0
+
+
+def test_older_studies_go_on_without_the_question(principal: Principal) -> None:
+    name = create(principal, with_default(budget={"max_trials": 6}, final_check={}))
+    study = get(principal, name)
+    spec = {**study.spec, "final_check": {"width": 0.05, "max_trials": 20, "level": 0.95}}
+    access.rows(Study, principal).filter(pk=study.pk).update(spec=spec)
+    forget(study)
+    for _ in range(6):
+        (trial,) = ask(principal, name)
+        tell(principal, name, trial, seconds_of(trial))
+    checks = check_to_the_end(principal, name)
+    assert get(principal, name).final_check == {**(get(principal, name).final_check or {}), "trials": len(checks)}
+    assert "effects" not in (get(principal, name).final_check or {})
+
+
+def measure_to_the_end(
+    principal: Principal, name: str, seconds: Callable[[Trial], float], searched: int
+) -> tuple[list[Trial], Analysis]:
+    """Measure the whole study, and return the trials of its check and its analysis."""
+    checks: list[Trial] = []
+    while get(principal, name).state == "ACTIVE":
+        (trial,) = ask(principal, name)
+        if trial.number > searched:
+            assert trial.origin == "check"
+            checks.append(trial)
+        tell(principal, name, trial, seconds(trial))
+    told = analyse(principal, get(principal, name))
+    assert told.verdict is not None
+    return checks, told

@@ -162,7 +162,7 @@ def test_the_options_of_policies_are_filled_in(principal: Principal) -> None:
     assert spec.resampling is not None
     assert spec.resampling.options
     assert spec.final_check is not None
-    assert set(spec.final_check) == {"width", "max_trials", "level"}
+    assert set(spec.final_check) == {"width", "max_trials", "level", "effects"}
 
 
 def test_a_study_of_before_there_were_policies_goes_on(principal: Principal) -> None:

@@ -12,6 +12,7 @@ import { Importance } from "@/features/analysis/Importance";
 import { TradeOffs } from "@/features/analysis/TradeOffs";
 import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
+import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
 import { aggregate } from "@/features/trials/aggregate";
@@ -88,6 +89,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
           {...(spec.objectives.length > 1 ? { title: t`Trajectory of ${objective.metric}` } : {})}
         />
       ))}
+      {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
       {analysis === undefined ? null : <BestConfiguration spec={spec} analysis={analysis} />}
       {insight?.data?.objectives.map((objective) => (
         <Card key={objective.metric} title={t`Parameter importance for ${objective.metric}`}>

@@ -87,7 +87,9 @@ function Verdict({ analysis: { verdict }, study: { search_end_reason: ended, sta
         </p>
       )}
       {ended === "" || state !== "ACTIVE" ? null : (
-        <p className={styles.verdict}>{t`The final check is running. It measures the best configuration and the default alternately.`}</p>
+        <p className={styles.verdict}>{verdict?.level === "proven" && verdict.trials > 0
+            ? t`The final check is running. It measures which of the changes carry the gain.`
+            : t`The final check is running. It measures the best configuration and the default alternately.`}</p>
       )}
       {verdict === null || verdict.trials === 0 || state !== "ACTIVE" ? null : (
         <p className={styles.basis}>{t`The study continues. The verdict is that of its earlier final check until the next one is over.`}</p>

@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { useCallback, type ReactNode } from "react";
 import { Card } from "@/components/Card";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
+import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
 import { fetchInterval } from "@/features/trials/api";
 import { MeasureAgain } from "@/features/trials/MeasureAgain";
@@ -51,6 +52,7 @@ export function Overview({ study, trials, analysis, sampled, add, mayTune, openT
             />
             <Card title={t`Gain over the default`}>{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
           </div>
+          {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
           {analysis === undefined ? null : (
             <BestConfiguration
               spec={study.spec}

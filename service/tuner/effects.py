@@ -1,0 +1,281 @@
+"""The last part of the final check: which changes carry a proven gain, and the smallest configuration that keeps it.
+
+First all changes are screened, then a smaller configuration is compared with the best one (`policies/effects.py`). The
+state is plain JSON that is stored with the study. Everything else follows from it and from the trials, so that a
+process that is killed loses nothing, and trials may finish in any order or fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from service.core.lifecycle import TrialState
+from service.core.problem import Problem
+from service.core.space import Configuration, Scalar
+from service.core.trial import TrialRecord, trusted
+from service.policies import effects
+from service.policies.check import CheckResult, FinalCheck, interval_text, percent_text
+from service.policies.effects import COMPARED, TOLERANCE, Changes, Effect, Kept, Run, Screening, Smallest
+
+_MOST_NAMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The part that runs: screening, the comparison of the units `keep` with all, or none any more.
+
+    `first` and `since` are the numbers of the first trial of the screening and of this comparison. `smallest` is the
+    smallest configuration so far, and `found` and `trials` are the result.
+    """
+
+    first: int
+    keep: Kept | None = None
+    since: int = 0
+    over: bool = False
+    trials: int = 0
+    found: tuple[Effect, ...] = ()
+    smallest: Smallest | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON from which `parse` makes an equal state."""
+        return asdict(self)
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> State:
+        """Return the state that `to_json` has given."""
+        return cls(
+            first=data["first"],
+            keep=None if data["keep"] is None else tuple(data["keep"]),
+            since=data["since"],
+            over=data["over"],
+            trials=data["trials"],
+            found=tuple(Effect(tuple(one["names"]), one["effect"], one["low"], one["high"]) for one in data["found"]),
+            smallest=None if data["smallest"] is None else Smallest(**data["smallest"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterEffect:
+    """The effect of one changed parameter, as a share of the default's value, from `low` to `high`.
+
+    `default` is None if the parameter is inactive in the default configuration. `together`: the other parameters whose
+    changes were kept and returned with this one, so that the effect is theirs as well.
+    """
+
+    name: str
+    default: Scalar | None
+    found: Scalar
+    effect: float
+    low: float
+    high: float
+    matters: bool
+    together: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The parameters that carry a proven gain, and the smallest configuration that keeps it; None if there is none.
+
+    `trials` have measured this. `tolerance`: the largest share of the gain that the smallest configuration may lose.
+    """
+
+    text: str
+    trials: int
+    tolerance: float
+    parameters: tuple[ParameterEffect, ...]
+    smallest: Smallest | None = None
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """The question for one study and its best configuration. `open`: trials that wait for a result.
+
+    `checked` is the result of the check before it.
+    """
+
+    problem: Problem
+    policy: FinalCheck
+    seed: int
+    best: Configuration
+    checked: CheckResult
+    finished: Sequence[TrialRecord]
+    open: Sequence[TrialRecord] = ()
+
+    @cached_property
+    def changes(self) -> Changes:
+        """The changes, as so many units that the runs of the screening can separate them."""
+        most = effects.screened(effects.MOST_UNITS + 1, self.policy.effects) - 1 if self.policy.effects else 1
+        return Changes(self.problem.space, self.best, most)
+
+    def begin(self, number: int) -> State | None:
+        """Return the state at the beginning, with the number of the next trial; None if nothing is asked.
+
+        A single change carries the whole gain, so no trial is needed.
+        """
+        if not self.policy.effects or not self.checked.proven or not self.changes.units:
+            return None
+        if len(self.changes.units) > 1 or len(self.changes.units[0]) > 1:
+            return State(number)
+        only = Effect(self.changes.units[0], self.checked.gain, self.checked.low, self.checked.high)
+        return State(number, over=True, found=(only,))
+
+    def next(self, state: State, count: int) -> list[Configuration]:
+        """Return up to `count` configurations to measure now; none while the open ones are enough."""
+        if state.over:
+            return []
+        return self._to_screen(state, count) if state.keep is None else self._to_compare(state, state.keep, count)
+
+    def advance(self, state: State, number: int) -> State:
+        """Return the state after the last trial of a part has finished. `number`: the next trial's.
+
+        A comparison that was lost is followed by one with more changes. After one that was won, the changes that matter
+        beyond doubt are tried alone, if they are fewer.
+        """
+        keep, left = state.keep, self.policy.effects - self._begun(state.first)
+        screening = Screening.of(self._runs(state))
+        smallest = None if keep is None else self._compared(state, keep)
+        if keep is not None and smallest is not None and smallest.is_enough:
+            found = screening.effects(self.changes.units, self.policy.level)
+            chosen = tuple(kept and one.low > 0 for kept, one in zip(keep, found, strict=True))
+            if not any(chosen) or sum(self.changes.extended(chosen, screening.order)) >= sum(keep):
+                return self._over(state, smallest)
+        elif state.smallest is not None:
+            return self._over(state, state.smallest)
+        else:
+            smallest, chosen = None, screening.choose(keep)
+        chosen = self.changes.extended(chosen, screening.order)
+        if all(chosen) or left < COMPARED:
+            return self._over(state, smallest)
+        return State(state.first, chosen, number, smallest=smallest)
+
+    def _over(self, state: State, smallest: Smallest | None) -> State:
+        runs = self._runs(state)
+        # Without a single run between the default and the best, nothing separates the changes.
+        known = any(len({True, False} & set(run.kept)) == 2 for run in runs)
+        found = Screening.of(runs).effects(self.changes.units, self.policy.level) if known else []
+        return State(state.first, state.keep, state.since, True, self._begun(state.first), tuple(found), smallest)
+
+    def _to_screen(self, state: State, count: int) -> list[Configuration]:
+        ahead = effects.screened(len(self.changes.units), self.policy.effects) - self._begun(state.first)
+        taken = [run.kept for run in self._runs(state)]
+        taken += [self.changes.kept(trial.configuration) for trial in self._since(self.open, state.first)]
+        begun = self._begun(state.first)
+        found: list[Configuration] = []
+        while len(found) < min(count, ahead):
+            drawn = effects.next_run(self.changes, taken, (self.seed, begun + len(found)))
+            if drawn is None:
+                break
+            found.append(drawn)
+            taken.append(self.changes.kept(drawn))
+        return found
+
+    def _to_compare(self, state: State, keep: Kept, count: int) -> list[Configuration]:
+        """Return the next configurations of the comparison, in turns as in the check itself."""
+        smaller = self.changes.configuration(keep)
+        assert smaller is not None
+        done, waiting = self._since(self.finished, state.since), self._since(self.open, state.since)
+        if any(trial.state in (TrialState.INFEASIBLE, TrialState.PRUNED) for trial in done):
+            # The smaller configuration cannot work, or is so slow that it was stopped.
+            return []
+        most = COMPARED
+        if len(done) >= COMPARED and not waiting:
+            found = self._compared(state, keep)
+            # It goes on while it is open whether the loss is within the tolerance.
+            most = len(done) + 2 * (found is None or (not found.is_enough and found.kept_high >= 1 - TOLERANCE))
+        begun = len(done) + len(waiting)
+        ahead = min(most - begun, self.policy.effects - self._begun(state.first))
+        ours = len(self._values(done, True)) + sum(self._is_best(trial) for trial in waiting)
+        theirs = len(self._values(done, False)) + sum(not self._is_best(trial) for trial in waiting)
+        chosen: list[Configuration] = []
+        while len(chosen) < min(count, ahead):
+            best_first = ours % 2 == 0 if ours == theirs else ours < theirs
+            chosen.append(self.best if best_first else smaller)
+            ours, theirs = ours + best_first, theirs + (not best_first)
+        return chosen
+
+    def _compared(self, state: State, keep: Kept) -> Smallest | None:
+        smaller = self.changes.configuration(keep)
+        assert smaller is not None
+        done = self._since(self.finished, state.since)
+        measured = [one for one in done if one.state == TrialState.COMPLETED and not self._is_best(one)]
+        if 2 * sum(self.problem.acceptable(trial.metrics) for trial in measured) <= len(measured):
+            return None
+        values = self._values(done, True), self._values(done, False)
+        return effects.compare(smaller, self.checked, *values, self.policy.level)
+
+    def _runs(self, state: State) -> list[Run]:
+        """Return the runs of the check, of the screening and of all comparisons."""
+        key = self.problem.space.key
+        ends = {key(self.problem.space.default()), key(self.best)}
+        every = [
+            trial
+            for trial in self.finished
+            if trial.origin == "check"
+            and trial.number > self.policy.after
+            and trial.state == TrialState.COMPLETED
+            and (trial.number >= state.first or key(trial.configuration) in ends)
+        ]
+        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
+        return [Run(self.changes.kept(one.configuration), sign * one.metrics[metric]) for one in trusted(every)]
+
+    def _values(self, trials: Sequence[TrialRecord], of_best: bool) -> list[float]:
+        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
+        measured = [one for one in trials if one.state == TrialState.COMPLETED and self._is_best(one) == of_best]
+        return [sign * trial.metrics[metric] for trial in trusted(measured)]
+
+    def _is_best(self, trial: TrialRecord) -> bool:
+        return all(self.changes.kept(trial.configuration))
+
+    def _begun(self, first: int) -> int:
+        return len(self._since(self.finished, first)) + len(self._since(self.open, first))
+
+    def _since(self, trials: Sequence[TrialRecord], first: int) -> list[TrialRecord]:
+        return [trial for trial in trials if trial.origin == "check" and trial.number >= first]
+
+
+def describe(state: State, problem: Problem, best: Configuration, level: float) -> Effects:
+    """Return the answer in the words and numbers that everyone is shown. `best`: the configuration of the check."""
+    space = problem.space
+    default = space.default()
+    parameters = tuple(
+        ParameterEffect(
+            name,
+            default.get(name),
+            best[name],
+            one.effect,
+            one.low,
+            one.high,
+            one.matters,
+            tuple(other for other in one.names if other != name),
+        )
+        for one in state.found
+        for name in one.names
+        if name in best
+    )
+    # The space may have changed since.
+    smallest = state.smallest if state.smallest and space.inside(state.smallest.params) is not None else None
+    return Effects(_text(parameters, smallest, level), state.trials, TOLERANCE, parameters, smallest)
+
+
+def _text(parameters: Sequence[ParameterEffect], smallest: Smallest | None, level: float) -> str:
+    count = len(parameters)
+    if smallest is not None:
+        kept = [one.name for one in parameters if smallest.params.get(one.name) == one.found]
+        interval = interval_text(smallest.kept_low, smallest.kept_high, level)
+        keep = f"{len(kept)} of {count} changes {'keeps' if len(kept) == 1 else 'keep'}"
+        return f"{keep} {percent_text(smallest.kept)} % of the gain{interval}: {_names(kept)}"
+    if not parameters:
+        return "the constraints allow nothing between the default and the best configuration"
+    if count == 1:
+        return f"the only change carries the gain: {parameters[0].name}"
+    matter = [one.name for one in parameters if one.low > 0]
+    none = f"no part of the {count} changes was shown to keep the gain"
+    return f"{none}; these matter: {_names(matter)}" if matter else none
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMES])
+    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
