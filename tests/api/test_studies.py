@@ -152,7 +152,7 @@ def test_the_analysis_follows_the_trials(api: Api, study: Create) -> None:
         **{key: whole[key] for key in ("metric", "goal", "unit", "default", "best", "gain")},
         "low": whole["gain_low"],
         "high": whole["gain_high"],
-        "level": verdict["level"],
+        **{key: verdict[key] for key in ("level", "runs", "default_runs", "measured", "doubtful")},
     }
     for _ in range(6):
         add(0.5, 4, 2.0)

@@ -32,7 +32,7 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
   return (
     <div className={styles.objective}>
       <p className={styles.metric}>{goal === "minimize" ? t`${metric}, minimized` : t`${metric}, maximized`}</p>
-      {level === "no measurable gain" ? (
+      {level === "no measurable gain" && gain !== 0 ? (
         <p className={styles.gain}>{t`No measurable gain`}</p>
       ) : (
         <p className={`${styles.gain} ${tone}`}>
