@@ -20,6 +20,8 @@ LEVEL = 0.95
 # A flag is examined if at least this number of configurations have it, and as many do not.
 LEAST_GROUP = 5
 PERMUTATIONS, RESAMPLES = 1000, 1000
+# Two figures of one trial that should agree, and differ by more than this share, are reported.
+INCONSISTENT = 0.1
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
     python3 build.py FOLDER -O2 -fno-plt ...
 
-FOLDER gets `httpd`, the CGI program `page` (always with the same flags: it is not tuned), and `build.json`: the flags,
-the seconds of the build by the clock and of processor time, and the bytes of code and data in the program. The source
-does not change, so that several builds may run at the same time.
+FOLDER gets `httpd` and `build.json`: the flags, the seconds of the build by the clock and of processor time, and the
+bytes of code and data in the program. The source does not change, so that several builds may run at the same time.
 
 The exit status is 1 if the compiler refuses the flags or fails with them, and 3 if the machine is the cause: something
 is missing, a disk is full, or the compiler was killed.
@@ -104,7 +103,6 @@ def build(commands: dict[str, list[Any]], target: Path, flags: Sequence[str]) ->
     run(["gcc", *flags, *ALWAYS, *outputs, "-o", str(target / "httpd"), *commands["libraries"]], target)
     seconds, processor_seconds = time.monotonic() - began, processor_time() - busy
     shutil.rmtree(objects)
-    run(["gcc", "-std=c11", "-O2", "-o", str(target / "page"), str(FOLDER / "src" / "page.c")], target)
     # text and data of `size`: debugging symbols and the padding of sections do not change them
     text, data = run(["size", str(target / "httpd")], target).splitlines()[1].split()[:2]
     return {

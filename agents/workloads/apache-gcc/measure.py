@@ -2,10 +2,17 @@
 
     python3 measure.py BUILD static-2k [--count]
 
-The pages have the sizes of the published study: 2 KiB and 32 KiB, as files and from a CGI program; `mixed` loads all
-four in turn. The script compares every kind of page byte by byte before and after the load; ab compares the status and
-the length of each answer. All figures are medians over rounds. `context_switches`, `cache_misses` and `instructions`
-are for 1,000 requests.
+The pages have the sizes of the published study: 2 KiB and 32 KiB, as files and from page.pl, a CGI program that prints
+fresh random numbers at each request. The script checks an answer of each page before and after the load: the bytes of
+a file; the length and form of a CGI page, and that it is a new one. ab compares the status and the length of each
+answer.
+
+All figures are medians over rounds. Throughput is from the time of a round, and `ms_per_request` from the times of the
+single requests, so that each can be checked against the other. Context switches, `cache_misses` and `instructions` are
+for 1,000 requests. `context_switches` is the count of the whole machine in /proc/stat, as in the published study;
+`httpd_context_switches` is the part of httpd's processes, without the CGI programs.
+
+`all` measures the four pages one after another: it prints the figures of each page, and their geometric means.
 
 With --count, instructions and cache misses are counted: by the processor's counters through `perf` if the machine has
 them, otherwise simulated by `valgrind --tool=cachegrind` on `httpd -X` in a separate run. `simulated` is 1 for the
@@ -22,6 +29,7 @@ import errno
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -30,7 +38,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +51,9 @@ PORT_ATTEMPTS = 20
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
 # as in many current processors; given here, since valgrind would use the sizes that a virtual machine invents
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
-# requests under valgrind, as a share of a round's: enough for a spread of 1 or 2 %
-SIMULATED_SHARE = 0.1
+# requests under valgrind that warm up the server; the counts leave them out
+WARM_UP = 20
+PERL = "/usr/bin/perl"  # as page.pl names it
 PR_SET_PDEATHSIG = 1
 
 CONFIGURATION = """
@@ -95,36 +104,46 @@ class PortTakenError(Exception):
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the server. `requests` is the number of requests in a round."""
+    """A page of the server.
+
+    `requests` is the number of requests in a round, `simulated` the number under valgrind, enough for a spread of 1 or
+    2 %.
+    """
 
     path: str
     bytes: int
     requests: int
+    simulated: int
+
+    @property
+    def is_cgi(self) -> bool:
+        """Return whether a program makes the page."""
+        return self.path.startswith("/cgi/")
 
 
 # numbers of requests that take about the same time for each page: half a second on a processor of its own
 PAGES = {
-    "static-2k": Page("/2048", 2048, 6000),
-    "static-32k": Page("/32768", 32768, 5000),
-    "cgi-2k": Page("/cgi/page?2048", 2048, 400),
-    "cgi-32k": Page("/cgi/page?32768", 32768, 400),
+    "static-2k": Page("/2048", 2048, 6000, 600),
+    "static-32k": Page("/32768", 32768, 5000, 500),
+    "cgi-2k": Page("/cgi/page.pl?2048", 2048, 100, 40),
+    "cgi-32k": Page("/cgi/page.pl?32768", 32768, 100, 40),
 }
-MIXED = "mixed"
+ALL = "all"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path, help="the folder that build.py has filled")
-    parser.add_argument("pages", choices=(*PAGES, MIXED))
+    parser.add_argument("pages", choices=(*PAGES, ALL))
     parser.add_argument("--count", action="store_true", help="also count instructions and cache misses")
     options = parser.parse_args(argv)
-    pages = list(PAGES.values()) if options.pages == MIXED else [PAGES[options.pages]]
+    pages = PAGES if options.pages == ALL else {options.pages: PAGES[options.pages]}
     # SIGTERM ends the server as well: the exit stops it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         built = json.loads((options.build / "build.json").read_text())
-        found = built | measure(options.build.resolve(), pages, count=options.count)
+        found = built | summary(measure(options.build.resolve(), pages, count=options.count))
     except WrongAnswerError as error:
         print(f"wrong: {error}", file=sys.stderr)
         return 1
@@ -135,44 +154,58 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(build: Path, pages: Sequence[Page], *, count: bool) -> dict[str, float]:
-    """Return all figures. Raise WrongAnswerError or MachineError."""
+def summary(found: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
+    """Return the figures of the only page; of several pages, the geometric means, and the figures of each page."""
+    if len(found) == 1:
+        return dict(*found.values())
+    means = {}
+    for metric in next(iter(found.values())):
+        values = [figures[metric] for figures in found.values()]
+        means[metric] = statistics.geometric_mean(values) if min(values) > 0 else 0.0
+    return {**means, **found}
+
+
+def measure(build: Path, pages: Mapping[str, Page], *, count: bool) -> dict[str, dict[str, float]]:
+    """Return all figures of each page. Raise WrongAnswerError or MachineError."""
     if shutil.which("ab") is None:
         raise MachineError("ab is not in PATH: install it (Debian package apache2-utils)")
-    write_pages(build)
+    if not os.access(PERL, os.X_OK) and any(page.is_cgi for page in pages.values()):
+        raise MachineError(f"{PERL} is missing: install it (Debian package perl)")
+    write_pages()
     counters = hardware_counters() if count else ()
     if count and not counters and shutil.which("valgrind") is None:
         raise MachineError("this machine gives no hardware counters, and valgrind is not in PATH: install it")
     server_cpus, load_cpus = processors()
+    found: dict[str, dict[str, float]] = {}
     # with only as many threads as clients, httpd would close connections that are kept alive: failures for ab
     with served(build, threads=4 * CONCURRENCY, cpus=server_cpus) as server:
-        check_answers(server.port, pages)
-        for page in pages:  # warms up
-            load(server.port, page, page.requests // 4, CONCURRENCY, load_cpus)
-        with counting(counters, server.processes()) as counted:
-            rounds = [one_round(server, pages, load_cpus) for _ in range(ROUNDS)]
-        check_answers(server.port, pages)
-    found = {name: statistics.median(one[name] for one in rounds) for name in rounds[0]}
-    thousands = ROUNDS * sum(page.requests for page in pages) / 1000
-    if counters:
-        found |= {name: value / thousands for name, value in counted.items()} | {"simulated": 0}
-    elif count:
-        found |= simulate(build, pages) | {"simulated": 1}
+        check_answers(server.port, pages.values())
+        for name, page in pages.items():
+            load(server.port, page, page.requests // 4, CONCURRENCY, load_cpus)  # warms up
+            with counting(counters, server.processes()) as counted:
+                rounds = [one_round(server, page, load_cpus) for _ in range(ROUNDS)]
+            found[name] = {metric: statistics.median(one[metric] for one in rounds) for metric in rounds[0]}
+            if counters:
+                thousands = ROUNDS * page.requests / 1000
+                found[name] |= {metric: value / thousands for metric, value in counted.items()} | {"simulated": 0}
+        check_answers(server.port, pages.values())
+    if count and not counters:
+        for name, figures in simulate(build, pages).items():
+            found[name] |= figures | {"simulated": 1}
     return found
 
 
-def one_round(server: "Server", pages: Sequence[Page], cpus: Sequence[int]) -> dict[str, float]:
-    """Load each page once; return the figures."""
-    before = server.usage()
-    seconds = [load(server.port, page, page.requests, CONCURRENCY, cpus) for page in pages]
+def one_round(server: "Server", page: Page, cpus: Sequence[int]) -> dict[str, float]:
+    """Load a page once; return the figures."""
+    switches, before = machine_switches(), server.usage()
+    loaded = load(server.port, page, page.requests, CONCURRENCY, cpus)
     after = server.usage()
-    requests, total = sum(page.requests for page in pages), sum(seconds)
     return {
-        "requests_per_second": requests / total,
-        # as ab defines it: the time of a client between two answers
-        "ms_per_request": 1000 * total * CONCURRENCY / requests,
-        "context_switches": 1000 * (after.switches - before.switches) / requests,
-        "cpu_us_per_request": 1e6 * (after.seconds - before.seconds) / requests,
+        "requests_per_second": page.requests / loaded.seconds,
+        "ms_per_request": loaded.ms_per_request,
+        "context_switches": 1000 * (machine_switches() - switches) / page.requests,
+        "httpd_context_switches": 1000 * (after.switches - before.switches) / page.requests,
+        "cpu_us_per_request": 1e6 * (after.seconds - before.seconds) / page.requests,
     }
 
 
@@ -180,52 +213,70 @@ def one_round(server: "Server", pages: Sequence[Page], cpus: Sequence[int]) -> d
 
 
 def content(length: int) -> bytes:
-    """Return the content of a page, as src/page.c prints it."""
-    state, text = 1, bytearray()
-    while len(text) < length:
-        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-        digits = ((state >> (4 * place)) % 10 for place in range(2, 10))
-        text += b"0." + bytes(ord("0") + digit for digit in digits) + b" "
-    return bytes(text[: length - 1]) + b"\n"
+    """Return the content of a static page: real numbers on one line, as page.pl prints them."""
+    chance = random.Random(length)
+    numbers = "".join(f"{chance.random():.8f} " for _ in range(length // len("0.00000000 ") + 1))
+    return f"{numbers[: length - 1]}\n".encode()
 
 
-def write_pages(build: Path) -> None:
-    """Write the static pages and the CGI program of the build into the working folder."""
+def write_pages() -> None:
+    """Write the static pages and the CGI program into the working folder."""
     for folder in ("pages", "programs"):
         Path(folder).mkdir(exist_ok=True)
     for page in PAGES.values():
-        if not page.path.startswith("/cgi"):
+        if not page.is_cgi:
             Path("pages", page.path[1:]).write_bytes(content(page.bytes))
-    shutil.copy(build / "page", "programs")
+    shutil.copy(Path(__file__).parent / "page.pl", "programs")
+    Path("programs", "page.pl").chmod(0o755)
 
 
-def check_answers(port: int, pages: Sequence[Page]) -> None:
-    """Compare one answer for each page. Raise WrongAnswerError."""
+def check_answers(port: int, pages: Iterable[Page]) -> None:
+    """Check an answer for each page; for CGI pages also that the next answer is another one. Raise WrongAnswerError."""
     for page in pages:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)
-        try:
-            connection.request("GET", page.path)
-            answer = connection.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise WrongAnswerError(f"{page.path}: no answer: {error!r}\n{log_end()}") from None
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise WrongAnswerError(f"{page.path}: status {answer.status}\n{log_end()}")
-        right = content(page.bytes)
-        if body != right:
-            at = next((at for at, (one, other) in enumerate(zip(body, right, strict=False)) if one != other), None)
+        body, right = answer(port, page), content(page.bytes)
+        found, wanted = body, right
+        if page.is_cgi:
+            found, wanted = (re.sub(rb"\d", b"0", text) for text in (body, right))
+            if body == answer(port, page):
+                raise WrongAnswerError(f"{page.path}: two answers have the same numbers")
+        if found != wanted:
+            at = next((at for at, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other), None)
             where = f"differs from byte {at} on" if at is not None else f"has {len(body)} bytes, not {len(right)}"
             raise WrongAnswerError(f"{page.path}: the answer {where}")
+
+
+def answer(port: int, page: Page) -> bytes:
+    """Return the body of one answer. Raise WrongAnswerError."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)
+    try:
+        connection.request("GET", page.path)
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise WrongAnswerError(f"{page.path}: no answer: {error!r}\n{log_end()}") from None
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise WrongAnswerError(f"{page.path}: status {response.status}\n{log_end()}")
+    return body
 
 
 # --- load
 
 
-def load(port: int, page: Page, requests: int, concurrency: int, cpus: Sequence[int]) -> float:
-    """Send this number of requests; return their seconds. Raise WrongAnswerError or MachineError."""
-    command = ["ab", "-q", "-k", "-s", "60", "-c", str(concurrency), "-n", str(requests)]
+@dataclass(frozen=True)
+class Loaded:
+    """The result of a load: its seconds, and the mean time of a request without the slowest 1 %."""
+
+    seconds: float
+    ms_per_request: float
+
+
+def load(port: int, page: Page, requests: int, concurrency: int, cpus: Sequence[int]) -> Loaded:
+    """Send this number of requests; return the times. Raise WrongAnswerError or MachineError."""
+    times = Path("times.csv")
+    times.unlink(missing_ok=True)
+    command = ["ab", "-q", "-k", "-s", "60", "-c", str(concurrency), "-n", str(requests), "-e", str(times)]
     command.append(f"http://127.0.0.1:{port}{page.path}")
     done = subprocess.run(
         command,
@@ -238,7 +289,20 @@ def load(port: int, page: Page, requests: int, concurrency: int, cpus: Sequence[
     )
     if done.returncode != 0:
         raise WrongAnswerError(f"{page.path}: ab ended with {done.returncode}: {done.stderr.strip()}\n{log_end()}")
-    return seconds_of(done.stdout, page, requests)
+    seconds = seconds_of(done.stdout, page, requests)
+    return Loaded(seconds, mean_of(times.read_text(errors="replace") if times.exists() else ""))
+
+
+def mean_of(percentiles: str) -> float:
+    """Return the mean time of a request from ab's table of percentiles, without the slowest 1 %. Raise MachineError.
+
+    ab takes the time of each request, from its sending to the end of its answer. The mean that ab prints is not the
+    mean of these times: it is derived from the time of the whole load.
+    """
+    found = [float(value) for value in re.findall(r"^\d+,([\d.]+)$", percentiles, re.MULTILINE)]
+    if len(found) != 100 or not any(found):
+        raise MachineError(f"ab wrote no table of 100 percentiles, but:\n{percentiles[:500]}")
+    return statistics.fmean(found)
 
 
 def seconds_of(report: str, page: Page, requests: int) -> float:
@@ -508,36 +572,44 @@ def counting(events: Sequence[str], processes: Sequence[int]) -> Iterator[dict[s
     counted.update({EVENTS.get(name, name): value for name, value in found.items()})
 
 
-def simulate(build: Path, pages: Sequence[Page]) -> dict[str, float]:
-    """Return instructions, and misses of the first level of simulated caches, for 1,000 requests.
+def machine_switches() -> int:
+    """Return the context switches of all processors since the machine's start."""
+    return int(re.findall(r"^ctxt (\d+)$", Path("/proc/stat").read_text(), re.MULTILINE)[0])
 
-    Two runs have different numbers of requests: their difference belongs to the requests alone, without the start.
-    There are hardly any misses of the second level: everything that httpd needs for these pages fits into it.
+
+def simulate(build: Path, pages: Mapping[str, Page]) -> dict[str, dict[str, float]]:
+    """Return instructions and misses of the first level of simulated caches for 1,000 requests of each page.
+
+    A run with the requests of a page is compared with a run that only warms up the server: the difference belongs to
+    the requests alone, without the start. There are hardly any misses of the second level: everything that httpd needs
+    for these pages fits into it.
     """
-    few, many = (simulated(build, pages, share) for share in (0.0, SIMULATED_SHARE))
-    more = {name: many[name] - few[name] for name in few}
-    thousands = sum(simulated_requests(page, SIMULATED_SHARE) - simulated_requests(page, 0.0) for page in pages) / 1000
-    return {
-        "instructions": more["Ir"] / thousands,
-        "cache_misses": (more["I1mr"] + more["D1mr"] + more["D1mw"]) / thousands,
-    }
+    warm_up = [(page, WARM_UP) for page in pages.values()]
+    few = simulated(build, warm_up)
+    found = {}
+    for name, page in pages.items():
+        many = simulated(build, [*warm_up, (page, page.simulated)])
+        more = {event: (many[event] - few[event]) * 1000 / page.simulated for event in few}
+        misses = more["I1mr"] + more["D1mr"] + more["D1mw"]
+        found[name] = {"instructions": more["Ir"], "cache_misses": misses}
+    return found
 
 
-def simulated_requests(page: Page, share: float) -> int:
-    """Return the number of requests: a few that warm up the server, and this share of a round's."""
-    return 20 + round(page.requests * share)
+def simulated(build: Path, loads: Sequence[tuple[Page, int]]) -> dict[str, float]:
+    """Return the counts of one run under cachegrind with its start and end, and these numbers of requests.
 
-
-def simulated(build: Path, pages: Sequence[Page], share: float) -> dict[str, float]:
-    """Return the counts of one run under cachegrind with its start and end. Raise WrongAnswerError or MachineError."""
+    Raises:
+        WrongAnswerError: an answer is wrong.
+        MachineError: there are no counts.
+    """
     for old in Path().glob("cachegrind.*"):
         old.unlink()
     cpus = sorted(os.sched_getaffinity(0))
     command = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=yes", *CACHES]
     command.append("--cachegrind-out-file=cachegrind.%p")
     with served(build, threads=8, cpus=cpus, before=command, single=True) as server:
-        for page in pages:
-            load(server.port, page, simulated_requests(page, share), 1, cpus)
+        for page, requests in loads:
+            load(server.port, page, requests, 1, cpus)
     if not Path(f"cachegrind.{server.process.pid}").exists():
         raise MachineError(f"no counts of httpd: it did not come to its end within {STOP_SECONDS:g} s under valgrind")
     totals: dict[str, float] = {}

@@ -1,14 +1,16 @@
 """Tune GCC's flags for Apache httpd on the agents of a Trimtab service, for any of several criteria.
 
-Before the search it measures -O0, -O1, -O2, -O3, -Os and -Ofast, and random configurations, which show what each flag
-changes: the configurations of a search are too similar to each other for that. In the end it measures the best
-configuration of each criterion, the best on average, and the six levels in turns, round by round (the final check). It
-prints the Pareto set, a table of the gains over -O2 and over the best level, with intervals, and which flags matter for
-which criterion.
+One study for each algorithm searches; all of them run at the same time. Before its search, each measures -O0, -O1, -O2,
+-O3, -Os and -Ofast, and random configurations, which show what each flag changes: the configurations of a search are
+too similar to each other for that. In the end the best configuration of each criterion, the best on average of each
+algorithm, and the six levels are measured in turns, round by round (the final check). The results are the Pareto set, a
+table of the gains over -O2 and over the best level, with intervals, and which flags matter for which criterion.
+`--figures` draws the configurations as in the published study.
 """
 
 import argparse
 import random
+import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import analysis
+import figures
 from analysis import Criterion
+from measure import ALL, CONCURRENCY
+from measure import PAGES as SINGLE_PAGES
 from rich import box
 from rich.table import Table
 from space import DEFAULT_LEVEL, LEVEL, LEVELS, OF_LEVEL
@@ -41,18 +46,28 @@ from scripts import (  # in the parent folder
 )
 
 COMPONENT = "apache-gcc"
-PAGES = ("static-2k", "static-32k", "cgi-2k", "cgi-32k", "mixed")
+PAGES = (*SINGLE_PAGES, ALL)
 # metric: unit, and whether more is better
 CRITERIA = {
     "requests_per_second": ("1/s", True),
     "ms_per_request": ("ms", False),
     "context_switches": ("per 1,000 requests", False),
+    "httpd_context_switches": ("per 1,000 requests", False),
     "cpu_us_per_request": ("us", False),
     "cache_misses": ("per 1,000 requests", False),
     "instructions": ("per 1,000 requests", False),
     "binary_bytes": ("bytes", False),
     "build_seconds": ("s", False),
     "build_cpu_seconds": ("s", False),
+}
+# The criteria of [martinez-alvarez-2015, section 6].
+PUBLISHED = ("requests_per_second", "ms_per_request", "context_switches", "cache_misses")
+# Metrics that the application `all` also reports for each page.
+BY_PAGE = (*PUBLISHED, "httpd_context_switches")
+# Options of [martinez-alvarez-2015, sections 4 and 5], but its 32 individuals are divided into islands, of which it
+# says neither the number nor the time between migrations.
+ALGORITHM_OPTIONS: Mapping[str, Mapping[str, int | float | str]] = {
+    "nsga2": {"coding": "binary", "mutation": 0.05, "population": 16, "islands": 2, "migration": 2},
 }
 COUNTED = ("cache_misses", "instructions")
 SIMULATED = "simulated"
@@ -63,22 +78,37 @@ BALANCED = "all on average"
 EXAMPLE = """\
 example, with the service of `make up` and an agent that offers this folder, whose prepare.py was run:
   export TRIMTAB_URL=127.0.0.1:8471 TRIMTAB_TOKEN=$(cat data/admin-token)
+  python agents/workloads/apache-gcc/tune.py --pages all --algorithms auto,nsga2 --trials 150 --figures fronts
   python agents/workloads/apache-gcc/tune.py --pages static-2k \\
-      --criteria requests_per_second,context_switches,cache_misses,binary_bytes --trials 60
+      --criteria requests_per_second,context_switches,cache_misses,binary_bytes --algorithms auto --trials 60
 
-The same command goes on where it was interrupted. The studies are called NAME-PAGES and NAME-PAGES-check.
+The same command goes on where it was interrupted. The studies are called NAME-PAGES-ALGORITHM and NAME-PAGES-check.
 """
 
 Values = Mapping[str, float] | None
 """The metrics of one trial of the final check. None: the trial failed."""
 
 
+Trials = Sequence[tuple[trimtab.Params, Mapping[str, float]]]
+"""The configurations and metrics of completed trials."""
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration of the final check. `titles` are the criteria of which it is the best."""
+    """A configuration of the final check. `titles` are the criteria, or means of them, of which it is the best."""
 
     titles: tuple[str, ...]
     params: trimtab.Params
+
+    @property
+    def title(self) -> str:
+        """Return the titles as one text."""
+        return ", ".join(self.titles)
+
+    @property
+    def balanced(self) -> bool:
+        """Return whether it is the best on average."""
+        return any(title.startswith(BALANCED) for title in self.titles)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,14 +126,16 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--pages", default=PAGES[0], help=f"one of {', '.join(PAGES)} (default: %(default)s)")
     add(
         "--criteria",
-        default="requests_per_second,context_switches,cache_misses,binary_bytes",
+        default=",".join(PUBLISHED),
         help=f"a list with commas, of {', '.join(CRITERIA)} (default: %(default)s)",
     )
-    add("--trials", type=int, default=60, help="all trials but the final check's (default: %(default)s)")
+    add("--trials", type=int, default=150, help="trials of each algorithm (default: %(default)s)")
     add("--repetitions", type=int, default=2, help="times each level is measured at first (default: %(default)s)")
     add("--screening", type=int, default=16, help="random configurations measured at first (default: %(default)s)")
     add("--rounds", type=int, default=8, help="rounds of the final check, 0: none (default: %(default)s)")
-    add("--algorithm", default="auto", help="the algorithm of the search (default: %(default)s)")
+    options = "; ".join(f"{name}: {dict(given)}" for name, given in ALGORITHM_OPTIONS.items())
+    add("--algorithms", default="auto,nsga2", help=f"a list with commas (default: %(default)s; options of {options})")
+    add("--figures", type=Path, metavar="FOLDER", help="draw an SVG file for each page into this folder")
     add("--name", default="apache", help="how the studies' names begin (default: %(default)s)")
     return parser.parse_args(argv)
 
@@ -115,18 +147,49 @@ def run(options: argparse.Namespace) -> None:
         component = client.component(COMPONENT)
         say_if_no_agent(client, "the study waits for one")
         space = component.space
-        search = open_search(client, options, criteria, space)
-        follow(search, "Search", options.trials)
-        trials = completed(search)
-        if not trials:
-            raise trimtab.TrimtabError("nothing_measured", f"Study {search.name} has no completed trial.")
-        points = analysis.medians(trials)
-        known = {analysis.key(params): params for params, _ in trials}
-        show_counter(trials)
-        show_pareto(search, points, known, criteria)
+        searches = {
+            algorithm: open_search(client, options, criteria, space, algorithm)
+            for algorithm in dict.fromkeys(options.algorithms.split(","))
+        }
+        for search in searches.values():
+            follow(search, "Search", options.trials)
+        trials = {algorithm: completed(search) for algorithm, search in searches.items()}
+        measured = [trial for own in trials.values() for trial in own]
+        if not measured:
+            names = ", ".join(search.name for search in searches.values())
+            raise trimtab.TrimtabError("nothing_measured", f"No trial of {names} is completed.")
+        points = analysis.medians(measured)
+        known = {analysis.key(params): params for params, _ in measured}
+        show_counter(measured)
+        show_consistency(measured)
+        show_pareto(searches, trials, criteria)
+        views = views_of(options.pages, criteria)
+        show_single_runs(trials, views, space)
+        if options.figures:
+            levels = {analysis.key(plain(level, space)): f"-{level}" for level in LEVELS}
+            by_algorithm = {
+                algorithm: {name: points[name] for name in (analysis.key(params) for params, _ in own)}
+                for algorithm, own in trials.items()
+            }
+            for page, own in views.items():
+                screen.print(f"drawn: {figures.draw(options.figures, page, own, by_algorithm, levels)}")
         if options.rounds:
-            check(client, options, search, space, criteria, points, known)
+            check(client, options, space, criteria, trials, views)
         show_effects(points, known, criteria, space)
+
+
+def views_of(pages: str, criteria: Sequence[Criterion]) -> dict[str, list[Criterion]]:
+    """Return each page's criteria; those of the application `all` have the page's name in front."""
+    if pages != ALL:
+        return {pages: list(criteria)}
+    return {
+        page: [
+            Criterion(f"{page.replace('-', '_')}_{one.metric}", one.maximize)
+            for one in criteria
+            if one.metric in BY_PAGE
+        ]
+        for page in SINGLE_PAGES
+    }
 
 
 # --- arguments
@@ -189,12 +252,13 @@ def open_search(
     options: argparse.Namespace,
     criteria: Sequence[Criterion],
     space: Sequence[trimtab.Parameter],
+    algorithm: str,
 ) -> Study:
     """Return the study of an earlier run, or a new one that begins with the levels and the random configurations."""
     rounds = [[plain(level, space) for level in LEVELS] for _ in range(options.repetitions)]
     rounds.append(screening(options.screening, space))
-    name = f"{options.name}-{options.pages}"
-    return open_study(client, name, options, criteria, space, rounds, options.trials, options.algorithm)
+    name = f"{options.name}-{options.pages}-{algorithm}"
+    return open_study(client, name, options, criteria, space, rounds, options.trials, algorithm)
 
 
 def open_study(
@@ -222,6 +286,7 @@ def open_study(
             final_check=False,
             application=options.pages + ("-counted" if counted else ""),
             algorithm=algorithm,
+            algorithm_options=ALGORITHM_OPTIONS.get(algorithm, {}),
             resampling="none",
             max_trials=trials,
         )
@@ -265,7 +330,7 @@ def follow(study: Study, what: str, total: int, enqueued_only: bool = False) -> 
             time.sleep(POLL_SECONDS)
 
 
-def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
+def completed(study: Study) -> Trials:
     """Return the configurations and metrics of the completed trials in the order of their numbers."""
     return [(trial.params, trial.metrics) for trial in study.trials(states=[trimtab.TrialState.COMPLETED])]
 
@@ -276,19 +341,18 @@ def completed(study: Study) -> list[tuple[trimtab.Params, Mapping[str, float]]]:
 def check(
     client: trimtab.Client,
     options: argparse.Namespace,
-    search: Study,
     space: Sequence[trimtab.Parameter],
     criteria: Sequence[Criterion],
-    points: Mapping[str, Mapping[str, float]],
-    known: Mapping[str, trimtab.Params],
+    trials: Mapping[str, Trials],
+    views: Mapping[str, Sequence[Criterion]],
 ) -> None:
     """Measure the candidates and the levels in turns, and print the gains."""
-    candidates = choose(points, known, criteria, space)
+    candidates = choose(trials, criteria, space)
     levels = {level: plain(level, space) for level in LEVELS}
-    compared = {**levels, **{", ".join(one.titles): one.params for one in candidates}}
+    compared = {**levels, **{one.title: one.params for one in candidates}}
     rounds = [list(compared.values())] * options.rounds
     total = options.rounds * len(compared)
-    name = f"{search.name}-check"
+    name = f"{options.name}-{options.pages}-check"
     # the algorithm may have suggested something before the study was paused; this is left out
     study = open_study(client, name, options, criteria, space, rounds, total + 4, "random")
     follow(study, "Final check", total, enqueued_only=True)
@@ -300,31 +364,37 @@ def check(
     by_title = {title: measured.get(analysis.key(params), []) for title, params in compared.items()}
     show_measured(by_title, criteria)
     show_gains(by_title, candidates, criteria)
+    if len(views) > 1:
+        show_gains_by_page(by_title, candidates, views)
 
 
 def choose(
-    points: Mapping[str, Mapping[str, float]],
-    known: Mapping[str, trimtab.Params],
+    trials: Mapping[str, Trials],
     criteria: Sequence[Criterion],
     space: Sequence[trimtab.Parameter],
 ) -> list[Candidate]:
-    """Return the best configuration of each criterion and the best on average, without the plain levels."""
+    """Return the best configuration of each criterion and each algorithm's best on average, without plain levels."""
     levels = {analysis.key(plain(level, space)) for level in LEVELS}
-    searched = {name: values for name, values in points.items() if name not in levels}
+    everything = [trial for own in trials.values() for trial in own]
+    known = {analysis.key(params): params for params, _ in everything}
+    points = analysis.medians(everything)
     default = points.get(analysis.key(plain(DEFAULT_LEVEL, space)))
+    searched = {name: values for name, values in points.items() if name not in levels}
     titles: dict[str, list[str]] = {}
-    if searched:
-        for criterion in criteria:
-            titles.setdefault(analysis.best(searched, criterion), []).append(criterion.metric)
-        if len(criteria) > 1 and default is not None:
-            titles.setdefault(analysis.balanced(searched, criteria, default), []).append(BALANCED)
+    for criterion in criteria if searched else ():
+        titles.setdefault(analysis.best(searched, criterion), []).append(criterion.metric)
+    for algorithm, own in trials.items():
+        found = {name: points[name] for name in map(analysis.key, (params for params, _ in own)) if name in searched}
+        if found and len(criteria) > 1 and default is not None:
+            best = analysis.balanced(found, criteria, default)
+            titles.setdefault(best, []).append(f"{BALANCED} ({algorithm})")
     return [Candidate(tuple(own), known[name]) for name, own in titles.items()]
 
 
 # --- output
 
 
-def show_counter(trials: Sequence[tuple[trimtab.Params, Mapping[str, float]]]) -> None:
+def show_counter(trials: Trials) -> None:
     """Print how cache misses and instructions were counted."""
     kinds = {values[SIMULATED] for _, values in trials if SIMULATED in values}
     if kinds == {1.0}:
@@ -335,23 +405,69 @@ def show_counter(trials: Sequence[tuple[trimtab.Params, Mapping[str, float]]]) -
         screen.print("Cache misses and instructions: some agents counted, others simulated; do not compare them")
 
 
+def show_consistency(trials: Trials) -> None:
+    """Print whether throughput and the time of a request agree, which are measured independently."""
+    products = [
+        values["requests_per_second"] * values["ms_per_request"] / (1000 * CONCURRENCY)
+        for _, values in trials
+        if "ms_per_request" in values
+    ]
+    if products:
+        middle = statistics.median(products)
+        far = sum(abs(product / middle - 1) > analysis.INCONSISTENT for product in products)
+        screen.print(
+            f"Consistency: requests/s x seconds/request / {CONCURRENCY} clients is {middle:.3f} ({min(products):.3f} to"
+            f" {max(products):.3f}) in {len(products)} trials; 1 would be perfect. {far} trials are more than"
+            f" {100 * analysis.INCONSISTENT:g} % from the median.",
+            soft_wrap=True,
+        )
+
+
 def show_pareto(
-    search: Study,
-    points: Mapping[str, Mapping[str, float]],
-    known: Mapping[str, trimtab.Params],
+    searches: Mapping[str, Study],
+    trials: Mapping[str, Trials],
     criteria: Sequence[Criterion],
 ) -> None:
-    """Print the Pareto set and its flags."""
+    """Print the Pareto set of all searches with the algorithms that found its configurations."""
+    everything = [trial for own in trials.values() for trial in own]
+    points = analysis.medians(everything)
+    known = {analysis.key(params): params for params, _ in everything}
+    finders = {algorithm: {analysis.key(params) for params, _ in own} for algorithm, own in trials.items()}
     front = analysis.pareto(points, criteria)
     front.sort(key=lambda name: criteria[0].cost(points[name][criteria[0].metric]))
-    states = [trial.state for trial in search.trials()]
-    counts = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
-    title = f"Pareto set: {len(front)} of {len(points)} configurations ({counts})"
-    table = Table(*(criterion.metric for criterion in criteria), "flags", box=box.SIMPLE_HEAD, title=title)
+    for algorithm, search in searches.items():
+        states = [trial.state for trial in search.trials()]
+        counts = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
+        screen.print(f"{algorithm}: {counts}; {len(finders[algorithm].intersection(front))} in the Pareto set")
+    title = f"Pareto set: {len(front)} of {len(points)} configurations"
+    table = Table(*(one.metric for one in criteria), "found by", "flags", box=box.SIMPLE_HEAD, title=title)
     for name in front:
         row = [number(points[name][criterion.metric]) for criterion in criteria]
-        table.add_row(*row, settings(known[name]))
+        found_by = ", ".join(algorithm for algorithm, found in finders.items() if name in found)
+        table.add_row(*row, found_by, settings(known[name]))
     screen.print(table)
+
+
+def show_single_runs(
+    trials: Mapping[str, Trials],
+    views: Mapping[str, Sequence[Criterion]],
+    space: Sequence[trimtab.Parameter],
+) -> None:
+    """Print the best single run of each criterion against the default, as table 1 of the published study."""
+    default = analysis.key(plain(DEFAULT_LEVEL, space))
+    table = Table(
+        "criterion", *trials, box=box.SIMPLE_HEAD, title=f"Best single runs, against the median -{DEFAULT_LEVEL}"
+    )
+    for criterion in (one for own in views.values() for one in own):
+        cells = []
+        for own in trials.values():
+            base = analysis.medians(own).get(default, {}).get(criterion.metric)
+            values = [values[criterion.metric] for _, values in own if criterion.metric in values]
+            best = min(values, key=criterion.cost, default=None)
+            cells.append(f"{100 * criterion.gain(best, base):+.1f} %" if best is not None and base else "not measured")
+        table.add_row(criterion.metric, *cells)
+    screen.print(table)
+    screen.print("The best of many noisy runs is better than its configuration: only the final check is proof.")
 
 
 def show_measured(by_title: Mapping[str, Sequence[Values]], criteria: Sequence[Criterion]) -> None:
@@ -376,10 +492,10 @@ def show_gains(
     medians = {level: middle(by_title[level]) for level in LEVELS if any(by_title[level])}
     for criterion in criteria:
         for candidate in candidates:
-            if criterion.metric not in candidate.titles and BALANCED not in candidate.titles:
+            if criterion.metric not in candidate.titles and not candidate.balanced:
                 continue
-            own = by_title[", ".join(candidate.titles)]
-            own_name = "its best" if criterion.metric in candidate.titles else BALANCED
+            own = by_title[candidate.title]
+            own_name = "its best" if criterion.metric in candidate.titles else candidate.title
             best = analysis.best(medians, criterion) if medians else DEFAULT_LEVEL
             cells = []
             for level in (DEFAULT_LEVEL, best):
@@ -388,6 +504,21 @@ def show_gains(
             table.add_row(criterion.metric, own_name, cells[0], f"-{best}", cells[1], settings(candidate.params))
     screen.print(table)
     screen.print("A gain above 0 is better. * marks gains beyond noise: their whole interval is above 0.")
+
+
+def show_gains_by_page(
+    by_title: Mapping[str, Sequence[Values]],
+    candidates: Sequence[Candidate],
+    views: Mapping[str, Sequence[Criterion]],
+) -> None:
+    """Print the gains of the candidates for each page."""
+    titles = [one.title for one in candidates]
+    table = Table("criterion", *titles, box=box.SIMPLE_HEAD, title=f"Gains over -{DEFAULT_LEVEL} by page (95 %)")
+    for criterion in (one for own in views.values() for one in own):
+        rounds = [pairs(by_title[title], by_title[DEFAULT_LEVEL], criterion) for title in titles]
+        cells = [gain_text(analysis.gain_of(one, criterion)) if one else "not measured" for one in rounds]
+        table.add_row(criterion.metric, *cells)
+    screen.print(table)
 
 
 def middle(values: Sequence[Values]) -> Mapping[str, float]:

@@ -43,6 +43,8 @@ def outliving(program: Path) -> list[str]:
     return [line for line in maps if "/SYSV" in line or "/dev/shm" in line]
 
 
-def run_measure(build: Path, work: Path, pages: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_measure(
+    build: Path, work: Path, pages: str, script: Path = WORKLOAD / "measure.py", **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run measure.py on a build, in the folder `work`."""
-    return run([sys.executable, WORKLOAD / "measure.py", build, pages], work, **variables)
+    return run([sys.executable, script, build, pages], work, **variables)

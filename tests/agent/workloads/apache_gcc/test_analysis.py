@@ -1,15 +1,18 @@
 """Tests of what the tuner says about its trials."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import trimtab
 from tests.agent.workloads.apache_gcc.httpd import WORKLOAD
 from tests.agent.workloads.shared import module_of
 
 analysis, tuner = module_of(WORKLOAD, "analysis"), module_of(WORKLOAD, "tune")
+figures = module_of(WORKLOAD, "figures")
 
 SMALL, FAST = analysis.Criterion("bytes"), analysis.Criterion("rate", maximize=True)
 
@@ -90,3 +93,56 @@ def test_effects_in_too_few_configurations() -> None:
     assert analysis.effects(synthetic(3, lambda _: 1.0, 0.05), "opt-level", DEFAULTS) == ([], 0)
     constant = [(params, 5.0) for params, _ in synthetic(40, lambda _: 1.0, 0.0)]
     assert analysis.effects(constant, "opt-level", DEFAULTS)[0] == []
+
+
+LEVEL_ONLY = {"opt-level": "O2", "gcse": "level"}
+SPACE = [
+    trimtab.Categorical("opt-level", ["O2", "Os"], default="O2"),
+    trimtab.Categorical("gcse", ["level", "gcse", "no-gcse"], default="level"),
+]
+
+
+def test_each_algorithm_has_a_candidate_that_is_its_best_on_average() -> None:
+    by_algorithm = {
+        "auto": [
+            (LEVEL_ONLY, {"bytes": 10.0, "rate": 10.0}),
+            ({"opt-level": "O2", "gcse": "gcse"}, {"bytes": 5.0, "rate": 9.0}),
+        ],
+        "nsga2": [
+            (LEVEL_ONLY, {"bytes": 10.0, "rate": 10.0}),
+            ({"opt-level": "Os", "gcse": "gcse"}, {"bytes": 8.0, "rate": 11.0}),
+            ({"opt-level": "Os", "gcse": "no-gcse"}, {"bytes": 9.5, "rate": 12.0}),
+        ],
+    }
+    found = tuner.choose(by_algorithm, [SMALL, FAST], SPACE)
+    assert [(one.title, one.params["gcse"]) for one in found] == [
+        ("bytes, all on average (auto)", "gcse"),
+        ("rate", "no-gcse"),
+        ("all on average (nsga2)", "gcse"),
+    ]
+
+
+def test_all_pages_have_their_criteria() -> None:
+    rate, size = tuner.Criterion("requests_per_second", maximize=True), tuner.Criterion("binary_bytes")
+    assert tuner.views_of("cgi-2k", [rate, size]) == {"cgi-2k": [rate, size]}
+    views = tuner.views_of("all", [rate, size])
+    assert list(views) == ["static-2k", "static-32k", "cgi-2k", "cgi-32k"]
+    assert views["cgi-2k"] == [tuner.Criterion("cgi_2k_requests_per_second", maximize=True)]
+
+
+def test_throughput_and_time_that_do_not_agree_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"requests_per_second": 2000.0, "ms_per_request": 4.0}
+    tuner.show_consistency([({}, values), ({}, values), ({}, {**values, "ms_per_request": 2.0}), ({}, {"bytes": 1.0})])
+    assert "is 1.000 (0.500 to 1.000) in 3 trials" in capsys.readouterr().out
+
+
+def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
+    points = {"a": {"bytes": 1.0, "rate": 1.0}, "b": {"bytes": 2.0, "rate": 2.0}, "c": {"bytes": 3.0, "rate": 1.0}}
+    by_algorithm = {"auto": points, "nsga2": {"b": points["b"], "lost": {"bytes": 1.0}}}
+    first = figures.draw(tmp_path / "new", "cgi-2k", [SMALL, FAST], by_algorithm, {"a": "-O2", "z": "-O3"})
+    text = first.read_text()
+    assert first == tmp_path / "new" / "cgi-2k.svg"
+    for words in (">-O2<", ">bytes<", ">rate<", ">auto, Pareto set<", ">nsga2<", ">cgi-2k<"):
+        assert words in text
+    assert ">-O3<" not in text
+    assert figures.draw(tmp_path, "cgi-2k", [SMALL, FAST], by_algorithm, {"a": "-O2"}).read_text() == text

@@ -1,11 +1,14 @@
 """Tests of measure.py: the answers of the server, the programs that it needs, and its end."""
 
 import os
+import re
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,14 +23,12 @@ from tests.factories.service import require_program
 measure = module_of(WORKLOAD, "measure")
 
 
-def with_page(built: Path, folder: Path, script: str) -> Path:
-    """Copy the build with another CGI program."""
+def with_program(folder: Path, script: str) -> Path:
+    """Return a copy of measure.py that has another CGI program."""
     folder.mkdir()
-    for name in ("httpd", "build.json"):
-        shutil.copy(built / name, folder / name)
-    (folder / "page").write_text(f"#!/bin/sh\n{script}\n")
-    (folder / "page").chmod(0o755)
-    return folder
+    shutil.copy(WORKLOAD / "measure.py", folder)
+    (folder / "page.pl").write_text(f"#!/bin/sh\n{script}\n")
+    return folder / "measure.py"
 
 
 HEAD = r"printf 'Content-Type: text/plain\r\n\r\n'"
@@ -36,39 +37,55 @@ HEAD = r"printf 'Content-Type: text/plain\r\n\r\n'"
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (f"{HEAD}; GOOD | tr 0 1", "/cgi/page?2048: the answer differs from byte 0 on"),
-        (f"{HEAD}; GOOD | head -c 2000", "/cgi/page?2048: the answer has 2000 bytes, not 2048"),
-        ("exit 1", "/cgi/page?2048: status 500"),
+        (f"{HEAD}; GOOD | tr . ,", "/cgi/page.pl?2048: the answer differs from byte 1 on"),
+        (f"{HEAD}; GOOD | head -c 2000", "/cgi/page.pl?2048: the answer has 2000 bytes, not 2048"),
+        (f"{HEAD}; GOOD | tr 0-9 1", "/cgi/page.pl?2048: two answers have the same numbers"),
+        ("exit 1", "/cgi/page.pl?2048: status 500"),
         # right at first, but too short under load
-        (f"{HEAD}; [ -e COUNT ] && echo short || {{ touch COUNT; GOOD; }}", "failed, 0 had another status"),
-        (f"[ -e COUNT ] && exit 1; touch COUNT; {HEAD}; GOOD", "had another status than 2xx"),
+        (f"{HEAD}; echo >> LOG; [ $(wc -l < LOG) -gt 2 ] && echo short || GOOD", "failed, 0 had another status"),
+        (f"echo >> LOG; [ $(wc -l < LOG) -gt 2 ] && exit 1; {HEAD}; GOOD", "had another status than 2xx"),
     ],
 )
 def test_wrong_answers(built: Path, tmp_path: Path, script: str, words: str) -> None:
-    good = f"QUERY_STRING=$QUERY_STRING {built}/page | tail -n 1"
-    broken = with_page(built, tmp_path / "broken", script.replace("GOOD", good).replace("COUNT", str(tmp_path / "n")))
-    done = run_measure(broken, tmp_path, "cgi-2k")
+    good = f"perl {WORKLOAD}/page.pl | tail -n 1"
+    broken = with_program(tmp_path / "broken", script.replace("GOOD", good).replace("LOG", str(tmp_path / "n")))
+    done = run_measure(built, tmp_path, "cgi-2k", broken)
     assert done.returncode == 1, done
     assert words in done.stderr
     assert done.stdout == ""
-    assert running(broken / "httpd") == []
+    assert running(built / "httpd") == []
 
 
 def test_a_server_that_does_not_start(built: Path, tmp_path: Path) -> None:
-    broken = with_page(built, tmp_path / "broken", "")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    shutil.copy(built / "build.json", broken)
     (broken / "httpd").write_text("#!/bin/sh\necho no such luck >&2\nexit 7\n")
+    (broken / "httpd").chmod(0o755)
     done = run_measure(broken, tmp_path, "static-2k")
     assert done.returncode == 1
     assert "httpd ended with 7 at its start\nno such luck" in done.stderr
 
 
-def test_the_page_program_prints_the_expected_content(built: Path) -> None:
+def page_of(query: str) -> bytes:
+    """Return the output of the CGI program."""
+    command = ["perl", WORKLOAD / "page.pl"]
+    return subprocess.run(command, env={"QUERY_STRING": query}, capture_output=True, check=True).stdout
+
+
+def test_the_cgi_program_prints_new_numbers_of_the_expected_form() -> None:
     for length in (1, 11, 2048, 32768):
-        printed = subprocess.run([built / "page"], env={"QUERY_STRING": str(length)}, capture_output=True, check=True)
-        assert printed.stdout.partition(b"\r\n\r\n")[2] == measure.content(length)
-    for query in ("", "x", "12x", "-1", "99999999"):
-        printed = subprocess.run([built / "page"], env={"QUERY_STRING": query}, capture_output=True, check=True)
-        assert printed.stdout.startswith(b"Status: 400 ")
+        head, _, body = page_of(str(length)).partition(b"\r\n\r\n")
+        assert f"Content-Length: {length}".encode() in head
+        assert re.sub(rb"\d", b"0", body) == re.sub(rb"\d", b"0", measure.content(length))
+    assert page_of("2048") != page_of("2048")
+    for query in ("", "x", "12x", "-1", "0", "1\n", "99999999"):
+        assert page_of(query).startswith(b"Status: 400 ")
+
+
+def test_static_pages_have_their_size() -> None:
+    assert [len(measure.content(length)) for length in (1, 11, 2048, 32768)] == [1, 11, 2048, 32768]
+    assert measure.content(2048) == measure.content(2048)
 
 
 REPORT = """
@@ -95,6 +112,41 @@ def test_reports_of_ab() -> None:
             measure.seconds_of(nonsense, page, 100)
 
 
+def test_the_time_of_a_request_is_not_derived_from_the_throughput(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ab's requests took 3 ms each, though 100 in half a second would give 5 ms for each."""
+    monkeypatch.chdir(tmp_path)
+    Path("report").write_text(REPORT)
+    Path("ab").write_text("#!/bin/sh\ncp table times.csv; cat report\n")
+    Path("ab").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    rows = [f"{percent},{2 + percent / 49.5:.3f}" for percent in range(100)]
+    Path("table").write_text("\n".join(["Percentage served,Time in ms", *rows, ""]))
+    loaded = measure.load(1, measure.PAGES["static-2k"], 100, 1, sorted(os.sched_getaffinity(0)))
+    assert loaded.seconds == 0.5
+    assert loaded.ms_per_request == pytest.approx(3.0, abs=0.001)
+    for broken in ("", "Percentage served,Time in ms\n0,0.100\n", "0,0.000\n" * 100):
+        Path("table").write_text(broken)
+        with pytest.raises(measure.MachineError, match="ab wrote no table of 100 percentiles"):
+            measure.load(1, measure.PAGES["static-2k"], 100, 1, sorted(os.sched_getaffinity(0)))
+
+
+def test_the_machine_counts_context_switches_of_all_processes() -> None:
+    before = measure.machine_switches()
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    for _ in range(50):
+        time.sleep(0.001)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert measure.machine_switches() - before >= after.ru_nvcsw - own.ru_nvcsw >= 50
+
+
+def test_a_summary_has_the_geometric_means_and_each_page() -> None:
+    assert measure.summary({"a": {"x": 2.0}}) == {"x": 2.0}
+    found = {"a": {"x": 2.0, "y": 0.0}, "b": {"x": 8.0, "y": 1.0}}
+    assert measure.summary(found) == {"x": pytest.approx(4.0), "y": 0.0, **found}
+
+
 def path_without(folder: Path, *missing: str) -> str:
     """Return a PATH with every program but these."""
     folder.mkdir()
@@ -110,6 +162,13 @@ def test_no_ab(built: Path, tmp_path: Path) -> None:
     done = run_measure(built, tmp_path, "static-2k", PATH=path_without(tmp_path / "bin", "ab"))
     assert done.returncode == 3
     assert done.stderr == "error: ab is not in PATH: install it (Debian package apache2-utils)\n"
+
+
+def test_no_perl(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(measure, "PERL", "/nowhere/perl")
+    with pytest.raises(measure.MachineError, match="/nowhere/perl is missing"):
+        measure.measure(built, {"cgi-2k": measure.PAGES["cgi-2k"]}, count=False)
 
 
 def test_ab_that_prints_nonsense(built: Path, tmp_path: Path) -> None:
@@ -135,7 +194,7 @@ def test_no_gcc(workload: Path, tmp_path: Path) -> None:
 
 def test_ports(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    measure.write_pages(built)
+    measure.write_pages()
     cpus = sorted(os.sched_getaffinity(0))
     free = free_port()
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -160,9 +219,9 @@ def test_no_counts_of_a_server_that_had_to_be_killed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(measure, "STOP_SECONDS", 0.0)
-    measure.write_pages(built)
+    measure.write_pages()
     with pytest.raises(measure.MachineError, match="no counts of httpd: it did not come to its end within 0 s"):
-        measure.simulated(built, [measure.PAGES["static-2k"]], 0.0)
+        measure.simulated(built, [(measure.PAGES["static-2k"], 1)])
     assert running(built / "httpd") == []
 
 
@@ -175,7 +234,7 @@ def test_counters_of_the_machine(built: Path, tmp_path: Path, monkeypatch: pytes
     late.chmod(0o755)
     monkeypatch.setenv("PATH", f"{late.parent}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    measure.write_pages(built)
+    measure.write_pages()
     page, cpus = measure.PAGES["static-2k"], sorted(os.sched_getaffinity(0))
     with measure.served(built, threads=16, cpus=cpus) as server:
         with measure.counting(("context-switches", "page-faults"), server.processes()) as counted:
@@ -196,7 +255,7 @@ def test_reports_of_perf() -> None:
 @pytest.fixture
 def loaded(built: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """measure.py while the server is under load."""
-    process = subprocess.Popen([sys.executable, WORKLOAD / "measure.py", built, "mixed"], cwd=tmp_path)
+    process = subprocess.Popen([sys.executable, WORKLOAD / "measure.py", built, "all"], cwd=tmp_path)
     wait_until((tmp_path / "httpd.pid").exists)
     wait_until(lambda: len(running(built / "httpd")) >= 3)
     yield process

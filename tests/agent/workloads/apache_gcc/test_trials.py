@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -19,18 +20,29 @@ measure, build = module_of(WORKLOAD, "measure"), module_of(WORKLOAD, "build")
 
 def test_a_trial_of_all_pages(workload: Path, state: Path, built: Path) -> None:
     required = [item for name in ("requests_per_second", "context_switches") for item in ("--metric", name)]
-    printed = try_trial(workload, state, "mixed", *required, "--set", QUICK)
+    printed = try_trial(workload, state, "all", *required, "--set", QUICK)
     assert "outcome: completed" in printed, printed
     assert "build: from the cache" in printed
     metrics = metrics_in(printed)
-    assert metrics["requests_per_second"] * metrics["ms_per_request"] == pytest.approx(1000 * measure.CONCURRENCY)
+    for name in ("requests_per_second", "ms_per_request", "context_switches", "httpd_context_switches"):
+        of_pages = [metrics[f"{page.replace('-', '_')}_{name}"] for page in measure.PAGES]
+        assert metrics[name] == pytest.approx(statistics.geometric_mean(of_pages)), name
+        assert min(of_pages) > 0
+    for prefix in ("", *(f"{page.replace('-', '_')}_" for page in measure.PAGES)):
+        assert metrics[f"{prefix}context_switches"] > metrics[f"{prefix}httpd_context_switches"]
     assert metrics["cpu_us_per_request"] > 0
-    assert metrics["context_switches"] > 0
     assert metrics["binary_bytes"] == json.loads((built / "build.json").read_text())["binary_bytes"] > 500_000
     assert metrics["build_seconds"] > 0  # a cached build keeps its value
     assert "cache_misses" not in metrics
     assert running(built / "httpd") == []
     assert processes_of(state) == []
+
+
+def test_a_trial_needs_no_metric_that_its_application_does_not_report(workload: Path, state: Path) -> None:
+    printed = try_trial(workload, state, "cgi-2k", "--set", QUICK)
+    assert "outcome: completed" in printed, printed
+    assert metrics_in(printed)["requests_per_second"] > 0
+    assert "metric cache_misses: not reported by this application" in printed
 
 
 def test_counters_of_the_server_are_reported(workload: Path, state: Path, built: Path) -> None:
@@ -100,7 +112,7 @@ def test_an_agent_reports_missing_sources_at_its_start(tmp_path: Path) -> None:
 
 def test_nothing_is_left_by_a_killed_supervisor(workload: Path, state: Path, built: Path) -> None:
     program = [sys.executable, "-m", "trimtab_agent.main", "try", "apache-gcc", "--components", str(workload)]
-    arguments = ["--state-dir", str(state), "--application", "mixed", "--set", QUICK]
+    arguments = ["--state-dir", str(state), "--application", "all", "--set", QUICK]
     with subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, text=True) as trying:
         wait_until(lambda: len(running(built / "httpd")) >= 3)
         [pid] = (state / "tries").glob("*/pid")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,19 +38,22 @@ def service(
         yield variables
 
 
-def test_tune(service: dict[str, str]) -> None:
+def test_tune(service: dict[str, str], tmp_path: Path) -> None:
     asked = ["--pages", "static-2k", "--criteria", CRITERIA, "--trials", "11", "--repetitions", "1", "--rounds", "6"]
-    asked += ["--screening", "2", "--algorithm", "random", "--name", "tested"]
+    asked += ["--screening", "2", "--algorithms", "random,nsga2", "--name", "tested", "--figures", tmp_path / "drawn"]
     answer = run_script(WORKLOAD, "tune", *asked, **service)
     assert answer.returncode == 0, answer.stderr
     with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
-        search, checked = client.get_study("tested-static-2k"), client.get_study("tested-static-2k-check")
-        assert (search.state, checked.state) == ("COMPLETED", "COMPLETED")
-        trials, rounds = search.trials(), [trial for trial in checked.trials() if trial.origin == "enqueued"]
-        assert len(trials) == 11
-        # the levels alone, each once in every round
-        plain = [trial.params["opt-level"] for trial in trials if trial.origin == "enqueued"]
-        assert plain == [*LEVELS, "O2", "O1"]  # the random ones: every second round goes backwards
+        checked = client.get_study("tested-static-2k-check")
+        rounds = [trial for trial in checked.trials() if trial.origin == "enqueued"]
+        for algorithm in ("random", "nsga2"):
+            search = client.get_study(f"tested-static-2k-{algorithm}")
+            assert (search.state, checked.state) == ("COMPLETED", "COMPLETED")
+            trials = search.trials()
+            assert len(trials) == 11
+            # the levels alone, each once in every round
+            plain = [trial.params["opt-level"] for trial in trials if trial.origin == "enqueued"]
+            assert plain == [*LEVELS, "O2", "O1"]  # the random ones: every second round goes backwards
         compared = {json.dumps(trial.params, sort_keys=True) for trial in rounds}
         assert len(rounds) == 6 * len(compared)
         once = rounds[: len(compared)]
@@ -57,13 +61,22 @@ def test_tune(service: dict[str, str]) -> None:
             trial.params for trial in reversed(once)
         ]
         assert [trial.params["opt-level"] for trial in once[:6]] == list(LEVELS)
-        assert 7 <= len(compared) <= 9
+        assert 7 <= len(compared) <= 10
         # the same command again measures nothing a second time, and prints the same
         again = run_script(WORKLOAD, "tune", *asked, **service)
         assert again.returncode == 0, again.stderr
         assert again.stdout == answer.stdout
         assert len(checked.trials()) == len(client.get_study(checked.name).trials())
-    for words in ("Pareto set: ", "Final check, medians", "against -O2 (95 %)", "Which flags matter", "-Ofast"):
+    assert ET.parse(tmp_path / "drawn" / "static-2k.svg").getroot().tag.endswith("svg")
+    assert "nsga2: 11 completed; " in answer.stdout
+    for words in (
+        "Pareto set: ",
+        "Best single runs",
+        "Final check, medians",
+        "against -O2 (95 %)",
+        "Which flags matter",
+        "-Ofast",
+    ):
         assert words in answer.stdout
     # the program is always the same
     assert re.search(r"binary_bytes\s+its best\s+\+0\.0 % \(\+0\.0 to \+0\.0\) ", answer.stdout)
