@@ -121,14 +121,14 @@ def test_the_time_of_a_request_is_not_derived_from_the_throughput(
     Path("ab").write_text("#!/bin/sh\ncp table times.csv; cat report\n")
     Path("ab").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    rows = [f"{percent},{2 + percent / 49.5:.3f}" for percent in range(100)]
+    rows = [f"{percent},{2 + percent / 49.5:.3f}" for percent in range(100)] + ["100,99.000"]
     Path("table").write_text("\n".join(["Percentage served,Time in ms", *rows, ""]))
     loaded = measure.load(1, measure.PAGES["static-2k"], 100, 1, sorted(os.sched_getaffinity(0)))
     assert loaded.seconds == 0.5
     assert loaded.ms_per_request == pytest.approx(3.0, abs=0.001)
-    for broken in ("", "Percentage served,Time in ms\n0,0.100\n", "0,0.000\n" * 100):
+    for broken in ("", "Percentage served,Time in ms\n0,0.100\n", "0,0.000\n" * 101):
         Path("table").write_text(broken)
-        with pytest.raises(measure.MachineError, match="ab wrote no table of 100 percentiles"):
+        with pytest.raises(measure.MachineError, match="ab wrote no table of percentiles from 0 to 100"):
             measure.load(1, measure.PAGES["static-2k"], 100, 1, sorted(os.sched_getaffinity(0)))
 
 
