@@ -172,7 +172,8 @@ def run(options: argparse.Namespace) -> None:
                 for algorithm, own in trials.items()
             }
             for page, own in views.items():
-                screen.print(f"drawn: {figures.draw(options.figures, page, own, by_algorithm, levels)}")
+                if len(own) > 1:
+                    screen.print(f"drawn: {figures.draw(options.figures, page, own, by_algorithm, levels)}")
         if options.rounds:
             check(client, options, space, criteria, trials, views)
         show_effects(points, known, criteria, space)
