@@ -40,7 +40,16 @@ def service(
 
 def test_tune(service: dict[str, str], tmp_path: Path) -> None:
     asked = ["--pages", "static-2k", "--criteria", CRITERIA, "--trials", "11", "--repetitions", "1", "--rounds", "6"]
-    asked += ["--screening", "2", "--algorithms", "random,nsga2", "--name", "tested", "--figures", tmp_path / "drawn"]
+    asked += [
+        "--screening",
+        "2",
+        "--algorithms",
+        "random,nsga2",
+        "--name",
+        "tested",
+        "--figures",
+        str(tmp_path / "drawn"),
+    ]
     answer = run_script(WORKLOAD, "tune", *asked, **service)
     assert answer.returncode == 0, answer.stderr
     with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
