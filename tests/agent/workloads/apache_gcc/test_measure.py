@@ -69,7 +69,7 @@ def test_a_server_that_does_not_start(built: Path, tmp_path: Path) -> None:
 
 def page_of(query: str) -> bytes:
     """Return the output of the CGI program."""
-    command = ["perl", WORKLOAD / "page.pl"]
+    command = ["perl", str(WORKLOAD / "page.pl")]
     return subprocess.run(command, env={"QUERY_STRING": query}, capture_output=True, check=True).stdout
 
 
