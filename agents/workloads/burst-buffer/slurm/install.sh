@@ -46,9 +46,10 @@ sources=$here/../src
 mkdir -p "$FOLDER" "$STATE"
 chmod 755 "$FOLDER" "$STATE"
 gcc -std=gnu11 -O2 -pthread -o "$FOLDER/burst" \
-    "$sources/main.c" "$sources/options.c" "$sources/serve.c" "$sources/backend.c" "$sources/recover.c" \
-    "$sources/common.c" "$sources"/store/*.c
-gcc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -pthread -o "$FOLDER/libburst.so" "$sources"/preload/*.c -ldl
+    "$sources/main.c" "$sources/options.c" "$sources/serve.c" "$sources/gate.c" "$sources/node.c" \
+    "$sources/backend.c" "$sources/recover.c" "$sources/common.c" "$sources"/store/*.c
+gcc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -pthread -o "$FOLDER/libburst.so" \
+    "$sources"/preload/*.c "$sources/node.c" -ldl
 for script in burst_buffer.lua node.sh; do
     sed -e "s|@FOLDER@|$FOLDER|g" -e "s|@STATE@|$STATE|g" -e "s|@BUFFERS@|$BUFFERS|g" \
         -e "s|@RAM_CACHE_MOST@|$RAM_CACHE_MOST|g" -e "s|@FLASH_CACHE_MOST@|$FLASH_CACHE_MOST|g" \

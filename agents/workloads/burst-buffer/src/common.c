@@ -21,7 +21,9 @@ struct settings settings = {
     .flash_cache_size = 256,
     .ram_cache_threshold = 80,
     .flash_cache_threshold = 80,
+    .connections = 256,
 };
+struct node served;
 struct counters *counters;
 
 void die(const char *format, ...)

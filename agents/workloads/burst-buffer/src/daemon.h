@@ -1,9 +1,12 @@
 /* What the parts of the daemon share. main.c starts the daemon with the options that options.c reads; serve.c receives
- * requests; the files in store/ keep the two levels; backend.c accesses the slow directory and injects the delays;
- * recover.c writes to the directory what a killed daemon has left; all of them use common.c. */
+ * requests; gate.c lets clients on other hosts in; the files in store/ keep the two levels; backend.c accesses the slow
+ * directory and injects the delays; recover.c writes to the directory what a killed daemon has left; all of them use
+ * common.c. */
 
 #ifndef BURST_DAEMON_H
 #define BURST_DAEMON_H
+
+#include "node.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -19,14 +22,17 @@ enum { BAD_ARGUMENTS = 2, MACHINE = 3 };
 /* The unit of both levels is a block. A uint64_t has a bit for each of its pages, which says whether it is present. */
 enum { PAGE = 4096, PAGES = 64, BLOCK = PAGE * PAGES };
 
-/* The eight parameters. */
+/* The eight parameters, and the most connections of clients on other hosts. */
 struct settings {
     uint64_t polling_threads, worker_threads, ram_destagers, flash_destagers;
     uint64_t ram_cache_size, flash_cache_size;           /* MiB */
     uint64_t ram_cache_threshold, flash_cache_threshold; /* percent of the size */
+    uint64_t connections;
     char directory[PATH_MAX], buffer[PATH_MAX];
 };
 extern struct settings settings;
+/* Where clients on other hosts reach the daemon; length 0: they do not. */
+extern struct node served;
 
 /* The injected delays of the directory or of the file level. */
 struct device {
@@ -49,6 +55,7 @@ struct counters {
     atomic_uint_fast64_t staged_bytes;                        /* from memory to the file level */
     atomic_uint_fast64_t flushes, flushed_bytes;              /* from the file level to the directory */
     atomic_uint_fast64_t ram_waits, flash_waits;              /* how often a thread had to wait for room */
+    atomic_uint_fast64_t flash_most;                          /* the most blocks of the file level in use at a time */
 };
 extern struct counters *counters;
 
@@ -90,6 +97,11 @@ int64_t backend_write(int descriptor, const uint8_t *from, size_t bytes, uint64_
 /* The store, which starts its destagers. `buffer` is the folder for the file level. Results are as in protocol.h. */
 void store_start(int buffer);
 int64_t store_attach(int descriptor);
+/* The same for a file that is already known, by its inode number and, unless that is 0, the time when it was made;
+ * UNKNOWN_HANDLE if it is not. */
+int64_t store_find(uint64_t inode, uint64_t made);
+/* A number that no other daemon has. */
+uint64_t store_number(void);
 /* Whether this daemon has issued a handle, not an earlier one. */
 bool store_issued(uint64_t handle);
 int64_t store_read(uint64_t handle, uint64_t offset, uint8_t *to, size_t bytes);
@@ -106,6 +118,14 @@ bool store_end(void);
 
 /* Serves requests until SIGTERM, and writes a byte to `ready` when it begins. Returns when no request is under way. */
 void serve(int buffer, int ready);
+
+/* Listens where clients on other hosts reach the daemon. */
+int open_gate(void);
+/* Accepts their connections, and lets those with the right token in: `enter` takes the socket and returns 0, or an
+ * errno for the client, whose connection is then closed. Returns when `end` is readable. */
+void watch_gate(int listener, int end, int (*enter)(int socket));
+/* Registers a file that a client has named, as store_attach. */
+int64_t attach_named(const uint8_t *data, size_t bytes);
 
 /* Writes the data of the file level in `buffer` to its directory, and removes the file level. Returns whether
  * nothing is left of it. */

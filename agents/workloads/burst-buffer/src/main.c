@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -28,6 +30,12 @@ static int lock = -1;
 static struct claim own_directory;
 /* The buffer that the job already has, and its directory, from the environment; null: none. */
 static const char *jobs_buffer, *jobs_directory;
+/* The data node that is used, its address in numbers, and the number of its daemon. */
+static struct node data_node;
+static char node_address[NI_MAXHOST + NI_MAXSERV + 4];
+static uint64_t node_number;
+/* What the daemon has used. */
+static struct rusage used;
 
 static double seconds_now(void)
 {
@@ -141,6 +149,12 @@ static void write_report(double seconds, double drain, bool survived)
     };
     for (size_t i = 0; counters && i < sizeof counted / sizeof *counted; i++)
         fprintf(file, ", \"%s\": %" PRIu64, counted[i].name, (uint64_t)atomic_load(counted[i].value));
+    if (counters)
+        fprintf(file, ", \"memory_mib\": %.1f, \"threads\": %" PRIu64 ", \"cpu_seconds\": %.3f",
+                (double)used.ru_maxrss / 1024 + (double)atomic_load(&counters->flash_most) * BLOCK / (1 << 20),
+                settings.polling_threads + settings.worker_threads + settings.ram_destagers + settings.flash_destagers,
+                (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                    (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
     if (fprintf(file, "}\n") < 0 || fclose(file) != 0)
         die("write %s", report);
 }
@@ -162,7 +176,12 @@ static pid_t start_command(char **command, const sigset_t *signals)
         die("get memory");
     if (preload)
         setenv("LD_PRELOAD", preload, 1);
-    setenv("BURST_BUFFER", settings.buffer, 1);
+    if (node) {
+        setenv("BURST_NODE", node_address, 1);
+        setenv("BURST_TOKEN", token, 1);
+    } else {
+        setenv("BURST_BUFFER", settings.buffer, 1);
+    }
     setenv("BURST_DIRECTORY", settings.directory, 1);
     execvp(command[0], command);
     fprintf(stderr, "burst: cannot run %s: %s\n", command[0], strerror(errno));
@@ -183,6 +202,53 @@ static void take_over(void)
     if (!recover(buffer))
         print_unwritten();
     flock(lock, LOCK_UN);
+}
+
+/* --- a data node */
+
+/* Connects to the data node before anything runs. */
+static void find_node(void)
+{
+    static char path[PATH_MAX];
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (!read_address(&data_node, node, true) ||
+        getnameinfo((struct sockaddr *)&data_node.address, data_node.length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        fprintf(stderr, "burst: --node is '%s'; allowed: ADDRESS:PORT of a host\n", node);
+        exit(BAD_ARGUMENTS);
+    }
+    bool brackets = strchr(host, ':');
+    snprintf(node_address, sizeof node_address, "%s%s%s:%s", brackets ? "[" : "", host, brackets ? "]" : "", port);
+    take_token(&data_node, false);
+    if (!realpath(token, path))
+        die("find the token %s", token);
+    token = path; /* for processes in other folders */
+    int socket = connect_to_node(&data_node, &node_number);
+    if (socket < 0)
+        die("reach the data node %s", node);
+    close(socket);
+}
+
+/* Has the data node write all data to the directory. `survived`: whether it is still the daemon of the beginning. */
+static bool bring_all_of_node(bool *survived)
+{
+    struct area *area = mmap(NULL, sizeof *area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t number = 0;
+    int socket = area == MAP_FAILED ? -1 : connect_to_node(&data_node, &number);
+    bool answered = false;
+    if (socket >= 0) {
+        area->message = (struct message){.operation = SYNC_ALL};
+        answered = exchange_with_node(socket, area);
+        errno = answered ? (int)-area->message.result : ECONNRESET;
+        close(socket);
+    }
+    *survived = answered && number == node_number;
+    bool all = answered && !area->message.result;
+    if (!all)
+        fprintf(stderr, "burst: not all could be written to %s: %s\n", settings.directory, strerror(errno));
+    else if (!*survived)
+        fprintf(stderr, "burst: the data node %s was started again; data that was not synced may be lost\n", node);
+    return all;
 }
 
 /* --- a buffer that the job already has */
@@ -232,7 +298,7 @@ static bool bring_all(void)
 }
 
 /* Waits until the command has ended (without one: until SIGTERM) and all data is in the directory. Returns the exit
- * status. `daemon` is 0 if the job's daemon is used. */
+ * status. `daemon` is 0 if the job's daemon, or a data node, is used. */
 static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
 {
     double begun = seconds_now(), ended = begun;
@@ -249,8 +315,10 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
             continue;
         }
         int found;
-        for (pid_t pid; (pid = waitpid(-1, &found, WNOHANG)) > 0;) {
+        struct rusage its;
+        for (pid_t pid; (pid = wait4(-1, &found, WNOHANG, &its)) > 0;) {
             if (pid == daemon) {
+                used = its;
                 survived = false;
                 take_over();
             } else if (pid == command) {
@@ -262,12 +330,14 @@ static int guard(pid_t daemon, pid_t command, const sigset_t *watched)
         if (!survived && command <= 0)
             return MACHINE;
     }
-    if (!daemon) {
+    if (node) {
+        all = bring_all_of_node(&survived);
+    } else if (!daemon) {
         all = bring_all();
         survived = is_served(settings.buffer);
     } else if (survived) {
         kill(daemon, SIGTERM);
-        while (waitpid(daemon, &daemon_status, 0) < 0 && errno == EINTR)
+        while (wait4(daemon, &daemon_status, 0, &used) < 0 && errno == EINTR)
             ;
         if (WIFSIGNALED(daemon_status)) {
             survived = false;
@@ -303,10 +373,16 @@ static int run_or_start(char **left, bool run)
 {
     if (!left[0] || run != (left[1] != NULL))
         misused();
+    if (node && !run)
+        misused();
     take_directory(left[0]);
-    bool joined = run && joins && join();
-    if (!joined)
+    bool joined = node || (run && joins && join());
+    if (node || !joined)
         take_library();
+    if (node)
+        find_node();
+    if (served.length)
+        take_token(&served, true);
     try_report();
     int pipes[2];
     if (!run) { /* the guardian goes into the background; this process waits until it is ready */
@@ -383,6 +459,8 @@ int main(int count, char **given)
     /* burst itself is not buffered */
     unsetenv("BURST_BUFFER");
     unsetenv("BURST_DIRECTORY");
+    unsetenv("BURST_NODE");
+    unsetenv("BURST_TOKEN");
     const char *what = count > 1 ? given[1] : "";
     if (strcmp(what, "--help") == 0) {
         fputs(usage, stdout);
@@ -395,7 +473,7 @@ int main(int count, char **given)
     char **left = take_options(count - 1, given + 1);
     if (run || start)
         return run_or_start(left, run);
-    if (left[0])
+    if (left[0] || buffer < 0)
         misused();
     if (stops)
         return stop();

@@ -10,16 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "daemon.h"
 
-const char *report, *library;
+const char *report, *library, *node, *token;
 bool joins;
 int buffer = -1;
 
 const char usage[] =
     "usage: burst run OPTIONS --buffer FOLDER DIRECTORY COMMAND [ARGUMENT]...\n"
+    "       burst run --node ADDRESS:PORT --token FILE DIRECTORY COMMAND [ARGUMENT]...\n"
     "       burst start OPTIONS --buffer FOLDER DIRECTORY      prints the variables that applications need:\n"
     "                                                          eval \"$(burst start ...)\"\n"
     "       burst stop --buffer FOLDER\n"
@@ -43,7 +45,11 @@ const char usage[] =
     "  --report FILE              the file to which run writes seconds and counters as JSON\n"
     "  --library FILE             the preload library (libburst.so in the folder of this program)\n"
     "  --join                     if the job already has a buffer for DIRECTORY (BURST_BUFFER), run uses that one,\n"
-    "                             with its options, instead of a new one\n";
+    "                             with its options, instead of a new one\n"
+    "  --listen ADDRESS:PORT      be a data node: serve commands on other hosts, too (run --node), which see DIRECTORY\n"
+    "  --token FILE               what these commands must know; --listen makes the file if it does not exist\n"
+    "  --connections N            the most connections from other hosts, one for each thread (256)\n"
+    "  --node ADDRESS:PORT        run uses this data node, which buffers the same DIRECTORY\n";
 
 static struct {
     const char *name;
@@ -63,8 +69,9 @@ static struct {
     {"bandwidth", &slow_directory.bandwidth, 0, 1000000},
     {"flash-latency", &file_level.latency, 0, 10000000},
     {"flash-bandwidth", &file_level.bandwidth, 0, 1000000},
+    {"connections", &settings.connections, 1, 4096},
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY, JOIN };
+enum { NUMBERS = sizeof numbers / sizeof *numbers, BUFFER = NUMBERS, REPORT, LIBRARY, LISTEN, NODE, TOKEN_FILE, JOIN };
 
 /* Returns the least of `most` and the limits of a control group and the groups above it, in bytes. `folder` is the
  * group's, and is changed. */
@@ -128,12 +135,23 @@ _Noreturn void misused(void)
     exit(BAD_ARGUMENTS);
 }
 
+static void take_address(const char *text)
+{
+    if (!read_address(&served, text, true)) {
+        fprintf(stderr, "burst: --listen is '%s'; allowed: ADDRESS:PORT of this host\n", text);
+        exit(BAD_ARGUMENTS);
+    }
+}
+
 char **take_options(int count, char **given)
 {
     struct option options[JOIN + 3] = {
         [BUFFER] = {"buffer", required_argument, NULL, BUFFER},
         [REPORT] = {"report", required_argument, NULL, REPORT},
         [LIBRARY] = {"library", required_argument, NULL, LIBRARY},
+        [LISTEN] = {"listen", required_argument, NULL, LISTEN},
+        [NODE] = {"node", required_argument, NULL, NODE},
+        [TOKEN_FILE] = {"token", required_argument, NULL, TOKEN_FILE},
         [JOIN] = {"join", no_argument, NULL, JOIN},
         [JOIN + 1] = {"help", no_argument, NULL, 'h'},
     };
@@ -155,11 +173,20 @@ char **take_options(int count, char **given)
             report = optarg;
         else if (option == JOIN)
             joins = true;
+        else if (option == LISTEN)
+            take_address(optarg);
+        else if (option == NODE)
+            node = optarg;
+        else if (option == TOKEN_FILE)
+            token = optarg;
         else
             library = optarg;
     }
-    if (!folder)
+    /* a data node and its clients have a token; a client has no buffer */
+    if ((served.length || node) != (token != NULL) || (node && (folder || joins || served.length)) || (!node && !folder))
         misused();
+    if (!folder)
+        return given + optind;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         die("make %s", folder);
     if (!realpath(folder, settings.buffer))
@@ -179,6 +206,37 @@ void take_directory(const char *name)
         errno = ENOTDIR;
         die("use the directory %s", name);
     }
+}
+
+/* Writes a new token into a file that does not exist. */
+static void make_token(void)
+{
+    uint8_t random[TOKEN / 2];
+    char text[TOKEN + 2];
+    int file = open(token, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0 && errno == EEXIST)
+        return;
+    if (file < 0 || getrandom(random, sizeof random, 0) != sizeof random)
+        die("make the token %s", token);
+    for (size_t i = 0; i < sizeof random; i++)
+        sprintf(text + 2 * i, "%02x", random[i]);
+    text[TOKEN] = '\n';
+    if (write(file, text, TOKEN + 1) != TOKEN + 1 || close(file) != 0)
+        die("write the token %s", token);
+}
+
+void take_token(struct node *into, bool makes)
+{
+    if (makes)
+        make_token();
+    if (read_token(into, token))
+        return;
+    if (errno != EPERM && errno != EINVAL)
+        die("read the token %s", token);
+    fprintf(stderr, "burst: the token %s %s\n", token,
+            errno == EPERM ? "may be used by others; allowed: mode 0600"
+                           : "is no token; allowed: 64 characters that --listen has made");
+    exit(MACHINE);
 }
 
 void take_library(void)

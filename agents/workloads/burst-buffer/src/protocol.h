@@ -3,7 +3,7 @@
  * Each thread of an application has a Unix socket to the daemon and an area of memory that it shares with the
  * daemon. The thread writes a request into the area and announces it by one byte through the socket (ATTACH: with
  * the descriptor of the file). The answer is in the area when a byte comes back. A connection has one request at a
- * time. */
+ * time. Threads on other hosts send the same messages through TCP (node.h). */
 
 #ifndef BURST_PROTOCOL_H
 #define BURST_PROTOCOL_H
@@ -13,7 +13,8 @@
 enum { AREA_BYTES = 1 << 20 };
 
 enum operation {
-    ATTACH = 1, /* registers the file of a descriptor; result: its handle. Once more: updates a size that has grown */
+    ATTACH = 1, /* registers the file of a descriptor; result: its handle. Once more: updates a size that has grown.
+                   Through TCP: `length` bytes of data with the file's name */
     READ,       /* `length` bytes at `offset` into data; result: how many */
     WRITE,      /* `length` bytes of data to `offset`; result: how many */
     APPEND,     /* `length` bytes of data to the end of the file; `offset` of the answer: that end */
@@ -29,6 +30,7 @@ enum {
     UNKNOWN_HANDLE = -5000, /* attach again */
     NOT_BUFFERED = -5001,   /* use the file itself */
     FORMER_HANDLE = -5002,  /* an earlier daemon has issued it */
+    OTHER_FILE = -5003,     /* the name belongs to another file, or to none */
 };
 
 struct message {

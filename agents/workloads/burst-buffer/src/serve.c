@@ -1,5 +1,6 @@
 /* Receives requests. Each polling thread waits for announcements on a part of the connections, and queues them; worker
- * threads carry the requests out and answer. */
+ * threads carry the requests out and answer. Connections of clients on other hosts carry the requests themselves, which
+ * the polling threads receive. */
 
 #define _GNU_SOURCE
 #include "daemon.h"
@@ -24,17 +25,24 @@
 struct connection {
     int socket, passed; /* the descriptor that came with the last announcement, or -1 */
     struct area *area;
+    bool remote; /* of a client on another host: the area is not shared */
+    int set;     /* the polling thread's */
+    size_t received; /* of the request, in bytes */
     atomic_int users;
     TAILQ_ENTRY(connection) queued;
     LIST_ENTRY(connection) known;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next four */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next five */
 static pthread_cond_t is_work = PTHREAD_COND_INITIALIZER;
 static TAILQ_HEAD(, connection) queue = TAILQ_HEAD_INITIALIZER(queue);
 static LIST_HEAD(, connection) connections = LIST_HEAD_INITIALIZER(connections);
 static bool ending;
+static size_t remote_connections;
 static int wake_pollers; /* readable when the daemon ends */
+enum { POLLING_MOST = 16 };
+static int sets[POLLING_MOST]; /* the polling threads' */
+static atomic_size_t next_set;
 
 static void leave(struct connection *connection)
 {
@@ -42,6 +50,7 @@ static void leave(struct connection *connection)
         return;
     pthread_mutex_lock(&lock);
     LIST_REMOVE(connection, known);
+    remote_connections -= connection->remote;
     pthread_mutex_unlock(&lock);
     munmap(connection->area, sizeof *connection->area);
     close(connection->socket);
@@ -52,14 +61,37 @@ static void leave(struct connection *connection)
 
 /* --- workers */
 
-static int64_t attach(struct connection *connection)
+static int64_t attach(struct connection *connection, uint32_t bytes)
 {
+    if (connection->remote)
+        return attach_named(connection->area->data, bytes);
     int descriptor = connection->passed;
     connection->passed = -1;
     int64_t result = descriptor < 0 ? -EBADF : store_attach(descriptor);
     if (descriptor >= 0)
         close(descriptor);
     return result;
+}
+
+/* Waits for the next request, or the next part of one, of a client on another host. */
+static void expect(struct connection *connection)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = connection};
+    epoll_ctl(connection->set, EPOLL_CTL_MOD, connection->socket, &event);
+}
+
+static void answer(struct connection *connection, const struct message *asked)
+{
+    struct message *message = &connection->area->message;
+    if (!connection->remote) {
+        send(connection->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return;
+    }
+    size_t bytes = asked->operation == READ && message->result > 0 ? (size_t)message->result : 0;
+    if (!send_all(connection->socket, message, sizeof *message, bytes > 0) ||
+        !send_all(connection->socket, connection->area->data, bytes, false))
+        shutdown(connection->socket, SHUT_RDWR);
+    expect(connection);
 }
 
 static void serve_one(struct connection *connection)
@@ -72,7 +104,7 @@ static void serve_one(struct connection *connection)
     bool former = asked.operation != ATTACH && asked.operation != SYNC_ALL && !store_issued(asked.handle);
     atomic_fetch_add(&counters->requests, 1);
     switch (fits && !former ? asked.operation : 0) {
-    case ATTACH: result = attach(connection); break;
+    case ATTACH: result = attach(connection, asked.length); break;
     case READ: result = store_read(asked.handle, (uint64_t)asked.offset, data, asked.length); break;
     case WRITE: result = store_write(asked.handle, (uint64_t)asked.offset, data, asked.length); break;
     case APPEND: result = store_append(asked.handle, &shared->offset, data, asked.length); break;
@@ -84,7 +116,7 @@ static void serve_one(struct connection *connection)
     default: result = former ? FORMER_HANDLE : result;
     }
     shared->result = result;
-    send(connection->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    answer(connection, &asked);
 }
 
 static void *work(void *unused)
@@ -110,9 +142,37 @@ static void *work(void *unused)
 
 /* --- polling */
 
-/* Receives an announcement. Returns false if the application has closed the connection. */
-static bool receive(struct connection *connection)
+enum received { CLOSED, INCOMPLETE, COMPLETE };
+
+/* Receives what has arrived of a request from another host. */
+static enum received receive_part(struct connection *connection)
 {
+    struct area *area = connection->area;
+    const size_t header = sizeof area->message;
+    for (;;) {
+        size_t done = connection->received, end = header;
+        if (done >= header) {
+            if (area->message.length > AREA_BYTES)
+                return CLOSED;
+            end += bytes_after(&area->message);
+        }
+        if (done == end) {
+            connection->received = 0;
+            return COMPLETE;
+        }
+        uint8_t *to = done < header ? (uint8_t *)area + done : area->data + (done - header);
+        ssize_t got = recv(connection->socket, to, end - done, MSG_DONTWAIT);
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN ? INCOMPLETE : CLOSED;
+        connection->received += (size_t)got;
+    }
+}
+
+/* Receives an announcement, or a request. */
+static enum received receive(struct connection *connection)
+{
+    if (connection->remote)
+        return receive_part(connection);
     char byte;
     union {
         struct cmsghdr header;
@@ -121,14 +181,14 @@ static bool receive(struct connection *connection)
     struct iovec part = {&byte, 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     if (recvmsg(connection->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
-        return false;
+        return CLOSED;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_type == SCM_RIGHTS) {
         if (connection->passed >= 0)
             close(connection->passed);
         memcpy(&connection->passed, CMSG_DATA(header), sizeof(int));
     }
-    return true;
+    return COMPLETE;
 }
 
 static void *poll_connections(void *argument)
@@ -141,12 +201,15 @@ static void *poll_connections(void *argument)
             struct connection *connection = events[i].data.ptr;
             if (!connection)
                 return NULL;
-            if (receive(connection)) {
+            enum received received = receive(connection);
+            if (received == COMPLETE) {
                 atomic_fetch_add(&connection->users, 1);
                 pthread_mutex_lock(&lock);
                 TAILQ_INSERT_TAIL(&queue, connection, queued);
                 pthread_cond_signal(&is_work);
                 pthread_mutex_unlock(&lock);
+            } else if (received == INCOMPLETE) {
+                expect(connection);
             } else {
                 epoll_ctl(set, EPOLL_CTL_DEL, connection->socket, NULL);
                 leave(connection);
@@ -181,23 +244,53 @@ static bool welcome(struct connection *connection)
     return fine;
 }
 
-static void admit(int socket, int set)
+/* Gives a client on another host memory for its requests, and the daemon's number. */
+static bool welcome_remote(struct connection *connection)
+{
+    struct welcome welcome = {.daemon = store_number()};
+    connection->area = mmap(NULL, sizeof *connection->area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (connection->area == MAP_FAILED)
+        return false;
+    send(connection->socket, &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return true;
+}
+
+/* Serves a connection from now on. Returns 0; otherwise an errno, and the caller closes the socket. */
+static int admit(int socket, bool remote)
 {
     struct connection *connection = calloc(1, sizeof *connection);
-    if (connection) {
-        *connection = (struct connection){.socket = socket, .passed = -1, .users = 1};
-        if (welcome(connection)) {
-            pthread_mutex_lock(&lock);
-            LIST_INSERT_HEAD(&connections, connection, known);
-            pthread_mutex_unlock(&lock);
-            struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-            if (epoll_ctl(set, EPOLL_CTL_ADD, socket, &event) != 0)
-                leave(connection);
-            return;
-        }
-        free(connection);
+    if (!connection)
+        return ENOMEM;
+    int set = sets[atomic_fetch_add(&next_set, 1) % settings.polling_threads];
+    *connection = (struct connection){.socket = socket, .passed = -1, .users = 1, .remote = remote, .set = set};
+    pthread_mutex_lock(&lock);
+    bool room = !remote || remote_connections < settings.connections;
+    remote_connections += remote && room;
+    LIST_INSERT_HEAD(&connections, connection, known);
+    pthread_mutex_unlock(&lock);
+    if (room && (remote ? welcome_remote(connection) : welcome(connection))) {
+        struct epoll_event event = {.events = EPOLLIN | (remote ? EPOLLONESHOT : 0), .data.ptr = connection};
+        if (epoll_ctl(set, EPOLL_CTL_ADD, socket, &event) != 0)
+            leave(connection);
+        return 0;
     }
-    close(socket);
+    pthread_mutex_lock(&lock);
+    LIST_REMOVE(connection, known);
+    remote_connections -= remote && room;
+    pthread_mutex_unlock(&lock);
+    free(connection);
+    return room ? ENOMEM : EMFILE;
+}
+
+static int admit_remote(int socket)
+{
+    return admit(socket, true);
+}
+
+static void *be_gate(void *listener)
+{
+    watch_gate((int)(intptr_t)listener, wake_pollers, admit_remote);
+    return NULL;
 }
 
 static int listen_in(int buffer)
@@ -214,9 +307,8 @@ static int listen_in(int buffer)
 void serve(int buffer, int ready)
 {
     size_t threads = settings.polling_threads + settings.worker_threads;
-    int listener = listen_in(buffer), pipes[2];
-    pthread_t started[threads];
-    int sets[settings.polling_threads];
+    int listener = listen_in(buffer), gate = served.length ? open_gate() : -1, pipes[2];
+    pthread_t started[threads], gate_thread;
     sigset_t end;
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
@@ -234,19 +326,21 @@ void serve(int buffer, int ready)
         if ((errno = pthread_create(&started[i], NULL, polls ? poll_connections : work, argument)))
             die("start a thread");
     }
+    if (gate >= 0 && (errno = pthread_create(&gate_thread, NULL, be_gate, (void *)(intptr_t)gate)))
+        die("start a thread");
     if (write(ready, "", 1) != 1)
         die("report that it is ready");
     close(ready);
     struct pollfd watched[] = {{.fd = listener, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-    for (size_t next = 0;;) {
+    for (;;) {
         if (poll(watched, 2, -1) < 0)
             continue;
         if (watched[1].revents)
             break;
         int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (socket >= 0)
-            admit(socket, sets[next++ % settings.polling_threads]);
-        else if (errno == EMFILE || errno == ENFILE)
+        if (socket >= 0 && admit(socket, false) != 0)
+            close(socket);
+        else if (socket < 0 && (errno == EMFILE || errno == ENFILE))
             usleep(10000);
     }
     unlinkat(buffer, "socket", 0);
@@ -254,6 +348,8 @@ void serve(int buffer, int ready)
     /* requests that have been announced are still carried out */
     if (write(pipes[1], "", 1) != 1)
         die("end the polling threads");
+    if (gate >= 0)
+        pthread_join(gate_thread, NULL);
     for (size_t i = 0; i < settings.polling_threads; i++)
         pthread_join(started[i], NULL);
     pthread_mutex_lock(&lock);

@@ -11,10 +11,10 @@ from tests.agent.workloads.shared import WORKLOADS, run
 WORKLOAD = WORKLOADS / "burst-buffer"
 SOURCES = WORKLOAD / "src"
 DAEMON = [
-    *(SOURCES / name for name in ("main.c", "options.c", "serve.c", "backend.c", "recover.c", "common.c")),
+    *(SOURCES / name for name in ("main.c", "options.c", "serve.c", "gate.c", "node.c", "backend.c", "recover.c", "common.c")),
     *sorted((SOURCES / "store").glob("*.c")),
 ]
-LIBRARY = sorted((SOURCES / "preload").glob("*.c"))
+LIBRARY = [*sorted((SOURCES / "preload").glob("*.c")), SOURCES / "node.c"]
 HELPERS = Path(__file__).parent
 SMALL = ["--ram-cache-size", "16", "--flash-cache-size", "16"]
 """Levels that are smaller than the data that most tests write."""

@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -70,6 +71,33 @@ static struct area *receive_area(int socket)
     return area == MAP_FAILED ? NULL : area;
 }
 
+/* Returns a socket to the daemon; -1 and errno if it cannot be reached. */
+static int reach_daemon(void)
+{
+    uint64_t number;
+    if (remote)
+        return connect_to_node(&node, &number);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int folder = (int)syscall(SYS_openat, AT_FDCWD, buffer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -1;
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", folder); /* for paths of any length */
+    int found = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool fine = found >= 0 && syscall(SYS_connect, found, &address, sizeof address) == 0;
+    int why = errno;
+    syscall(SYS_close, folder);
+    if (!fine && found >= 0)
+        syscall(SYS_close, found);
+    errno = why;
+    return fine ? found : -1;
+}
+
+/* Returns new memory of this process; MAP_FAILED and errno if there is none. */
+static void *own_memory(size_t bytes)
+{
+    return (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 /* Returns this thread's connection; NULL and errno if there is none. Signals are blocked. */
 static struct connection *connect_to_daemon(void)
 {
@@ -79,33 +107,24 @@ static struct connection *connect_to_daemon(void)
         pthread_setspecific(connection_key, NULL);
         disconnect(mine);
     }
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int folder = (int)syscall(SYS_openat, AT_FDCWD, buffer, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    int found = reach_daemon();
+    if (found < 0)
         return NULL;
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", folder); /* for paths of any length */
-    int found = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool fine = found >= 0 && syscall(SYS_connect, found, &address, sizeof address) == 0;
-    int why = errno;
-    syscall(SYS_close, folder);
-    errno = why;
     /* a high number, because applications may choose low numbers themselves */
-    int socket = fine ? (int)syscall(SYS_fcntl, found, F_DUPFD_CLOEXEC, OUR_DESCRIPTORS) : -1;
+    int socket = (int)syscall(SYS_fcntl, found, F_DUPFD_CLOEXEC, OUR_DESCRIPTORS);
     if (socket >= 0)
         syscall(SYS_close, found);
     else
         socket = found;
-    errno = fine ? 0 : why;
-    struct area *area = fine ? receive_area(socket) : NULL;
-    struct connection *made = MAP_FAILED;
-    if (area)
-        made = (void *)syscall(SYS_mmap, NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    errno = 0;
+    struct area *area = remote ? own_memory(sizeof *area) : receive_area(socket);
+    area = area == MAP_FAILED ? NULL : area;
+    struct connection *made = area ? own_memory(sizeof *made) : MAP_FAILED;
     if (made == MAP_FAILED) {
         int error = errno;
         if (area)
             munmap(area, sizeof *area);
-        if (socket >= 0)
-            syscall(SYS_close, socket);
+        syscall(SYS_close, socket);
         errno = error;
         return NULL;
     }
@@ -151,9 +170,31 @@ static void leave(struct hook *hook)
     pthread_sigmask(SIG_SETMASK, &hook->signals, NULL);
 }
 
+/* Writes into the area how a data node finds a descriptor's file. Returns whether that succeeded. */
+static bool name_file(struct area *area, int descriptor)
+{
+    struct named_file *named = (struct named_file *)area->data;
+    char path[PATH_MAX];
+    const char *name = name_below(descriptor, path);
+    struct statx found;
+    if (!name || syscall(SYS_statx, descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &found) != 0)
+        return false;
+    named->inode = found.stx_ino;
+    named->born = found.stx_mask & STATX_BTIME ? (uint64_t)found.stx_btime.tv_sec * 1000000000 + found.stx_btime.tv_nsec : 0;
+    area->message.length = (uint32_t)(offsetof(struct named_file, name) + strlen(strcpy(named->name, name)) + 1);
+    return true;
+}
+
 /* Sends the byte, for ATTACH with a descriptor, and waits for the answer. Returns 0, NO_DAEMON or NO_ANSWER. */
 static int64_t exchange(struct connection *connection, int descriptor)
 {
+    if (remote) {
+        if (descriptor >= 0 && !name_file(connection->area, descriptor)) {
+            connection->area->message.result = OTHER_FILE;
+            return 0;
+        }
+        return exchange_with_node(connection->socket, connection->area) ? 0 : NO_ANSWER;
+    }
     char byte = 0;
     union {
         struct cmsghdr header;
@@ -208,13 +249,24 @@ static bool is_daemon(void)
     struct hook hook;
     enter(&hook);
     bool found = connect_to_daemon() != NULL;
+    int why = errno;
     leave(&hook);
+    errno = why;
     return found;
 }
 
 int64_t wait_for_recovery(void)
 {
     static atomic_bool reported;
+    if (remote) {
+        if (is_daemon())
+            return ANOTHER;
+        int why = errno;
+        if (!atomic_exchange(&reported, true))
+            dprintf(STDERR_FILENO, "burst: no data node can be reached at %s: %s; files below %s cannot be used\n", buffer,
+                    strerror(why), directory);
+        return -EIO;
+    }
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/lock", buffer);
     int lock = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);

@@ -3,7 +3,7 @@
 #ifndef BURST_PRELOAD_H
 #define BURST_PRELOAD_H
 
-#include "../protocol.h"
+#include "../node.h"
 
 #include <limits.h>
 #include <spawn.h>
@@ -27,7 +27,11 @@ extern _Atomic uint32_t unflushed[DESCRIPTORS];
 /* Whether its file was buffered when the daemon was killed: other processes may have written data that was lost. */
 extern atomic_bool doubted[DESCRIPTORS];
 
+/* The daemon's folder on this host, or the data node; its length is 0 if there is none. */
 extern char directory[PATH_MAX], buffer[PATH_MAX];
+extern struct node node;
+/* Whether the data node is used. */
+extern bool remote;
 extern dev_t directory_device;
 extern atomic_bool active;
 
@@ -63,8 +67,8 @@ enum { NO_DAEMON = -6000, NO_ANSWER = -6001 };
 int64_t request(struct message *message, void *data, int descriptor);
 enum { ANOTHER = 1 };
 /* Without a daemon: waits until the data of the file level is in the directory. 0: files may be used without a buffer;
- * -EIO: this has not happened, or cannot be seen, so that files may lack data; ANOTHER: another daemon has been started
- * on the buffer since. */
+ * -EIO: this has not happened, or cannot be seen, as on another host, so that files may lack data; ANOTHER: another
+ * daemon has been started on the buffer since, or the data node can be reached again. */
 int64_t wait_for_recovery(void);
 
 /* --- preload.c */
@@ -76,6 +80,9 @@ void note(int descriptor, uint64_t meaning);
 bool is_ours(int descriptor);
 /* Copies what is known about a descriptor to a copy of it. Returns `made`. */
 int copied(int from, int made);
+/* Writes the path of a descriptor's file. Returns its part below the directory, without a slash; NULL if the file is
+ * not below it. */
+const char *name_below(int descriptor, char path[PATH_MAX]);
 /* Whether a descriptor's file is the directory or below it. */
 bool within(int descriptor);
 /* Asks the daemon for the handle of a descriptor's file. Returns PLAIN if there is none, or an error below 0. */

@@ -1,4 +1,5 @@
-/* The preload library: reads and writes of files below BURST_DIRECTORY go through the daemon of BURST_BUFFER.
+/* The preload library: reads and writes of files below BURST_DIRECTORY go through the daemon of BURST_BUFFER, or on
+ * another host through the data node BURST_NODE with the token in the file BURST_TOKEN.
  *
  * Files are opened in the directory itself, and the daemon keeps their sizes there correct. So the system handles
  * names, descriptors, file positions, dup, fork, stat, rename and unlink, and the library asks the daemon only for
@@ -21,16 +22,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 _Atomic uint64_t descriptors[DESCRIPTORS];
 _Atomic uint32_t unflushed[DESCRIPTORS];
 atomic_bool doubted[DESCRIPTORS];
 char directory[PATH_MAX], buffer[PATH_MAX];
+struct node node;
+bool remote;
 dev_t directory_device;
 atomic_bool active;
 struct real real;
 static size_t directory_length;
+enum { RENAMED_MOST = 100 };
 
 __attribute__((constructor(101))) void start(void);
 
@@ -69,16 +74,43 @@ int copied(int from, int made)
     return made;
 }
 
+const char *name_below(int descriptor, char path[PATH_MAX])
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    long length = syscall(SYS_readlink, link, path, PATH_MAX - 1);
+    if (length < 0)
+        return NULL;
+    path[length] = 0;
+    bool below = strncmp(path, directory, directory_length) == 0 &&
+                 (path[directory_length] == '/' || !path[directory_length] || directory_length == 1);
+    return below ? path + directory_length + (path[directory_length] == '/') : NULL;
+}
+
 bool within(int descriptor)
 {
-    char link[64], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    long length = syscall(SYS_readlink, link, path, sizeof path - 1);
-    if (length < 0)
-        return false;
-    path[length] = 0;
-    return strncmp(path, directory, directory_length) == 0 &&
-           (path[directory_length] == '/' || !path[directory_length] || directory_length == 1);
+    char path[PATH_MAX];
+    return name_below(descriptor, path) != NULL;
+}
+
+/* Registers a descriptor's file with the daemon. Through TCP the daemon finds the file by its name, which another
+ * process may be changing. A file without a name that the daemon does not know can only be used without it. */
+static int64_t attach(int descriptor, const struct stat *before)
+{
+    if (remote && before->st_dev != directory_device)
+        return NOT_BUFFERED;
+    for (int tries = 0;; tries++) {
+        struct message message = {.operation = ATTACH};
+        struct stat found;
+        int64_t result = request(&message, NULL, descriptor);
+        if (result != OTHER_FILE)
+            return result;
+        if (syscall(SYS_fstat, descriptor, &found) == 0 && !found.st_nlink)
+            return NOT_BUFFERED;
+        if (tries == RENAMED_MOST)
+            return -ESTALE;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
 }
 
 int64_t look_up(int descriptor)
@@ -88,8 +120,7 @@ int64_t look_up(int descriptor)
     int64_t result = PLAIN, waited = 0;
     if (syscall(SYS_fstat, descriptor, &found) == 0 && S_ISREG(found.st_mode) && within(descriptor)) {
         do {
-            struct message message = {.operation = ATTACH};
-            result = request(&message, NULL, descriptor);
+            result = attach(descriptor, &found);
             waited = result == NO_DAEMON || result == NO_ANSWER ? wait_for_recovery() : 0;
         } while (waited == ANOTHER);
         if (result == NO_DAEMON || result == NO_ANSWER) {
@@ -238,6 +269,9 @@ void start(void)
     real.posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
     real.posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
     const char *given_buffer = getenv("BURST_BUFFER"), *given_directory = getenv("BURST_DIRECTORY");
+    const char *given_node = getenv("BURST_NODE"), *given_token = getenv("BURST_TOKEN");
+    remote = given_node && *given_node;
+    given_buffer = remote ? given_node : given_buffer;
     if (!given_buffer || !given_directory || !*given_buffer || !*given_directory)
         return;
     if (strlen(given_buffer) >= PATH_MAX || !realpath(given_directory, directory)) {
@@ -246,6 +280,12 @@ void start(void)
         return;
     }
     strcpy(buffer, given_buffer);
+    /* without these every use of the directory's files is an error */
+    if (remote && !read_address(&node, given_node, false))
+        dprintf(STDERR_FILENO, "burst: BURST_NODE is '%s'; allowed: ADDRESS:PORT in numbers\n", given_node);
+    if (remote && !read_token(&node, given_token ? given_token : ""))
+        dprintf(STDERR_FILENO, "burst: cannot read the token in BURST_TOKEN, '%s': %s\n",
+                given_token ? given_token : "", strerror(errno));
     directory_length = strlen(directory);
     struct stat found;
     directory_device = syscall(SYS_newfstatat, AT_FDCWD, directory, &found, 0) == 0 ? found.st_dev : 0;

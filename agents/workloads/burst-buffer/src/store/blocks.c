@@ -281,6 +281,8 @@ static int64_t take(struct level *level, bool (*evict)(void), atomic_uint_fast64
             ;
         if (level->used < level->room) {
             taken = level->free[level->room - ++level->used];
+            if (level == &cache.flash && level->used > atomic_load(&counters->flash_most))
+                atomic_store(&counters->flash_most, level->used);
             break;
         }
         if (cache.error) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,10 @@ void make_file_table(uint64_t device)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     last_handle = ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) / FILES * FILES;
+    /* processes on other hosts outlive a start of this machine: their old handles are hardly ever near a random one */
+    if (served.length && getrandom(&last_handle, sizeof last_handle, 0) != sizeof last_handle)
+        die("get a random number");
+    last_handle = last_handle % ((uint64_t)1 << 62) / FILES * FILES;
     first_handle = last_handle;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -35,9 +40,17 @@ void make_file_table(uint64_t device)
     files_most = limit.rlim_cur > FILES + FREE_DESCRIPTORS ? FILES : limit.rlim_cur / 2;
 }
 
+uint64_t store_number(void)
+{
+    return first_handle;
+}
+
 bool store_issued(uint64_t handle)
 {
-    return handle >= first_handle;
+    pthread_mutex_lock(&files_lock);
+    bool issued = handle >= first_handle && handle < last_handle + FILES;
+    pthread_mutex_unlock(&files_lock);
+    return issued;
 }
 
 int reopen(int descriptor, int flags)
@@ -250,6 +263,40 @@ static struct file *make_file(int descriptor, const struct stat *found, int64_t 
     return file;
 }
 
+/* Returns the handle of a file that was just found or made, and leaves the file. With attach_lock. */
+static int64_t attached(struct file *file)
+{
+    int64_t result = atomic_load(&file->mode) == BYPASSED ? NOT_BUFFERED : (int64_t)file->handle;
+    leave_file(file);
+    return result;
+}
+
+/* posix_fallocate may have made a file longer. With attach_lock. */
+static void note_growth(struct file *file)
+{
+    struct stat found;
+    pthread_mutex_lock(&file->size_lock);
+    if (fstat(file->descriptor, &found) == 0 && (uint64_t)found.st_size > file->size)
+        file->size = (uint64_t)found.st_size;
+    pthread_mutex_unlock(&file->size_lock);
+}
+
+int64_t store_find(uint64_t inode, uint64_t made)
+{
+    const struct stat wanted = {.st_dev = directory_device, .st_ino = inode};
+    int64_t result = UNKNOWN_HANDLE;
+    pthread_mutex_lock(&attach_lock);
+    struct file *file = find_file(&wanted);
+    if (file && (!made || !file->born || made == file->born)) {
+        note_growth(file);
+        result = attached(file);
+    } else if (file) {
+        leave_file(file);
+    }
+    pthread_mutex_unlock(&attach_lock);
+    return result;
+}
+
 int64_t store_attach(int descriptor)
 {
     struct stat found;
@@ -263,16 +310,11 @@ int64_t store_attach(int descriptor)
     if (!file) {
         forget_deleted();
         file = make_file(descriptor, &found, &result);
-    } else { /* posix_fallocate may have made it longer */
-        pthread_mutex_lock(&file->size_lock);
-        if (fstat(descriptor, &found) == 0 && (uint64_t)found.st_size > file->size)
-            file->size = (uint64_t)found.st_size;
-        pthread_mutex_unlock(&file->size_lock);
+    } else {
+        note_growth(file);
     }
-    if (file) {
-        result = atomic_load(&file->mode) == BYPASSED ? NOT_BUFFERED : (int64_t)file->handle;
-        leave_file(file);
-    }
+    if (file)
+        result = attached(file);
     pthread_mutex_unlock(&attach_lock);
     return result;
 }
