@@ -108,7 +108,8 @@ int64_t attach_named(const uint8_t *data, size_t bytes)
         return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV ? OTHER_FILE : -error;
     struct stat found;
     uint64_t made = born(file);
-    bool same = fstat(file, &found) == 0 && found.st_ino == named->inode && (!named->born || !made || named->born == made);
+    bool same = fstat(file, &found) == 0 && found.st_ino == named->inode;
+    same = same && (!named->born || !made || named->born == made);
     int64_t result = same ? store_attach(file) : OTHER_FILE;
     close(file);
     return result;

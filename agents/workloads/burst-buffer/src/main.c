@@ -214,7 +214,7 @@ static void find_node(void)
     if (!read_address(&data_node, node, true) ||
         getnameinfo((struct sockaddr *)&data_node.address, data_node.length, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        fprintf(stderr, "burst: --node is '%s'; allowed: ADDRESS:PORT of a host\n", node);
+        fprintf(stderr, "burst: --node: '%s' is not allowed. Use ADDRESS:PORT of a data node.\n", node);
         exit(BAD_ARGUMENTS);
     }
     bool brackets = strchr(host, ':');
@@ -245,7 +245,7 @@ static bool bring_all_of_node(bool *survived)
     *survived = answered && number == node_number;
     bool all = answered && !area->message.result;
     if (!all)
-        fprintf(stderr, "burst: not all could be written to %s: %s\n", settings.directory, strerror(errno));
+        fprintf(stderr, "burst: not all data could be written to %s: %s\n", settings.directory, strerror(errno));
     else if (!*survived)
         fprintf(stderr, "burst: the data node %s was started again; data that was not synced may be lost\n", node);
     return all;

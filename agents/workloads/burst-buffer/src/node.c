@@ -26,7 +26,8 @@ bool read_address(struct node *node, const char *text, bool names)
     if (!length || length >= sizeof host || strspn(colon + 1, "0123456789") != strlen(colon + 1))
         return false;
     snprintf(host, sizeof host, "%.*s", (int)(brackets ? length - 2 : length), text + brackets);
-    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (names ? 0 : AI_NUMERICHOST)}, *found;
+    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found;
+    wanted.ai_flags |= names ? 0 : AI_NUMERICHOST;
     if (getaddrinfo(host, colon + 1, &wanted, &found) != 0)
         return false;
     memcpy(&node->address, found->ai_addr, found->ai_addrlen);

@@ -138,7 +138,7 @@ _Noreturn void misused(void)
 static void take_address(const char *text)
 {
     if (!read_address(&served, text, true)) {
-        fprintf(stderr, "burst: --listen is '%s'; allowed: ADDRESS:PORT of this host\n", text);
+        fprintf(stderr, "burst: --listen: '%s' is not allowed. Use ADDRESS:PORT of this host.\n", text);
         exit(BAD_ARGUMENTS);
     }
 }
@@ -183,7 +183,8 @@ char **take_options(int count, char **given)
             library = optarg;
     }
     /* a data node and its clients have a token; a client has no buffer */
-    if ((served.length || node) != (token != NULL) || (node && (folder || joins || served.length)) || (!node && !folder))
+    bool shared = served.length || node;
+    if (shared != (token != NULL) || (node && (folder || joins || served.length)) || (!node && !folder))
         misused();
     if (!folder)
         return given + optind;
@@ -233,9 +234,9 @@ void take_token(struct node *into, bool makes)
         return;
     if (errno != EPERM && errno != EINVAL)
         die("read the token %s", token);
-    fprintf(stderr, "burst: the token %s %s\n", token,
-            errno == EPERM ? "may be used by others; allowed: mode 0600"
-                           : "is no token; allowed: 64 characters that --listen has made");
+    fprintf(stderr, "burst: --token: '%s' is not allowed. Use %s.\n", token,
+            errno == EPERM ? "a file that only you may use (mode 0600)"
+                           : "the file that --listen has made, with 64 characters");
     exit(MACHINE);
 }
 

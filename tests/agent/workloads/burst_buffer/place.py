@@ -11,7 +11,10 @@ from tests.agent.workloads.shared import WORKLOADS, run
 WORKLOAD = WORKLOADS / "burst-buffer"
 SOURCES = WORKLOAD / "src"
 DAEMON = [
-    *(SOURCES / name for name in ("main.c", "options.c", "serve.c", "gate.c", "node.c", "backend.c", "recover.c", "common.c")),
+    *(
+        SOURCES / name
+        for name in ("main.c", "options.c", "serve.c", "gate.c", "node.c", "backend.c", "recover.c", "common.c")
+    ),
     *sorted((SOURCES / "store").glob("*.c")),
 ]
 LIBRARY = [*sorted((SOURCES / "preload").glob("*.c")), SOURCES / "node.c"]

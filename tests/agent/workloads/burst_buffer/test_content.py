@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.workloads.burst_buffer.hosts import DataNode, Host
 from tests.agent.workloads.burst_buffer.place import DAEMON, HELPERS, LIBRARY, SMALL, SOURCES, Place
 from tests.agent.workloads.shared import MIB, SHARED_LIBRARY, compile_c, run
 from tests.factories.service import require_program
@@ -106,6 +107,16 @@ def test_sanitizers_find_nothing(built: Path, tmp_path: Path, sanitizer: str) ->
             assert place.counted()["requests"] > 2000
         else:
             assert place.counted()["written_bytes"] == json.loads(done.stdout)["bytes"]
+    node = DataNode(place, Host(), [Host()])
+    try:
+        node.start(*options)
+        for command in ([tmp_path / "exercise", place.target, 3], [*checkpoint, place.target]):
+            done = run(node.line(0, *command), ASAN_OPTIONS="verify_asan_link_order=0")
+            assert (done.returncode, done.stderr) == (0, "")
+        node.stop()
+    finally:
+        node.end()
+    assert (tmp_path / "errors").read_text() == ""
 
 
 TOOLS = """

@@ -180,7 +180,9 @@ static bool name_file(struct area *area, int descriptor)
     if (!name || syscall(SYS_statx, descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &found) != 0)
         return false;
     named->inode = found.stx_ino;
-    named->born = found.stx_mask & STATX_BTIME ? (uint64_t)found.stx_btime.tv_sec * 1000000000 + found.stx_btime.tv_nsec : 0;
+    named->born = (uint64_t)found.stx_btime.tv_sec * 1000000000 + found.stx_btime.tv_nsec;
+    if (!(found.stx_mask & STATX_BTIME))
+        named->born = 0;
     area->message.length = (uint32_t)(offsetof(struct named_file, name) + strlen(strcpy(named->name, name)) + 1);
     return true;
 }
@@ -263,8 +265,8 @@ int64_t wait_for_recovery(void)
             return ANOTHER;
         int why = errno;
         if (!atomic_exchange(&reported, true))
-            dprintf(STDERR_FILENO, "burst: no data node can be reached at %s: %s; files below %s cannot be used\n", buffer,
-                    strerror(why), directory);
+            dprintf(STDERR_FILENO, "burst: no data node can be reached at %s: %s; files below %s cannot be used\n",
+                    buffer, strerror(why), directory);
         return -EIO;
     }
     char path[PATH_MAX + 16];

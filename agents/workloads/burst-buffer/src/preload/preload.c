@@ -282,7 +282,7 @@ void start(void)
     strcpy(buffer, given_buffer);
     /* without these every use of the directory's files is an error */
     if (remote && !read_address(&node, given_node, false))
-        dprintf(STDERR_FILENO, "burst: BURST_NODE is '%s'; allowed: ADDRESS:PORT in numbers\n", given_node);
+        dprintf(STDERR_FILENO, "burst: BURST_NODE: '%s' is not allowed. Use ADDRESS:PORT in numbers.\n", given_node);
     if (remote && !read_token(&node, given_token ? given_token : ""))
         dprintf(STDERR_FILENO, "burst: cannot read the token in BURST_TOKEN, '%s': %s\n",
                 given_token ? given_token : "", strerror(errno));
