@@ -82,11 +82,7 @@ class Bench:
 
         `described` is the content of a study file. The grid is the path of a table.
         """
-        file, grid = self.folder / f"{pattern}.yml", self.folder / f"{pattern}-grid.csv"
-        own = {"application": pattern, "budget": {"max_trials": options.trials}}
-        file.write_text(
-            yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check, "effects": 0}})
-        )
+        file, grid = self._file(pattern, described, options), self.folder / f"{pattern}-grid.csv"
         if not grid.exists():
             part = grid.with_suffix(".part")  # an interrupted command leaves it
             command = ["measure-grid", str(file), "--replicates", str(options.replicates), "--out", str(part)]
@@ -94,11 +90,22 @@ class Bench:
             if done.returncode:
                 raise ScriptError(f"the grid of {pattern} was not measured: measure-grid ended with {done.returncode}")
             part.rename(grid)
+        return self.search(pattern, described, options), grid
+
+    def search(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> Study:
+        """Run the study of a pattern with its final check, without a grid; return the study."""
+        file = self._file(pattern, described, options)
         study = create(self.client, load(self.client, file, pattern), name=pattern, load_if_exists=True)
         study.wait()
         if study.recommendation is None:
             raise ScriptError(f"study {study.name} has found nothing: {study.status.reason}")
-        return study, grid
+        return study
+
+    def _file(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> Path:
+        file = self.folder / f"{pattern}.yml"
+        own = {"application": pattern, "budget": {"max_trials": options.trials}}
+        file.write_text(yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check, "effects": 0}}))
+        return file
 
     def in_turns(
         self,

@@ -1,14 +1,17 @@
 """Measure the gain of tuning the burst buffer on this machine, with a service and an agent of its own.
 
 For each pattern it measures the exhaustive grid of the pattern's file in studies/, and runs a study with its final
-check. Then it measures the default, the best that the study has found and the best of the grid in turns.
+check. Then it measures the default, the best that the study has found and the best of the grid in turns. Two controls
+measure the default and the best found in turns where the directory has less injected delays, or none.
 """
 
 import argparse
+import math
 import re
+import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +28,16 @@ from measuring import (  # noqa: E402  # in the parent folder
     add_comparison,
     best_of,
     program,
+    rows_of,
     write,
 )
 from scripts import ScriptError, check_names, check_numbers, exit_status, parser_of  # noqa: E402
 
 COMPONENT = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
-PATTERNS = tuple(COMPONENT["applications"])
+PATTERNS = ("sbb-1", "sbb-2", "checkpoint")
+CONTROLS = ("-slow", "-real")
+"""The ends of the names of a pattern's applications without contention, and without injected delays."""
+CHOICES = (*PATTERNS, *(pattern + control for pattern in PATTERNS for control in CONTROLS), "checkpoint-node")
 HEADER = (
     "pattern",
     "default",
@@ -38,6 +45,8 @@ HEADER = (
     "best of the grid",
     "less than default",
     "final check",
+    "the same without contention",
+    "the same without injected delays",
     "found",
     "of the grid",
 )
@@ -45,6 +54,7 @@ EXAMPLE = """\
 examples:
   python agents/workloads/burst-buffer/measure.py
   python agents/workloads/burst-buffer/measure.py --patterns checkpoint --trials 30 --replicates 2
+  python agents/workloads/burst-buffer/measure.py --patterns sbb-1-real,checkpoint-node --no-grid
 
 """
 
@@ -55,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> None:
         check_numbers(options, replicates=1, trials=1, check=8, rounds=1)
-        patterns = check_names("--patterns", options.patterns, PATTERNS, ", ".join(PATTERNS))
+        patterns = check_names("--patterns", options.patterns, CHOICES, ", ".join(CHOICES))
         with Bench(WORKLOAD, options.folder) as bench:
             rows = []
             for pattern in patterns:
@@ -69,24 +79,61 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = parser_of(__doc__, EXAMPLE + GOES_ON)
     add_comparison(parser, PATTERNS, replicates=1, trials=30, check=16, rounds=7)
+    parser.add_argument(
+        "--grid", action=argparse.BooleanOptionalAction, default=True, help="measure the grid (default: yes)"
+    )
     parser.add_argument("--folder", type=Path, default=Path("burst-measured"), help="default: %(default)s")
     return parser.parse_args(argv)
 
 
 def measured(bench: Bench, pattern: str, options: argparse.Namespace) -> list[str]:
     """Return the row of a pattern in the table."""
-    described = yaml.safe_load((WORKLOAD / "studies" / f"{pattern}.yml").read_text())
+    base = next(one for one in PATTERNS if pattern.startswith(one))
+    described = yaml.safe_load((WORKLOAD / "studies" / f"{base}.yml").read_text())
     names = described["only"]
-    study, grid = bench.explore(pattern, described, options)
     default = tuple(COMPONENT["parameters"][name]["default"] for name in names)
-    best = best_of(grid, names)
+    best = None
+    if options.grid:
+        study, grid = bench.explore(pattern, described, options)
+        best = best_of(grid, names)
+    else:
+        study = bench.search(pattern, described, options)
 
-    def run(values: Values | None) -> float:
+    def run(values: Values | None, application: str = pattern) -> float:
         assert values is not None  # the burst buffer cannot be switched off
-        return tried(bench, pattern, dict(zip(names, values, strict=True)))
+        return tried(bench, application, dict(zip(names, values, strict=True)))
 
-    cells, found = bench.compare(study, names, [default], best, options.rounds, run)
-    return [*cells, changed(names, found), changed(names, best)]
+    cells, found = bench.compare(study, names, [default], best or default, options.rounds, run)
+    cells[3] = cells[3] if best else "-"
+    controls = ["-", "-"]
+    if pattern == base:
+        controls = [control(bench, pattern + end, default, found, options.rounds, run) for end in CONTROLS]
+    return [*cells, *controls, changed(names, found), changed(names, best) if best else "-"]
+
+
+def control(
+    bench: Bench, application: str, default: Values, found: Values, rounds: int, run: Callable[[Values, str], float]
+) -> str:
+    """Return as text what the configuration that was found saves where the directory has less injected delays."""
+    bench.in_turns(application, [default, found], rounds, lambda values: run(values or default, application))
+    seconds = {(int(row[0]), row[1]): float(row[2]) for row in rows_of(bench.folder / f"{application}-turns.csv")}
+    before, after = (" ".join(map(str, values)) for values in (default, found))
+    return saving([(seconds[number, before], seconds[number, after]) for number in range(rounds)])
+
+
+def saving(pairs: Sequence[tuple[float, float]]) -> str:
+    """Return the median saving of pairs (default, found) of seconds as text, with an interval of at least 95 %.
+
+    The interval encloses the median whatever the distribution: the number of savings below it is binomial(n, 1/2)
+    (sign test). It takes six pairs.
+    """
+    savings = sorted(1 - after / before for before, after in pairs)
+    text, count, rank = f"{100 * statistics.median(savings):.0f} %", len(savings), 0
+    if 2 / 2**count > 0.05:
+        return f"{text} (too few rounds for an interval)"
+    while 2 * sum(math.comb(count, below) for below in range(rank + 2)) / 2**count <= 0.05:
+        rank += 1
+    return f"{text} ({100 * savings[rank]:.0f} to {100 * savings[-1 - rank]:.0f})"
 
 
 def tried(bench: Bench, pattern: str, params: Mapping[str, Any]) -> float:

@@ -11,8 +11,8 @@ from service.core.parameters import OrdinalParameter
 from service.core.space import Space
 from tests.agent.conftest import processes_of
 from tests.agent.workloads.burst_buffer.place import SMALL, WORKLOAD, Place
-from tests.agent.workloads.shared import metrics_in, run, try_trial
-from tests.factories.service import require_program
+from tests.agent.workloads.shared import MIB, metrics_in, run, try_trial
+from tests.factories.service import lack, require_program
 from tests.factories.slurm import Slurm
 
 
@@ -50,15 +50,70 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("state")
 
 
-@pytest.mark.parametrize("application", ["sbb-1", "sbb-2", "checkpoint"])
+@pytest.mark.parametrize("application", ["sbb-1", "sbb-2", "checkpoint", "sbb-1-slow", "checkpoint-real"])
 def test_trials(small: Path, state: Path, application: str) -> None:
     require_program("fio", "fio")
     printed = try_trial(small, state, application, "--set", "flash-destagers=3", "--set", "ram-cache-threshold=50")
     assert "outcome: completed" in printed
     assert "'--flash-destagers=3'" in printed
-    assert metrics_in(printed)["seconds"] > 0
-    assert metrics_in(printed)["drain_seconds"] > 0
+    metrics = metrics_in(printed)
+    assert metrics["seconds"] > 0
+    assert metrics["drain_seconds"] > 0
+    assert metrics["threads"] == 2 + 10 + 10 + 3
+    assert metrics["cpu_seconds"] > 0
     assert processes_of(state) == []
+
+
+def test_a_trial_with_a_data_node_and_two_client_hosts(place: Place, small: Path, state: Path) -> None:
+    """All that the clients write and read passes the data node, and nothing of the hosts is left."""
+    if run(["unshare", "--map-root-user", "--net", "ip", "link", "add", "a", "type", "veth"]).returncode != 0:
+        lack("no network namespace with links can be made here (Debian package iproute2)")
+    printed = try_trial(small, state, "checkpoint-node", "--set", "polling-threads=3")
+    assert "outcome: completed" in printed
+    assert metrics_in(printed)["threads"] == 3 + 30
+    assert processes_of(state) == []
+    # the same with a report that is kept
+    token = place.folder / "token"
+    clients = ["sh", WORKLOAD / "clients.sh", 2, token, place.target, place.built / "checkpoint", "-n", 4, "-s", 2]
+    line = place.line(*clients, "-r", 3, "-c", 0, options=["--listen", "0.0.0.0:7000", "--token", token])
+    done = run(["unshare", "--map-root-user", "--net", *line])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.counted()["written_bytes"] == 2 * 4 * 2 * 3 * MIB  # clients, processes, segments, rounds
+    assert place.counted()["read_bytes"] == 2 * 4 * 2 * MIB
+
+
+def test_the_applications_of_a_pattern_differ_in_their_injected_delays_alone() -> None:
+    component = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
+    own = ["--latency", "--bandwidth", "--contention", "--flash-latency", "--flash-bandwidth"]
+    for pattern in ("sbb-1", "sbb-2", "checkpoint"):
+        kinds = [component["applications"][f"{pattern}{kind}"]["command"] for kind in ("", "-slow", "-real")]
+        delays = [[word for word in command if word in own] for command in kinds]
+        assert delays == [own, [name for name in own if name != "--contention"], []]
+        assert len({tuple(without_delays(command, own)) for command in kinds}) == 1
+
+
+def without_delays(command: list[str], names: list[str]) -> list[str]:
+    """Return a command without these options and their values."""
+    dropped = {place + after for place, word in enumerate(command) if word in names for after in (0, 1)}
+    return [word for place, word in enumerate(command) if place not in dropped]
+
+
+WRITES = """
+import os, sys
+file = os.open(sys.argv[1] + "/file", os.O_RDWR | os.O_CREAT)
+for number in range(int(sys.argv[2])): os.write(file, bytes([number]) * (1 << 20))
+"""
+
+
+def test_the_report_states_the_memory_that_was_used(place: Place) -> None:
+    """It grows with the data until both levels are full."""
+    options = ["--ram-cache-size", 32, "--flash-cache-size", 32, "--latency", 20000]
+    used = {}
+    for mebibytes in (4, 16, 128):
+        place.python(WRITES, mebibytes, options=options)
+        used[mebibytes] = place.counted()["memory_mib"]
+    assert used[4] + 16 < used[16]
+    assert used[16] + 16 < used[128] < 32 + 32 + 16
 
 
 def test_a_trial_on_slurm(small: Path, slurm: Slurm, tmp_path: Path) -> None:
@@ -82,16 +137,20 @@ def test_a_cache_that_the_memory_does_not_hold_is_infeasible(small: Path, tmp_pa
 def test_the_studies_tune_all_eight_parameters_within_a_jobs_memory() -> None:
     component = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
     tuned = set()
-    for pattern in component["applications"]:
+    for pattern in ("sbb-1", "sbb-2", "checkpoint"):
         study = yaml.safe_load((WORKLOAD / "studies" / f"{pattern}.yml").read_text())
         assert study["application"] == pattern
         assert list(study["parameters"]) == study["only"]
         tuned |= set(study["only"])
         parameters = [OrdinalParameter(name, tuple(one["values"])) for name, one in study["parameters"].items()]
-        everything = Space.build(parameters, study["constraints"]).enumerate(1000)
+        everything = Space.build(parameters, study.get("constraints", [])).enumerate(500)
         assert everything is not None
-        sizes = {(int(one["ram-cache-size"]), int(one["flash-cache-size"])) for one in everything}
-        assert sizes == {(16, 100), (16, 150), (40, 100), (40, 150), (80, 100)}
+        for name, one in study["parameters"].items():
+            if name.endswith(("worker-threads", "destagers")):
+                assert (min(one["values"]), max(one["values"])) == (1, 16)
+        if "flash-cache-size" in study["only"]:
+            sizes = {(int(one["ram-cache-size"]), int(one["flash-cache-size"])) for one in everything}
+            assert sizes == {(16, 100), (16, 150), (40, 100), (40, 150), (80, 100)}
         default = {name: component["parameters"][name]["default"] for name in study["only"]}
         assert default in everything
         assert default == {name: one["default"] for name, one in study["parameters"].items()}

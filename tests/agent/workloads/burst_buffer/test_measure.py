@@ -6,7 +6,7 @@ import pytest
 
 from tests.agent.conftest import processes_of
 from tests.agent.workloads.burst_buffer.place import WORKLOAD
-from tests.agent.workloads.shared import check_refusal, row_of, run_script
+from tests.agent.workloads.shared import check_refusal, module_of, row_of, run_script
 
 
 def test_measuring(small: Path, tmp_path: Path) -> None:
@@ -16,6 +16,8 @@ def test_measuring(small: Path, tmp_path: Path) -> None:
     cells = row_of(tmp_path / "patterns.md")
     assert cells["pattern"] == "checkpoint"
     assert all(cells[name].endswith(" s") for name in ("default", "best found", "best of the grid"))
+    for control in ("the same without contention", "the same without injected delays"):
+        assert cells[control].endswith("% (too few rounds for an interval)")
     assert len((tmp_path / "checkpoint-grid.csv").read_text().splitlines()) >= 3
     assert processes_of(tmp_path / "agent") == []
     # the same command again measures nothing a second time
@@ -29,7 +31,10 @@ def test_measuring(small: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--patterns", "sbb-1,sbb-9"], "--patterns: 'sbb-9' is not allowed. Use sbb-1, sbb-2, checkpoint"),
+        (
+            ["--patterns", "sbb-1,sbb-9"],
+            "--patterns: 'sbb-9' is not allowed. Use sbb-1, sbb-2, checkpoint, sbb-1-slow, ",
+        ),
         (["--replicates", "0"], "--replicates: 0 is not allowed. Use 1 or more"),
         (["--check", "7"], "--check: 7 is not allowed. Use 8 or more"),
     ],
@@ -37,3 +42,12 @@ def test_measuring(small: Path, tmp_path: Path) -> None:
 def test_measuring_refuses(tmp_path: Path, arguments: list[str], message: str) -> None:
     check_refusal(run_script(WORKLOAD, "measure", *arguments, "--folder", tmp_path / "folder"), message)
     assert not (tmp_path / "folder").exists()
+
+
+def test_a_saving_has_an_interval_from_six_rounds_on() -> None:
+    """The interval of a few rounds is all of them; with nine rounds it leaves one out on each side."""
+    measure = module_of(WORKLOAD, "measure")
+    pairs = [(100.0, 100.0 - saved) for saved in (9, -1, 4, 2, 3, 5, 6, 7, 1)]
+    assert measure.saving(pairs[:5]) == "3 % (too few rounds for an interval)"
+    assert measure.saving(pairs[:6]) == "4 % (-1 to 9)"
+    assert measure.saving(pairs) == "4 % (1 to 7)"
