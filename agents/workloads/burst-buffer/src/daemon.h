@@ -116,8 +116,9 @@ int64_t store_sync_all(void);
  * more. Returns whether all data is in the directory; otherwise the rest stays in the file level. */
 bool store_end(void);
 
-/* Serves requests until SIGTERM, and writes a byte to `ready` when it begins. Returns when no request is under way. */
-void serve(int buffer, int ready);
+/* Serves requests until SIGTERM, and writes a byte to `ready` when it begins. `gate` is from open_gate; -1: only
+ * processes of this host are served. Returns when no request is under way. */
+void serve(int buffer, int gate, int ready);
 
 /* Listens where clients on other hosts reach the daemon. */
 int open_gate(void);

@@ -89,8 +89,9 @@ static _Noreturn void be_daemon(int ready, pid_t guardian)
     setsid();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    int gate = served.length ? open_gate() : -1;
     store_start(buffer);
-    serve(buffer, ready);
+    serve(buffer, gate, ready);
     exit(store_end() ? 0 : MACHINE);
 }
 

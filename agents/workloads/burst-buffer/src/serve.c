@@ -27,7 +27,7 @@ struct connection {
     struct area *area;
     bool remote; /* of a client on another host: the area is not shared */
     int set;     /* the polling thread's */
-    size_t received; /* of the request, in bytes */
+    atomic_size_t received; /* of the request, in bytes; the worker sets 0 when it is done with the area */
     atomic_int users;
     TAILQ_ENTRY(connection) queued;
     LIST_ENTRY(connection) known;
@@ -91,6 +91,7 @@ static void answer(struct connection *connection, const struct message *asked)
     if (!send_all(connection->socket, message, sizeof *message, bytes > 0) ||
         !send_all(connection->socket, connection->area->data, bytes, false))
         shutdown(connection->socket, SHUT_RDWR);
+    atomic_store(&connection->received, 0);
     expect(connection);
 }
 
@@ -150,21 +151,19 @@ static enum received receive_part(struct connection *connection)
     struct area *area = connection->area;
     const size_t header = sizeof area->message;
     for (;;) {
-        size_t done = connection->received, end = header;
+        size_t done = atomic_load(&connection->received), end = header;
         if (done >= header) {
             if (area->message.length > AREA_BYTES)
                 return CLOSED;
             end += bytes_after(&area->message);
         }
-        if (done == end) {
-            connection->received = 0;
+        if (done == end)
             return COMPLETE;
-        }
         uint8_t *to = done < header ? (uint8_t *)area + done : area->data + (done - header);
         ssize_t got = recv(connection->socket, to, end - done, MSG_DONTWAIT);
         if (got <= 0)
             return got < 0 && errno == EAGAIN ? INCOMPLETE : CLOSED;
-        connection->received += (size_t)got;
+        atomic_store(&connection->received, done + (size_t)got);
     }
 }
 
@@ -304,10 +303,10 @@ static int listen_in(int buffer)
     return listener;
 }
 
-void serve(int buffer, int ready)
+void serve(int buffer, int gate, int ready)
 {
     size_t threads = settings.polling_threads + settings.worker_threads;
-    int listener = listen_in(buffer), gate = served.length ? open_gate() : -1, pipes[2];
+    int listener = listen_in(buffer), pipes[2];
     pthread_t started[threads], gate_thread;
     sigset_t end;
     sigemptyset(&end);

@@ -380,6 +380,7 @@ def test_an_address_in_use_and_a_node_that_is_not_there(place: Place) -> None:
         3,
         "burst: cannot listen for clients on other hosts: Address already in use\n",
     )
+    assert not (place.buffer / "flash").exists()
     own = ["--node", f"127.0.0.1:{free_port()}", "--token", place.folder / "token"]
     done = run([place.built / "burst", "run", *own, place.target, "true"])
     assert (done.returncode, "Connection refused" in done.stderr) == (3, True)
