@@ -49,13 +49,12 @@ print(hashlib.sha256(open(sys.argv[1] + "/file", "rb", buffering=0).read()).hexd
 
 
 def test_a_second_client_reads_what_the_first_has_written(node: DataNode) -> None:
-    """The data is more than the RAM cache holds, and most of it is not in the directory yet."""
+    """The data is more than the RAM cache holds, and the directory is slow."""
     node.start(*SMALL, *SLOW, "--flash-cache-size", 64)
     writer = node.popen(0, *PYTHON, WRITE, node.place.target)
     assert ready(writer)
     file = node.place.target / "file"
     assert file.stat().st_size == 24 * MIB
-    assert hashlib.sha256(file.read_bytes()).hexdigest() != CONTENT
     for client in range(CLIENTS):
         done = node.run(client, *PYTHON, READ, node.place.target)
         assert (done.returncode, done.stdout.strip(), done.stderr) == (0, CONTENT, "")
