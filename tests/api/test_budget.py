@@ -39,7 +39,7 @@ def test_a_study_that_has_ended_is_given_a_final_check(api: Api, study: Create) 
         api.refused(409, "search_not_over", "POST", "/studies/s/check", {})
         value = {"seconds": 1.0 + trial["number"] % 2}
         api.ok("POST", f"/studies/s/trials/{trial['number']}/complete", {"metrics": value})
-    body = {"max_trials": 8, "width": None, "request_id": "r"}
+    body = {"max_trials": 8, "effects": 0, "width": None, "request_id": "r"}
     assert api.refused(400, "invalid_argument", "POST", "/studies/s/check", {"width": -1})["data"]["field"] == (
         "final_check.width"
     )

@@ -424,6 +424,9 @@ class CheckInputSerializer(Input):
     level = serializers.FloatField(
         allow_null=True, required=False, help_text="Probability that the gain is in its interval: 0.95."
     )
+    effects = serializers.IntegerField(
+        allow_null=True, required=False, help_text="Further trials that find which changes carry a proven gain."
+    )
     request_id = serializers.CharField(
         required=False, default="", allow_blank=True, help_text="A repeated call with the same value changes nothing."
     )

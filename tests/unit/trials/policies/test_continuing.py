@@ -76,7 +76,7 @@ def ended(principal: Principal, **changes: Any) -> str:
 def test_a_study_without_a_check_is_given_one_later(principal: Principal) -> None:
     name = ended(principal)
     assert verdict_of(principal, name).trials == 0
-    study = check_study(principal, name, {"max_trials": 12})
+    study = check_study(principal, name, {"max_trials": 12, "effects": 0})
     assert (study.state, study.spec["final_check"]) == ("ACTIVE", None)
     checks = check_to_the_end(principal, name)
     after = get(principal, name)
@@ -90,10 +90,10 @@ def test_a_study_without_a_check_is_given_one_later(principal: Principal) -> Non
 
 
 def test_a_second_check_counts_only_its_own_trials(principal: Principal) -> None:
-    name = ended(principal, final_check={"max_trials": 8})
+    name = ended(principal, final_check={"max_trials": 8, "effects": 0})
     first = check_to_the_end(principal, name)
     before = verdict_of(principal, name)
-    check_study(principal, name)
+    check_study(principal, name, {"effects": 0})
     during = verdict_of(principal, name)
     assert (during.text, during.gain, during.trials) == (before.text, before.gain, before.trials), "until it is over"
     second: list[Trial] = []
@@ -114,18 +114,18 @@ def test_a_second_check_counts_only_its_own_trials(principal: Principal) -> None
 
 def test_the_same_call_again_changes_nothing(principal: Principal) -> None:
     name = ended(principal)
-    check_study(principal, name, {"max_trials": 8}, request_id="once")
+    check_study(principal, name, {"max_trials": 8, "effects": 0}, request_id="once")
     revision = get(principal, name).revision
-    check_study(principal, name, {"max_trials": 8}, request_id="once")
-    check_study(principal, name, {"max_trials": 8}, request_id="another person")
-    refused("check_under_way", lambda: check_study(principal, name, {"max_trials": 10}))
+    check_study(principal, name, {"max_trials": 8, "effects": 0}, request_id="once")
+    check_study(principal, name, {"max_trials": 8, "effects": 0}, request_id="another person")
+    refused("check_under_way", lambda: check_study(principal, name, {"max_trials": 10, "effects": 0}))
     assert get(principal, name).revision == revision
     check_to_the_end(principal, name)
     # A copy of the first call that was late.
-    check_study(principal, name, {"max_trials": 8}, request_id="once")
+    check_study(principal, name, {"max_trials": 8, "effects": 0}, request_id="once")
     assert get(principal, name).state == "COMPLETED"
     extend_budget(principal, name, {"max_trials": 8})
-    check_study(principal, name, {"max_trials": 8}, request_id="once")
+    check_study(principal, name, {"max_trials": 8, "effects": 0}, request_id="once")
     extended = get(principal, name)
     extend_budget(principal, name, {"max_trials": 8})
     assert get(principal, name).revision == extended.revision
@@ -139,7 +139,7 @@ def test_a_check_that_fails_half_way_leaves_the_study_as_it_was(
 ) -> None:
     from service.trials import ending
 
-    name = ended(principal, final_check={"max_trials": 8})
+    name = ended(principal, final_check={"max_trials": 8, "effects": 0})
     check_to_the_end(principal, name)
     before = get(principal, name)
 
@@ -149,14 +149,14 @@ def test_a_check_that_fails_half_way_leaves_the_study_as_it_was(
     with monkeypatch.context() as patched:
         patched.setattr(ending, "go_on", killed)
         with pytest.raises(KeyboardInterrupt):
-            check_study(principal, name)
+            check_study(principal, name, {"effects": 0})
     after = get(principal, name)
     for column in ("state", "revision", "final_check", "verdict", "added_count", "earlier_checks"):
         assert getattr(after, column) == getattr(before, column), column
 
 
 def test_more_budget_continues_the_search_and_a_new_check_replaces_the_verdict(principal: Principal) -> None:
-    name = ended(principal, final_check={"max_trials": 8})
+    name = ended(principal, final_check={"max_trials": 8, "effects": 0})
     checks = check_to_the_end(principal, name)
     before = verdict_of(principal, name)
     study = extend_budget(principal, name, {"max_trials": 9})
@@ -175,7 +175,7 @@ def test_more_budget_continues_the_search_and_a_new_check_replaces_the_verdict(p
 
 def test_a_study_that_was_checked_once_is_checked_again_after_more_budget(principal: Principal) -> None:
     name = ended(principal)
-    check_study(principal, name, {"max_trials": 10})
+    check_study(principal, name, {"max_trials": 10, "effects": 0})
     first = check_to_the_end(principal, name)
     extend_budget(principal, name, {"max_trials": 8})
     search(principal, name, 2)
@@ -255,7 +255,7 @@ def test_a_check_that_comes_while_the_end_is_computed_begins_afterwards(principa
     def requested_meanwhile(claim: compute.Claim) -> compute.Computed:
         compute._suggest = suggest
         computed = suggest(claim)
-        check_study(principal, name, {"max_trials": 8})
+        check_study(principal, name, {"max_trials": 8, "effects": 0})
         return computed
 
     compute._suggest = requested_meanwhile
@@ -291,7 +291,7 @@ def test_a_study_on_agents_gets_its_new_trials_at_once(principal: Principal) -> 
     assert get(principal, name).requested_count == 2
     assert run_all() == ["suggested"] * 2
     assert get(principal, name).state == "COMPLETED"
-    check_study(principal, name, {"max_trials": 8})
+    check_study(principal, name, {"max_trials": 8, "effects": 0})
     assert get(principal, name).requested_count > 0
     assert run_all() == ["check"] * 8
     assert get(principal, name).state == "COMPLETED"
@@ -300,12 +300,12 @@ def test_a_study_on_agents_gets_its_new_trials_at_once(principal: Principal) -> 
 def test_what_cannot_continue_is_refused(principal: Principal) -> None:
     name = create(principal, with_default(algorithm=RANDOM, budget={"max_trials": 2}))
     search(principal, name, 1)
-    refused("search_not_over", lambda: check_study(principal, name))
+    refused("search_not_over", lambda: check_study(principal, name, {"effects": 0}))
     search(principal, name, 1)
     error = refused("invalid_step", lambda: update_state(principal, name, "ACTIVE"))
     assert "Extend its budget" in error.message
     refused("invalid_argument", lambda: extend_budget(principal, name, {"max_trials": 2}))
-    refused("invalid_argument", lambda: check_study(principal, name, {"max_trials": 4}))
+    refused("invalid_argument", lambda: check_study(principal, name, {"max_trials": 4, "effects": 0}))
     assert get(principal, name).state == "COMPLETED"
 
     aborted = create(principal, with_default(algorithm=RANDOM))
@@ -330,6 +330,6 @@ def test_a_space_that_is_measured_whole_takes_a_check_but_no_budget(principal: P
     with pytest.raises(Conflict) as caught:
         extend_budget(principal, name, {"max_trials": 9})
     assert caught.value.code == "space_exhausted"
-    check_study(principal, name)
+    check_study(principal, name, {"effects": 0})
     assert {trial.origin for trial in check_to_the_end(principal, name)} == {"check"}
     assert verdict_of(principal, name).level == "proven"
