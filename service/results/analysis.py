@@ -291,8 +291,8 @@ def _effects(study: Study, recommended: Recommendation) -> Effects | None:
         return None
     # While the study continues, the verdict itself holds what its check has found.
     found, spec = {**(study.final_check or {}), **study.verdict}, spec_of(study)
-    stored, best = found.get("effects"), found.get("best")
-    if stored is None or not stored["over"] or recommended.configuration != spec.space.inside(best):
+    stored = found.get("effects")
+    if stored is None or not stored["over"] or recommended.configuration != spec.space.inside(found["best"]):
         return None
     policy = FinalCheck.parse(found.get("policy") or spec.final_check or {}, "final_check")
     return describe(State.parse(stored), spec.problem, recommended.configuration, policy.level)

@@ -527,7 +527,11 @@ def best_settings_message(best: Best) -> tuning_pb2.BestSettings:
             text=objective.get("text") or "",
             level=VERDICT_LEVELS.get(objective.get("level") or "", tuning_pb2.VERDICT_LEVEL_UNSPECIFIED),
             value=objective["best"],
-            **counts,
+            runs=counts["runs"],
+            default_runs=counts["default_runs"],
+            trials=counts["trials"],
+            measured=counts["measured"],
+            doubtful=counts["doubtful"],
         ),
     )
     for name in ("default", "gain", "low", "high"):
