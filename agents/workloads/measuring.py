@@ -104,7 +104,9 @@ class Bench:
     def _file(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> Path:
         file = self.folder / f"{pattern}.yml"
         own = {"application": pattern, "budget": {"max_trials": options.trials}}
-        file.write_text(yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check, "effects": 0}}))
+        file.write_text(
+            yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check, "effects": 0}})
+        )
         return file
 
     def in_turns(

@@ -38,7 +38,7 @@ class Checked:
     def __init__(self, problem: Problem, truth: Truth, seed: int, noise: float = 0.04, **policy: int) -> None:
         self.problem, self.truth, self.noise = problem, truth, noise
         self.generator = np.random.default_rng(seed)
-        self.policy, self.seed = FinalCheck(**policy), seed  # type: ignore[arg-type]
+        self.policy, self.seed = FinalCheck(**policy), seed
         self.best: Configuration = dict.fromkeys(problem.space.names(), 1)
         self.trials: list[TrialRecord] = []
         defaults: list[float] = []
@@ -50,7 +50,7 @@ class Checked:
 
     @property
     def proven(self) -> bool:
-        """Whether the check has proven the gain."""
+        """Return whether the check has proven the gain."""
         return self.checked.proven
 
     def run(self, configuration: Configuration, state: TrialState = TrialState.COMPLETED) -> TrialRecord:

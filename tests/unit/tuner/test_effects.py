@@ -34,13 +34,13 @@ def test_the_only_one_of_14_changes_that_matters_is_found(goal: str) -> None:
 
 
 def test_no_change_that_matters_is_dropped() -> None:
-    """Whatever depends on whatever: the offered configuration has the gain."""
+    """Changes may depend on each other: the offered configuration has the gain."""
     together = ("p1", "p7")
     truths: list[Truth] = [
         carriers("p0", "p5", "p9"),
         lambda one: GAIN * all(one[name] for name in together),
         lambda one: GAIN * any(one[name] for name in together),
-        lambda one: 1.3 * GAIN * one["p3"] - 0.3 * GAIN * one["p4"],
+        lambda one: 1.3 * GAIN * float(one["p3"]) - 0.3 * GAIN * float(one["p4"]),
     ]
     kept = []
     for number, truth in enumerate(truths):

@@ -274,6 +274,7 @@ def test_after_a_proven_gain_further_trials_find_the_change_that_matters(princip
     assert (study.state, study.finished_count) == ("COMPLETED", 6 + len(checks))
     assert study.verdict is not None
     assert study.final_check is not None
+    assert told.verdict is not None
     effects = told.verdict.effects
     assert effects is not None
     assert study.final_check["trials"] == len(checks) == study.verdict["trials"] + effects.trials
@@ -284,7 +285,7 @@ def test_after_a_proven_gain_further_trials_find_the_change_that_matters(princip
     assert not by_name["n"].matters
     assert (by_name["x"].default, by_name["n"].default) == (0.5, 4)
     assert effects.smallest is not None
-    assert effects.smallest.params["x"] > 0.5
+    assert float(effects.smallest.params["x"]) > 0.5
     assert effects.smallest.params["n"] == 4
     assert effects.smallest.kept == pytest.approx(1.0, abs=0.05)
     assert effects.text.endswith(": x")
