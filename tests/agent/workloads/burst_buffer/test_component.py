@@ -66,7 +66,10 @@ def test_trials(small: Path, state: Path, application: str) -> None:
 
 def test_a_trial_with_a_data_node_and_two_client_hosts(place: Place, small: Path, state: Path) -> None:
     """All that the clients write and read passes the data node, and nothing of the hosts is left."""
-    if run(["unshare", "--map-root-user", "--net", "ip", "link", "add", "a", "type", "veth"]).returncode != 0:
+    if (
+        run(["unshare", "--map-root-user", "--net", "ip", "link", "add", "name", "probe", "type", "veth"]).returncode
+        != 0
+    ):
         lack("no network namespace with links can be made here (Debian package iproute2)")
     printed = try_trial(small, state, "checkpoint-node", "--set", "polling-threads=3")
     assert "outcome: completed" in printed
