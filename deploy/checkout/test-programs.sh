@@ -10,7 +10,7 @@ declare -A packages=(
     [redis-server]=redis-server [chromium]=chromium [gcc]=gcc [slurmctld]=slurm-wlm [munged]=munge
     [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [java]=openjdk-17-jre-headless [mvn]=maven
     [caddy]=caddy [docker-compose]=docker-compose
-    [make]=make [ab]=apache2-utils [fio]=fio [valgrind]=valgrind [pcre2-config]=libpcre2-dev
+    [ip]=iproute2 [make]=make [ab]=apache2-utils [fio]=fio [valgrind]=valgrind [pcre2-config]=libpcre2-dev
 )
 missing=()
 # a package without a program
