@@ -5,15 +5,20 @@ All results are in that folder, so that the same command goes on where it was in
 
 import argparse
 import csv
+import itertools
 import os
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +54,13 @@ def add_comparison(parser: argparse.ArgumentParser, patterns: Sequence[str], **d
         parser.add_argument(f"--{name}", type=int, default=defaults[name], help=f"{text} (default: %(default)s)")
 
 
+def gaps(arrivals: str, seconds: float, seed: int = 0) -> Iterator[float]:
+    """Yield the seconds between arrivals: always the same ("fixed"), or those of a Poisson process ("random")."""
+    draws = random.Random(seed)
+    while True:
+        yield seconds if arrivals == "fixed" else draws.expovariate(1 / seconds)
+
+
 class Bench:
     """A service and an agent with a workload, whose data is in a folder. They run while a `with` statement does."""
 
@@ -82,32 +94,107 @@ class Bench:
 
         `described` is the content of a study file. The grid is the path of a table.
         """
-        file, grid = self._file(pattern, described, options), self.folder / f"{pattern}-grid.csv"
-        if not grid.exists():
-            part = grid.with_suffix(".part")  # an interrupted command leaves it
-            command = ["measure-grid", str(file), "--replicates", str(options.replicates), "--out", str(part)]
-            done = subprocess.run([program("trimtab"), *command, "--name", f"{pattern}-grid"], check=False)
-            if done.returncode:
-                raise ScriptError(f"the grid of {pattern} was not measured: measure-grid ended with {done.returncode}")
-            part.rename(grid)
+        grid = self.grid(pattern, self._whole(pattern, described, options), options.replicates)
         return self.search(pattern, described, options), grid
 
     def search(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> Study:
         """Run the study of a pattern with its final check, without a grid; return the study."""
-        file = self._file(pattern, described, options)
+        file = self.folder / f"{pattern}.yml"
+        file.write_text(yaml.safe_dump(self._whole(pattern, described, options)))
         study = create(self.client, load(self.client, file, pattern), name=pattern, load_if_exists=True)
         study.wait()
         if study.recommendation is None:
             raise ScriptError(f"study {study.name} has found nothing: {study.status.reason}")
         return study
 
-    def _file(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> Path:
-        file = self.folder / f"{pattern}.yml"
-        own = {"application": pattern, "budget": {"max_trials": options.trials}}
-        file.write_text(
-            yaml.safe_dump({**described, **own, "final_check": {"max_trials": options.check, "effects": 0}})
-        )
-        return file
+    def _whole(self, pattern: str, described: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+        """Return the content of a pattern's study file."""
+        check = {"max_trials": options.check, "effects": 0}
+        return {**described, "application": pattern, "budget": {"max_trials": options.trials}, "final_check": check}
+
+    def grid(self, name: str, described: Mapping[str, Any], replicates: int) -> Path:
+        """Measure the exhaustive grid of a study file with this content, unless it is known; return its table."""
+        file, grid = self.folder / f"{name}.yml", self.folder / f"{name}-grid.csv"
+        file.write_text(yaml.safe_dump(dict(described)))
+        if not grid.exists():
+            part = grid.with_suffix(".part")  # an interrupted command leaves it
+            command = ["measure-grid", str(file), "--replicates", str(replicates), "--out", str(part)]
+            done = subprocess.run([program("trimtab"), *command, "--name", f"{name}-grid"], check=False)
+            if done.returncode:
+                raise ScriptError(f"the grid of {name} was not measured: measure-grid ended with {done.returncode}")
+            part.rename(grid)
+        return grid
+
+    def build(self) -> Path:
+        """Return the folder of the agent's latest build; the first trial makes it."""
+        builds = self.folder / "agent" / "builds"
+        if not (found := [path for path in builds.glob("*") if path.is_dir()]):
+            [name] = re.findall(r"^name: (\S+)$", (self.workload / "component.yaml").read_text(), re.MULTILINE)
+            command = [program("trimtab-agent"), "try", name, "--components", str(self.workload)]
+            done = subprocess.run(
+                [*command, "--state-dir", str(self.folder / "agent")], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                raise ScriptError(f"the first trial failed:\n{done.stdout}{done.stderr}")
+            found = [path for path in builds.glob("*") if path.is_dir()]
+        return max(found, key=lambda path: path.stat().st_mtime)
+
+    def command(self, application: str, work: Path) -> tuple[list[str], dict[str, str]]:
+        """Return the command and environment by which an agent would run an application in the folder `work`."""
+        component = yaml.safe_load((self.workload / "component.yaml").read_text())
+        places = {"build": str(self.build()), "work": str(work), "component": str(self.workload), "flags": ""}
+        described = component["applications"][application]
+        written = {**component.get("env", {}), **described.get("env", {})}
+        environment = {name: text.format(**places) for name, text in written.items()}
+        if preload := component.get("preload"):
+            environment["LD_PRELOAD"] = ":".join(item.format(**places) for item in preload)
+        words = [item.format(**places) for item in described["command"] if item != "{flags}"]
+        return words, {**os.environ, **environment}
+
+    @contextmanager
+    def disturbed(
+        self, applications: Sequence[str], gaps: Iterator[float], seeded: Callable[[int], list[str]] = lambda seed: []
+    ) -> Iterator[None]:
+        """Start these applications again and again, with these seconds between two starts.
+
+        `seeded` returns arguments for a seed, which differs from start to start.
+        """
+        over = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            disturbance = pool.submit(self._disturb, applications, gaps, seeded, over)
+            try:
+                yield
+            finally:
+                over.set()
+            disturbance.result()
+
+    def _disturb(
+        self,
+        applications: Sequence[str],
+        gaps: Iterator[float],
+        seeded: Callable[[int], list[str]],
+        over: threading.Event,
+    ) -> None:
+        """Do what `disturbed` says until `over` is set. All programs have ended when this returns.
+
+        If the previous ones still run at the time of an arrival, the next ones start when they have ended.
+        """
+        arrival = time.monotonic()
+        seeds = itertools.count(1)
+        while not over.is_set():
+            running = []
+            for place, application in enumerate(applications):
+                work = self.folder / f"noise-{place}"
+                shutil.rmtree(work, ignore_errors=True)
+                (work / "target").mkdir(parents=True)
+                command, environment = self.command(application, work)
+                command[-1:-1] = seeded(next(seeds))
+                running.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
+            statuses = [process.wait() for process in running]
+            if any(statuses):
+                raise ScriptError(f"the noise ended with status {statuses}")
+            arrival = max(arrival + next(gaps), time.monotonic())
+            over.wait(arrival - time.monotonic())
 
     def in_turns(
         self,

@@ -19,7 +19,7 @@ from service.replay.run import Terms, contestants
 from service.replay.subject import Subject
 
 MOST_SEEDS = 10_000
-_SUFFIXES = (".csv", ".parquet", ".pq")
+_SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def plan_of(request: Request) -> bench.Plan:
 
 def _subject(request: Request) -> Subject:
     path = Path(request.subject)
-    if path.suffix.lower() in _SUFFIXES:
+    if path.name.lower().endswith(_SUFFIXES):
         if request.noise is not None:
             raise InvalidInput("noise", request.noise, "no --noise with a table, which has its own noise")
         return table.load(path, request.columns)

@@ -7,7 +7,9 @@ replicates, drawn at random [robert-2021, section 5.5.2, "Loop simulation"], and
 from __future__ import annotations
 
 import csv
+import gzip
 import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -89,14 +91,14 @@ class Replicates:
 
 
 def load(path: Path, selection: Selection) -> Subject:
-    """Return the subject of a CSV or Parquet file.
+    """Return the subject of a CSV or Parquet file; CSV may be compressed by gzip.
 
     Raises:
         InvalidInput: the file cannot be read, a column does not exist, or a cell is missing or not a number. The
             message has the column, the row, the value and the allowed values.
     """
     columns, rows = _read(path)
-    return _subject(path.stem, columns, rows, selection)
+    return _subject(path.name.removesuffix(".gz").rpartition(".")[0], columns, rows, selection)
 
 
 def _subject(name: str, columns: Sequence[str], rows: Sequence[_Row], selection: Selection) -> Subject:
@@ -234,8 +236,13 @@ def _read(path: Path) -> tuple[list[str], list[_Row]]:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return _parquet(path)
+        if path.suffix.lower() == ".gz":
+            with gzip.open(path, "rt", newline="", encoding="utf-8-sig") as file:
+                return _csv(file, path)
         with path.open(newline="", encoding="utf-8-sig") as file:
             return _csv(file, path)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInput("table", str(path), f"a complete file that was compressed by gzip ({error})") from error
     except OSError as error:
         raise InvalidInput("table", str(path), f"a file that can be read ({error.strerror})") from error
     except (UnicodeDecodeError, csv.Error) as error:
