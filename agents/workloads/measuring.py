@@ -32,6 +32,7 @@ from trimtab.cli.submission import create, load
 from trimtab.study import Study
 
 START_SECONDS = 120.0
+RESAMPLES = 4000
 INTERRUPTED = "Stopped; the same command goes on."
 GOES_ON = """\
 The same command goes on where it was interrupted, with the results in --folder. Tables are written there, too.
@@ -202,8 +203,8 @@ class Bench:
         contenders: Sequence[Values | None],
         rounds: int,
         run: Callable[[Values | None], float],
-    ) -> dict[Values | None, float]:
-        """Measure each configuration once in each round, in random order; return their median seconds.
+    ) -> dict[Values | None, list[float]]:
+        """Measure each configuration once in each round, in random order; return the seconds of the rounds.
 
         The file NAME-turns.csv keeps the measurements.
         """
@@ -223,7 +224,7 @@ class Bench:
                         to.flush()
                     seconds[values].append(known[turn])
                     bar.advance(task)
-        return {values: statistics.median(one) for values, one in seconds.items()}
+        return dict(seconds)
 
     def compare(
         self,
@@ -233,20 +234,21 @@ class Bench:
         best: Values,
         rounds: int,
         run: Callable[[Values | None], float],
+        defaults: int = 1,
     ) -> tuple[list[str], Values]:
-        """Measure `others`, the last of which is the default, the best of a study and the best of its grid in turns.
+        """Measure `others`, the last of which are defaults, the best of a study and the best of its grid in turns.
 
-        Return the cells of a table: the study's name, the seconds of each, the gain over the default and the verdict;
-        and the configuration that the study has found.
+        Return the cells of a table: the study's name, the median seconds of each, the gain over each default with its
+        interval, and the verdict; and the configuration that the study has found.
         """
         assert study.recommendation is not None
         found = values_of(study.recommendation.params, names)
         contenders = [*others, found, best]
         seconds = self.in_turns(study.name, contenders, rounds, run)
-        times = [f"{seconds[values]:.2f} s" for values in contenders]
-        gain = 1 - seconds[found] / seconds[others[-1]]
+        times = [f"{statistics.median(seconds[values]):.2f} s" for values in contenders]
+        gains = [gain(seconds[values], seconds[found]) for values in others[len(others) - defaults :]]
         verdict = study.verdict.text if study.verdict else "none"
-        return [study.name, *times, f"{100 * gain:.0f} %", verdict], found
+        return [study.name, *times, *gains, verdict], found
 
     def _start(self, name: str, command: list[str], ready: str) -> str:
         log = self.folder / f"{name}.log"
@@ -259,6 +261,24 @@ class Bench:
                 raise ScriptError(f"the {name} did not start: see {log}")
             time.sleep(0.1)
         return found[1]
+
+
+def gain(baseline: Sequence[float], other: Sequence[float]) -> str:
+    """Return by how much the other's median is lower, with a 95 % interval, from rounds of both in turns.
+
+    The interval is a bootstrap of the rounds; a round that is drawn counts for both.
+    """
+    draws = random.Random(0)
+    shares = sorted(
+        _lower([baseline[place] for place in drawn], [other[place] for place in drawn])
+        for drawn in (draws.choices(range(len(baseline)), k=len(baseline)) for _ in range(RESAMPLES))
+    )
+    low, high = shares[RESAMPLES // 40], shares[-RESAMPLES // 40]
+    return f"{100 * _lower(baseline, other):.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def _lower(baseline: Sequence[float], other: Sequence[float]) -> float:
+    return 1 - statistics.median(other) / statistics.median(baseline)
 
 
 def rows_of(file: Path) -> list[list[str]]:

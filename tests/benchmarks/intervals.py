@@ -29,16 +29,3 @@ def bootstrap(values: Sequence[float], statistic: Statistic = np.mean, seed: int
     drawn = given[np.random.default_rng(seed).integers(len(given), size=(RESAMPLES, len(given)))]
     low, high = np.quantile(statistic(drawn, axis=1), (0.025, 0.975))
     return Interval(float(statistic(given, axis=0)), float(low), float(high))
-
-
-def gain(baseline: Sequence[float], other: Sequence[float], seed: int = 0) -> Interval:
-    """Return by how many per cent of the baseline's median the other's median is lower, from rounds of both in turns.
-
-    Rounds are drawn as pairs, so that a slow round counts for both.
-    """
-    pairs = np.array([baseline, other], dtype=np.float64)
-    places = np.random.default_rng(seed).integers(pairs.shape[1], size=(RESAMPLES, pairs.shape[1]))
-    before, after = np.median(pairs[:, places], axis=2)
-    low, high = np.quantile(100 * (1 - after / before), (0.025, 0.975))
-    medians = np.median(pairs, axis=1)
-    return Interval(float(100 * (1 - medians[1] / medians[0])), float(low), float(high))

@@ -151,7 +151,9 @@ def policies(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> li
         adaptive = distances.pop("auto + adaptive")
         best = min(distances, key=lambda other: float(np.mean(distances[other])))
         less = bootstrap(np.subtract(adaptive, distances[best]).tolist())
-        rows.append(row(f"{name}, {one.name}, {truth}: adaptive less {best}", less, "percentage points, pairs of seeds"))
+        rows.append(
+            row(f"{name}, {one.name}, {truth}: adaptive less {best}", less, "percentage points, pairs of seeds")
+        )
     return rows
 
 
@@ -162,7 +164,9 @@ def exhaustive(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> 
     seconds = sum(float(each.sum()) for each in subject.answers.seconds)  # type: ignore[attr-defined]
     shares = [100 * (default - float(subject.truth[run.final[0], 0])) / (default - best) for run in runs]
     spent = np.mean([sum(each or 0.0 for each in run.seconds) for run in runs]) / seconds
-    note = f"default {default:.1f}, best {best:.1f} us; {len(runs[0].rows)} trials, {100 * spent:.1f} % of {seconds:.0f} s"
+    note = (
+        f"default {default:.1f}, best {best:.1f} us; {len(runs[0].rows)} trials, {100 * spent:.1f} % of {seconds:.0f} s"
+    )
     distance = bootstrap([metrics.measure(subject, run)["AvgDistOpt"] for run in runs])
     if default <= best:
         return [row(f"exhaustive, {one.name}: distance", distance, note)]

@@ -1,24 +1,19 @@
 """Measure the gain of tuning the small read optimizer on this machine, with a service and an agent of its own.
 
 `patterns` measures, for each I/O pattern, the exhaustive grid, runs a study with its final check, and then measures the
-default, the best found and the best of the grid in turns. `noise` repeats [robert-2021, chapter 5]: it runs studies
+defaults, the best found and the best of the grid in turns. `noise` repeats [robert-2021, chapter 5]: it runs studies
 with each resampling policy while other programs read and write the same file at three rates of arrival, and measures
 the recommended configurations again without noise.
 """
 
 import argparse
-import itertools
 import json
-import os
 import statistics
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,10 +29,11 @@ WORKLOAD = Path(__file__).resolve().parent
 sys.path.append(str(WORKLOAD.parent))
 
 import measuring  # noqa: E402  # in the parent folder
-from measuring import GOES_ON, INTERRUPTED, Values, add_comparison, best_of, program, values_of, write  # noqa: E402
+from measuring import GOES_ON, INTERRUPTED, Values, add_comparison, best_of, gaps, values_of, write  # noqa: E402
 from scripts import ScriptError, check_names, check_numbers, exit_status, parser_of, screen  # noqa: E402
 
 COMPONENT = yaml.safe_load((WORKLOAD / "component.yaml").read_text())
+STUDY = yaml.safe_load((WORKLOAD / "study.yml").read_text())
 PARAMETERS = tuple(COMPONENT["parameters"])
 PATTERNS = ("columns", "sro-1", "sro-2", "sro-3", "hotspots")
 NOISE = ("noise-write", "noise-write", "noise-read")
@@ -78,6 +74,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add_comparison(one, PATTERNS, replicates=2, trials=40, check=20, rounds=9)
     two = kinds.add_parser("noise", help="the resampling policies under concurrent noise")
     two.add_argument("--runs", default="0.5,4,10", help="runs of the default between arrivals (default: %(default)s)")
+    two.add_argument(
+        "--arrivals", choices=("fixed", "random"), default="fixed", help="times of arrival (default: %(default)s)"
+    )
     two.add_argument("--repetitions", type=int, default=5, help="studies of each kind (default: %(default)s)")
     two.add_argument("--trials", type=int, default=40, help="of each study (default: %(default)s)")
     two.add_argument(
@@ -107,27 +106,6 @@ def check(options: argparse.Namespace) -> None:
 class Bench(measuring.Bench):
     """A service and an agent; it also runs applications without them, as the agent would."""
 
-    def build(self) -> Path:
-        """Return the folder of the agent's build, which has the file that all trials read."""
-        if not (found := list((self.folder / "agent" / "builds").glob("*/files/data"))):
-            command = [program("trimtab-agent"), "try", "small-read-optimizer", "--components", str(WORKLOAD)]
-            done = subprocess.run(
-                [*command, "--state-dir", str(self.folder / "agent")], capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise ScriptError(f"the first trial failed:\n{done.stdout}{done.stderr}")
-            found = list((self.folder / "agent" / "builds").glob("*/files/data"))
-        return max(found, key=lambda path: path.stat().st_mtime).parents[1]
-
-    def command(self, application: str, work: Path) -> tuple[list[str], dict[str, str]]:
-        """Return the command and environment by which an agent would run an application in the folder `work`."""
-        places = {"build": str(self.build()), "work": str(work), "component": str(WORKLOAD)}
-        described = COMPONENT["applications"][application]
-        written = {**COMPONENT["env"], **described.get("env", {})}
-        environment = {name: text.format(**places) for name, text in written.items()}
-        environment["LD_PRELOAD"] = ":".join(item.format(**places) for item in COMPONENT["preload"])
-        return [item.format(**places) for item in described["command"]], {**os.environ, **environment}
-
     def run(self, application: str, values: Values | None) -> float:
         """Run an application and return its running time in seconds. With `values` None the optimizer is off."""
         work = self.folder / "work"
@@ -140,10 +118,19 @@ class Bench(measuring.Bench):
             raise ScriptError(f"{application} ended with status {done.returncode}: {done.stderr}")
         return float(json.loads(done.stdout)["seconds"])
 
+    def noise(self, arrivals: str, seconds: float) -> AbstractContextManager[None]:
+        """Start two writers and a reader of the file again and again, at fixed or random times."""
+        return self.disturbed(NOISE, gaps(arrivals, seconds), lambda seed: ["-s", str(seed)])
+
 
 def default() -> Values:
-    """Return the default configuration."""
+    """Return the literal default, whose sizes are for files of 100 GB."""
     return tuple(COMPONENT["parameters"][name]["default"] for name in PARAMETERS)
+
+
+def scaled() -> Values:
+    """Return the default of the study file, whose sizes are scaled to the file of 256 MiB."""
+    return tuple(STUDY["parameters"][name]["default"] for name in PARAMETERS)
 
 
 def shown(values: Values) -> str:
@@ -165,14 +152,15 @@ def size(number: int) -> str:
 
 def patterns(bench: Bench, options: argparse.Namespace) -> None:
     """Measure the table of [robert-2021, section 2.2.3]."""
-    described = yaml.safe_load((WORKLOAD / "study.yml").read_text())
     rows = []
     for pattern in options.patterns.split(","):
-        study, grid = bench.explore(pattern, described, options)
+        study, grid = bench.explore(pattern, STUDY, options)
         best, run = best_of(grid, PARAMETERS), partial(bench.run, pattern)
-        cells, found = bench.compare(study, PARAMETERS, [None, default()], best, options.rounds, run)
+        others = [None, default(), scaled()]
+        cells, found = bench.compare(study, PARAMETERS, others, best, options.rounds, run, defaults=2)
         rows.append([*cells, shown(found), shown(best)])
-        header = ["pattern", "off", "default", "best found", "best of the grid", "less than default", "final check"]
+        header = ["pattern", "off", "literal default", "scaled default", "best found", "best of the grid"]
+        header += ["less than literal", "less than scaled", "final check against scaled"]
         write(bench.folder / "patterns.md", [*header, "found", "of the grid"], rows)
 
 
@@ -195,7 +183,7 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
     studies: dict[tuple[float, str], list[Study]] = defaultdict(list)
     for repetition in range(options.repetitions):
         for space in spaces:
-            with disturbed(bench, space * run_seconds):
+            with bench.noise(options.arrivals, space * run_seconds):
                 for policy, resampling in POLICIES.items():
                     wanted = replace(spec, resampling=resampling, seed=repetition)
                     name = f"noise-{space:g}-{policy}-{repetition}"
@@ -205,15 +193,15 @@ def noise(bench: Bench, options: argparse.Namespace) -> None:
     found = {study.name: study.recommendation for group in studies.values() for study in group}
     recommended = {name: values_of(one.params, PARAMETERS) for name, one in found.items() if one is not None}
     run = partial(bench.run, NOISY)
-    quiet = bench.in_turns("noise", [default(), *recommended.values()], options.rounds, run)
+    quiet = medians(bench.in_turns("noise", [default(), *recommended.values()], options.rounds, run))
     best = min(quiet, key=lambda values: quiet[values])
     # the best configuration without noise need not be the best one with noise
     noisy = {}
     for space in spaces:
         names = [study.name for policy in POLICIES for study in studies[space, policy]]
         own = [recommended[name] for name in names if name in recommended]
-        with disturbed(bench, space * run_seconds):
-            noisy[space] = bench.in_turns(f"noise-{space:g}", [default(), best, *own], options.rounds, run)
+        with bench.noise(options.arrivals, space * run_seconds):
+            noisy[space] = medians(bench.in_turns(f"noise-{space:g}", [default(), best, *own], options.rounds, run))
     rows = []
     for (space, policy), group in studies.items():
         taken = [recommended.get(study.name, default()) for study in group]
@@ -246,36 +234,9 @@ def judged(seconds: Mapping[Values | None, float], taken: Sequence[Values]) -> l
     return [f"{100 * ratio:.1f} %" for ratio in ratios]
 
 
-@contextmanager
-def disturbed(bench: Bench, interval: float) -> Iterator[None]:
-    """Start two writers and a reader every `interval` seconds, unless the previous ones still run."""
-    over = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        disturbance = pool.submit(disturb, bench, interval, over)
-        try:
-            yield
-        finally:
-            over.set()
-        disturbance.result()
-
-
-def disturb(bench: Bench, interval: float, over: threading.Event) -> None:
-    """Do what `disturbed` says until `over` is set. All programs have ended when this returns."""
-    arrival = time.monotonic()
-    seeds = itertools.count(1)
-    while not over.is_set():
-        running = []
-        for place, application in enumerate(NOISE):
-            work = bench.folder / f"noise-{place}"
-            work.mkdir(exist_ok=True)
-            command, environment = bench.command(application, work)
-            command[-1:-1] = ["-s", str(next(seeds))]
-            running.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
-        statuses = [process.wait() for process in running]
-        if any(statuses):
-            raise ScriptError(f"the noise ended with status {statuses}")
-        arrival = max(arrival + interval, time.monotonic())
-        over.wait(arrival - time.monotonic())
+def medians(seconds: Mapping[Values | None, Sequence[float]]) -> dict[Values | None, float]:
+    """Return the median seconds of each configuration."""
+    return {values: statistics.median(own) for values, own in seconds.items()}
 
 
 if __name__ == "__main__":

@@ -54,6 +54,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = yaml.safe_load((workload / "study.yml").read_text())
     small = {"SRO_SEQUENCE_LENGTH": [4, 100], "SRO_DSC_BINSIZE": [10485756], "SRO_CLUSTER_THRESHOLD": [2, 6]}
     for name, values in {**small, "SRO_PREFETCH_SIZE": [65536, 209715120]}.items():
-        study["parameters"][name]["values"] = values
+        study["parameters"][name].update(values=values, default=values[-1])
     (workload / "study.yml").write_text(yaml.safe_dump(study))
     return workload

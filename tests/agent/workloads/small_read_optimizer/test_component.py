@@ -50,12 +50,17 @@ def test_a_trial_on_slurm(mounts: None, small: Path, slurm: Slurm, tmp_path: Pat
     assert 0 < metrics_in(printed)["prefetched_bytes"] < 8 * MIB
 
 
-def test_the_study_excludes_thresholds_above_the_window() -> None:
+def test_the_grid_of_the_study_has_both_defaults() -> None:
     study = yaml.safe_load((WORKLOAD / "study.yml").read_text())
     own = yaml.safe_load((WORKLOAD / "component.yaml").read_text())["parameters"]
     parameters = [OrdinalParameter(name, tuple(one["values"])) for name, one in study["parameters"].items()]
     everything = Space.build(parameters, study["constraints"]).enumerate(1000)
     assert everything is not None
-    assert len(everything) == 4 * 3 * 4 * 4 - 3 * 4  # all but 62 in a window of 50
-    assert all(int(one["SRO_CLUSTER_THRESHOLD"]) <= int(one["SRO_SEQUENCE_LENGTH"]) for one in everything)
-    assert {name: one["default"] for name, one in own.items()} in everything
+    assert len(everything) == 3 * 3 * 2 * 6
+    literal = {name: one["default"] for name, one in own.items()}
+    scaled = {name: one["default"] for name, one in study["parameters"].items()}
+    assert literal in everything
+    assert scaled in everything
+    # the file has a four-hundredth of 100 GiB
+    sizes = ("SRO_DSC_BINSIZE", "SRO_PREFETCH_SIZE")
+    assert scaled == {**literal, **{name: literal[name] // 400 for name in sizes}}
