@@ -8,16 +8,16 @@ from service.core.errors import InvalidInput
 from service.replay import interference, simulators, surfaces
 from service.replay.subject import Subject
 
-# name -> configurations, mean seconds of a run (table 4.1), gain over the default (2.2.3, 2.3.3, 5.5)
+# name -> configurations, mean seconds of a run (table 4.1)
 GRIDS = {
-    "sbb-1": (3125, 70.3, 0.37),
-    "sbb-2": (1024, 74.4, 0.20),
-    "sro-1": (1920, 59.1, 0.95),
-    "sro-1-nfs": (1920, 60.5, 0.95),
-    "sro-2": (1920, 20.9, 0.94),
-    "sro-2-nfs": (1920, 34.7, 0.94),
-    "sro-3": (1920, 13.0, 0.33),
-    "sro-3-nfs": (1920, 19.4, 0.33),
+    "sbb-1": (3125, 70.3),
+    "sbb-2": (1024, 74.4),
+    "sro-1": (1920, 59.1),
+    "sro-1-nfs": (1920, 60.5),
+    "sro-2": (1920, 20.9),
+    "sro-2-nfs": (1920, 34.7),
+    "sro-3": (1920, 13.0),
+    "sro-3-nfs": (1920, 19.4),
 }
 
 
@@ -69,13 +69,12 @@ def test_every_simulator_is_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_sizes_means_and_gains_of_the_grids_match_the_thesis(name: str) -> None:
-    size, mean, gain = GRIDS[name]
+def test_sizes_and_means_of_the_grids_match_the_thesis(name: str) -> None:
+    size, mean = GRIDS[name]
     subject = simulators.create(name)
     assert len(subject.truth) == size
     assert subject.truth.mean() == pytest.approx(mean, rel=0.01)
-    assert subject.default is not None
-    assert 1 - subject.optimum / subject.default[0] == pytest.approx(gain)
+    assert subject.default is None
 
 
 def test_sro_1_wants_to_prefetch_as_much_as_possible() -> None:
@@ -131,8 +130,6 @@ def test_sbb_noisy_is_as_tables_5_7_and_5_8_say() -> None:
     default = subject.row({"workers": 10, "destagers": 10, "cache_gb": 60, "cache_threshold": 90})
     assert default is not None
     assert truth[default] == pytest.approx(172.69, rel=0.02)
-    assert subject.default is not None
-    assert subject.default[0] == pytest.approx(172.69)
 
 
 def test_noise_of_sbb_noisy_is_as_table_5_8_says() -> None:
@@ -152,8 +149,6 @@ def test_noise_of_sbb_noisy_is_as_table_5_8_says() -> None:
 def test_sro_noisy_is_as_table_5_2_says() -> None:
     subject = simulators.create("sro-noisy")
     assert subject.optimum == pytest.approx(8.88)
-    assert subject.default is not None
-    assert subject.default[0] == pytest.approx(36.0, rel=0.01)
 
 
 def test_bursts_come_and_go() -> None:

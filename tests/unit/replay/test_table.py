@@ -1,5 +1,6 @@
 """Tables of measurements: what they become, and what is wrong with them, said before anything runs."""
 
+import gzip
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,23 @@ def test_rows_that_agree_on_the_parameters_are_replicates(tmp_path: Path) -> Non
     rows = [subject.row({"tool": tool, "threads": threads}) for tool in ("gz", "xz") for threads in (1, 2)]
     assert [subject.truth[row, 0] for row in rows] == [11, 7, 20, 18]
     assert subject.optimum == 7
+
+
+def test_a_compressed_table_is_the_same_table(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv.gz"
+    path.write_bytes(gzip.compress(TABLE.encode()))
+    subject = load(path, Selection(parameters=["tool", "threads"], metrics=["seconds"]))
+    assert subject.name == "runs"
+    assert (subject.truth == read(tmp_path).truth).all()
+
+
+@pytest.mark.parametrize("content", [TABLE.encode(), gzip.compress(TABLE.encode())[:-20], b""])
+def test_a_broken_compressed_table_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "runs.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="table") as caught:
+        load(path, Selection(parameters=["tool"], metrics=["seconds"]))
+    assert str(path) in caught.value.message
 
 
 def test_a_run_is_one_of_the_replicates(tmp_path: Path) -> None:
