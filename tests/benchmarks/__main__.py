@@ -29,6 +29,7 @@ BENCHMARKS = {
     "gp_cost": "Cost of a gp suggestion",
     "gp_quality": "Quality of gp",
     "method": "Quality of the method",
+    "replays": "Replays on measured tables",
 }
 PACKAGES = ("grpcio", "protobuf", "django", "psycopg", "torch", "botorch", "optuna", "ax-platform")
 

@@ -141,27 +141,26 @@ _SRO_NOISY = [
 # --- burst-buffer, on the slow directory without injected contention
 
 _SBB_LIMITS = ("`ram-cache-size` + `flash-cache-size` <= 190",)
-_CHECKPOINT = Table(
-    name="checkpoint",
-    component="burst-buffer",
-    application="checkpoint",
-    grid={
-        "worker-threads": (1, 4, 10),
-        "flash-destagers": (2, 4, 10, 16),
-        "ram-cache-size": (16, 40),
-        "ram-cache-threshold": (50, 80),
-        "flash-cache-threshold": (50, 80),
-    },
-    default={
-        "worker-threads": 10,
-        "flash-destagers": 10,
-        "ram-cache-size": 40,
-        "ram-cache-threshold": 80,
-        "flash-cache-threshold": 80,
-    },
-)
 _SBB = [
-    _CHECKPOINT,
+    Table(
+        name="checkpoint",
+        component="burst-buffer",
+        application="checkpoint",
+        grid={
+            "worker-threads": (1, 4, 10),
+            "flash-destagers": (2, 4, 10, 16),
+            "ram-cache-size": (16, 40),
+            "ram-cache-threshold": (50, 80),
+            "flash-cache-threshold": (50, 80),
+        },
+        default={
+            "worker-threads": 10,
+            "flash-destagers": 10,
+            "ram-cache-size": 40,
+            "ram-cache-threshold": 80,
+            "flash-cache-threshold": 80,
+        },
+    ),
     Table(
         name="sbb-2",
         component="burst-buffer",
@@ -183,14 +182,16 @@ _SBB = [
         },
     ),
 ]
+# A second job on the node, after every four runs of the default.
 _SBB_NOISY = [
     replace(
-        _CHECKPOINT,
-        name=f"checkpoint-{arrivals}-noise",
-        grid={**_CHECKPOINT.grid, "worker-threads": (4, 10), "ram-cache-threshold": (80,)},
+        _SBB[-1],
+        name=f"sbb-2-{arrivals}-noise",
+        grid={**_SBB[-1].grid, "worker-threads": (4, 10), "ram-destagers": (10,)},
+        replicates=4,
         arrivals=arrivals,
         noise=("noise",),
-        noise_seconds=8.0,
+        noise_seconds=5.2,
     )
     for arrivals in ("fixed", "random")
 ]
