@@ -56,6 +56,8 @@ _REMEMBERED_REGIONS = 8
 _DRAWS = 16
 _BASELINE = 8
 _MOST_FAILURES = 2
+# The runs of a configuration after which others go first.
+_MOST_REPEATS = 3
 _TRIES = 200
 # A score for several objectives is much more expensive than a score for one, so larger grids are searched, not listed.
 _MOST_SCORED_FOR_SEVERAL = 8192
@@ -205,6 +207,18 @@ class GpAlgorithm(Algorithm):
                 taken.add(key)
         return taken | {key for key, failed in failures.items() if failed >= _MOST_FAILURES}
 
+    def _often(self, region: Region) -> set[str]:
+        """Return the keys of the configurations that wait until others have been measured.
+
+        Repeats are the business of the resampling policy. If disturbed runs make all others look worse, the model
+        would measure the best known configuration again and again, and never find out.
+        """
+        if not self.problem.noisy or self._all_measured(region):
+            return set()
+        done = zip(self._trials, self._keys, strict=True)
+        counts = Counter(key for trial, key in done if trial.state == TrialState.COMPLETED)
+        return {key for key, count in counts.items() if count >= _MOST_REPEATS}
+
     def _next_of_start(
         self, cursor: int, taken: set[str], fixed: Mapping[str, Scalar]
     ) -> tuple[Configuration | None, int]:
@@ -259,7 +273,10 @@ class GpAlgorithm(Algorithm):
         if self._begun(0):
             try:
                 acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
-                found = self._ranked(acquisition, region, incumbents, taken, random)
+                often = self._often(region)
+                found = self._ranked(acquisition, region, incumbents, taken | often, random)
+                if found is None and often:
+                    found = self._ranked(acquisition, region, incumbents, taken, random)
             except ArithmeticError as error:
                 log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
         return found or self._any(region, taken, random)

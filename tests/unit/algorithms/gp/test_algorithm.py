@@ -5,6 +5,7 @@ import math
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -103,6 +104,19 @@ def test_branin_is_solved_where_random_is_far_away() -> None:
     distances = [best(run(problem(SQUARE), branin, 30, seed)) - 0.397887 for seed in range(3)]
     # 30 random draws come within 0.05 once in some hundred studies; the median of these three is near 0.001.
     assert statistics.median(distances) < 0.05
+
+
+def test_a_known_configuration_waits_until_others_have_been_measured() -> None:
+    def steep(configuration: Configuration) -> float:
+        return 1 + abs(number(configuration, "x") - 12)
+
+    counts = Counter(one.configuration["x"] for one in run(problem([IntParameter("x", 0, 29)]), steep, 24))
+    assert counts[12] == 3, "the best is repeated, but it is not all that is measured"
+    assert max(counts.values()) == counts[12] == 3, "the best is repeated, but not again and again"
+    # when all others have been measured, the best may be repeated again
+    counts = Counter(one.configuration["x"] for one in run(problem([IntParameter("x", 10, 14)]), steep, 20))
+    assert len(counts) == 5
+    assert counts[12] > 5
 
 
 def test_the_same_history_gives_the_same_suggestions_however_it_came() -> None:
