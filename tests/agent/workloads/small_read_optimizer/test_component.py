@@ -63,4 +63,4 @@ def test_the_grid_of_the_study_has_both_defaults() -> None:
     assert scaled in everything
     # the file has a four-hundredth of 100 GiB
     sizes = ("SRO_DSC_BINSIZE", "SRO_PREFETCH_SIZE")
-    assert scaled == {**literal, **{name: literal[name] // 400 for name in sizes}}
+    assert scaled == {**literal, **{name: round(int(literal[name]) / 400) for name in sizes}}
