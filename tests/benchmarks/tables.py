@@ -188,7 +188,6 @@ _SBB_NOISY = [
         _SBB[-1],
         name=f"sbb-2-{arrivals}-noise",
         grid={**_SBB[-1].grid, "worker-threads": (4, 10), "ram-destagers": (10,)},
-        replicates=4,
         arrivals=arrivals,
         noise=("noise",),
         noise_seconds=5.2,
