@@ -74,9 +74,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add_comparison(one, PATTERNS, replicates=2, trials=40, check=20, rounds=9)
     two = kinds.add_parser("noise", help="the resampling policies under concurrent noise")
     two.add_argument("--runs", default="0.5,4,10", help="runs of the default between arrivals (default: %(default)s)")
-    two.add_argument(
-        "--arrivals", choices=("fixed", "random"), default="fixed", help="times of arrival (default: %(default)s)"
-    )
+    two.add_argument("--arrivals", default="fixed", help="fixed or random times of arrival (default: %(default)s)")
     two.add_argument("--repetitions", type=int, default=5, help="studies of each kind (default: %(default)s)")
     two.add_argument("--trials", type=int, default=40, help="of each study (default: %(default)s)")
     two.add_argument(
@@ -91,6 +89,7 @@ def check(options: argparse.Namespace) -> None:
     """Raise InvalidInput for a wrong option."""
     check_numbers(options, replicates=1, trials=1, check=8, rounds=1, repetitions=1)
     check_names("--patterns", getattr(options, "patterns", PATTERNS[0]), PATTERNS, ", ".join(PATTERNS))
+    check_names("--arrivals", getattr(options, "arrivals", "fixed"), ("fixed", "random"), "fixed or random")
     for text in getattr(options, "runs", "1").split(","):
         try:
             fine = float(text) > 0

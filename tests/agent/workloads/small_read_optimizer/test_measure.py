@@ -1,5 +1,6 @@
 """Tests of measure.py."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ def test_patterns(mounts: None, small: Path, tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     cells = row_of(tmp_path / "patterns.md")
     assert cells["pattern"] == "hotspots"
-    assert all(cells[name].endswith(" s") for name in ("off", "default", "best found", "best of the grid"))
+    times = ("off", "literal default", "scaled default", "best found", "best of the grid")
+    assert all(cells[name].endswith(" s") for name in times)
+    gains = [cells[f"less than {name}"] for name in ("literal", "scaled")]
+    assert all(re.fullmatch(r"-?\d+ % \(-?\d+ to -?\d+\)", gain) for gain in gains)
     table = (tmp_path / "hotspots-grid.csv").read_text().splitlines()
     assert len(table) >= 1 + 2 * 2 * 2 - 2  # all but a threshold of 6 in a window of 4
     assert not any(line.startswith("4,10485756,6,") for line in table)
@@ -46,6 +50,7 @@ def test_noise(mounts: None, small: Path, tmp_path: Path) -> None:
         (["patterns", "--replicates", "0"], "--replicates: 0 is not allowed. Use 1 or more"),
         (["patterns", "--check", "7"], "--check: 7 is not allowed. Use 8 or more"),
         (["noise", "--runs", "4,-1"], "--runs: '-1' is not allowed. Use numbers above 0"),
+        (["noise", "--arrivals", "never"], "--arrivals: 'never' is not allowed. Use fixed or random"),
         (["noise", "--repetitions", "0"], "--repetitions: 0 is not allowed. Use 1 or more"),
     ],
 )
