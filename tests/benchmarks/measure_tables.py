@@ -16,8 +16,9 @@ from pathlib import Path
 WORKLOADS = Path(__file__).parents[2] / "agents" / "workloads"
 sys.path.append(str(WORKLOADS))
 
-from measuring import Bench, gaps  # noqa: E402  # in the folder of the workloads
-from scripts import check_names, exit_status, parser_of, screen  # noqa: E402
+# Both are in the folder of the workloads, which is no package.
+from measuring import Bench, gaps  # type: ignore[import-not-found]  # noqa: E402
+from scripts import check_names, exit_status, parser_of, screen  # type: ignore[import-untyped]  # noqa: E402
 
 from tests.benchmarks.tables import TABLES, Table  # noqa: E402
 
@@ -41,12 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for one in group:
                     measure(bench, one)
 
-    return exit_status(work, "Stopped; the same command goes on.")
+    return int(exit_status(work, "Stopped; the same command goes on."))
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = parser_of(__doc__, EXAMPLE)
+    parser: argparse.ArgumentParser = parser_of(__doc__, EXAMPLE)
     parser.add_argument("tables", nargs="?", default=",".join(TABLES), help="a list with commas (default: all)")
     parser.add_argument("--folder", type=Path, default=Path("tables-measured"), help="default: %(default)s")
     return parser.parse_args(argv)

@@ -10,7 +10,7 @@ that was interrupted continues. A table that is not there is left out.
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from service.replay import bench, metrics
 from service.replay.record import Contestant, Run
 from service.replay.run import Terms
 from service.replay.subject import Subject
+from service.replay.table import Replicates
 from tests.benchmarks.intervals import Interval, bootstrap
 from tests.benchmarks.table import Result, Row, main, result
 from tests.benchmarks.tables import COLLECTIVES, NOISY, QUIET, TABLES, Table
@@ -32,7 +33,7 @@ TRIALS, START = 40, 6
 EXHAUSTIVE_SHARE = 0.05
 # [robert-2021, section 5.5]: the search ends when the best improves by less than 5 % in 15 trials.
 STOP: JsonValue = {"rule": "best_improvement", "threshold": 0.05, "trials": 15}
-OPTIONS = {"static": {"n": 3}, "sedr": {"threshold": 0.1}}
+OPTIONS: Mapping[str, Mapping[str, JsonValue]] = {"static": {"n": 3}, "sedr": {"threshold": 0.1}}
 
 ALGORITHMS = (
     Contestant("auto", "adaptive"),
@@ -75,14 +76,21 @@ def parts() -> list[Part]:
         *(
             Part("exhaustive", [one], ALGORITHMS[:1], trials=trials, start=max(2, trials // 2))
             for one in COLLECTIVES
-            if one.path.exists() and (trials := few(one.subject()))
+            if one.path.exists()
+            for trials in [few(one.subject())]
         ),
     ]
 
 
 def few(subject: Subject) -> int:
     """Return the number of trials that is 5 % of all measured runs."""
-    return math.ceil(EXHAUSTIVE_SHARE * sum(map(len, subject.answers.values)))  # type: ignore[attr-defined]
+    return math.ceil(EXHAUSTIVE_SHARE * sum(map(len, measured(subject).values)))
+
+
+def measured(subject: Subject) -> Replicates:
+    """Return the measured runs of a table."""
+    assert isinstance(subject.answers, Replicates)
+    return subject.answers
 
 
 def replay(part: Part, subject: Subject, seeds: int, jobs: int) -> list[Run]:
@@ -161,7 +169,7 @@ def exhaustive(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> 
     """Return the share of the possible gain that was found in 5 % of the exhaustive search."""
     assert subject.default is not None
     default, best = float(subject.default[0]), subject.optimum
-    seconds = sum(float(each.sum()) for each in subject.answers.seconds)  # type: ignore[attr-defined]
+    seconds = sum(float(each.sum()) for each in measured(subject).seconds or ())
     shares = [100 * (default - float(subject.truth[run.final[0], 0])) / (default - best) for run in runs]
     spent = np.mean([sum(each or 0.0 for each in run.seconds) for run in runs]) / seconds
     note = (

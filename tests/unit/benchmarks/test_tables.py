@@ -1,25 +1,17 @@
 """The measured tables that replays read."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
 from service.core.space import Space
-from service.replay.subject import Subject
-from tests.benchmarks.replays import by_truth_of
+from tests.benchmarks.replays import by_truth_of, measured
 from tests.benchmarks.tables import DATA, NOISY, TABLES, Table
 
 WORKLOADS = Path(__file__).parents[3] / "agents" / "workloads"
 MEASURED = [one for one in TABLES.values() if one.path.exists()]
-
-
-def replicates(subject: Subject) -> Sequence[Any]:
-    found: Sequence[Any] = subject.answers.values  # type: ignore[attr-defined]
-    return found
 
 
 def test_every_table_is_described_and_all_are_small() -> None:
@@ -39,7 +31,7 @@ def test_a_table_is_a_whole_grid_with_its_defaults(one: Table) -> None:
     assert subject.default is not None
     if one.scaled is not None:
         assert subject.row({**one.scaled}) is not None
-    counts = [len(values) for values in replicates(subject)]
+    counts = [len(values) for values in measured(subject).values]
     assert np.median(counts) >= one.replicates
     assert min(counts) >= 2
 
