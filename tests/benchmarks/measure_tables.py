@@ -1,7 +1,7 @@
 """Measure tables of real workloads with a service and an agent of their own.
 
 Each table is measured by `trimtab measure-grid`: whole, several times, in random order. The same command goes on where
-it was interrupted. The tables with noise are measured while other applications of the workload start beside it.
+it was interrupted. The tables with noise are measured while other applications of the workload run.
 """
 
 import argparse

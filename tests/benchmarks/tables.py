@@ -21,8 +21,8 @@ class Table:
     """A table and the grid of which it is.
 
     `grid`: the parameters with their values; further keys of a parameter are in `changes`. `default`: the literal
-    default. `scaled`: the default of the scaled-down system, where it differs. `noise`: applications that run beside
-    the measured one, with the mean seconds between two arrivals.
+    default. `scaled`: the default of the scaled-down system, where it differs. `noise`: applications that run at the
+    same time, with the mean seconds between two arrivals.
     """
 
     name: str
