@@ -53,9 +53,7 @@ class Table:
             if all(isinstance(value, bool) for value in values):
                 parameters[name] = {"type": "boolean", "default": self.default[name]}
                 continue
-            parameters[name] = {"type": kind, "values": list(values)}
-            if name in self.default:
-                parameters[name]["default"] = self.default[name]
+            parameters[name] = {"type": kind, "values": list(values), "default": self.default.get(name, values[0])}
             if name in self.conditions:
                 parent, active = self.conditions[name]
                 parameters[name]["condition"] = {"parent": parent, "values": list(active)}
