@@ -43,8 +43,6 @@ def test_a_noisy_table_is_judged_by_the_quiet_one(one: Table) -> None:
     best = min(subject.problem.space.enumerate(10_000) or (), key=lambda found: judge.truth[subject.row(found), 0])
     assert judge.truth[subject.row(best), 0] == quiet.truth[quiet.row(best), 0]
     assert (judge.truth != subject.truth).any()
-    # noise makes runs slower, not faster
-    assert subject.truth.mean() > judge.truth.mean()
 
 
 def test_the_tables_of_small_reads_are_the_grid_of_the_study_file() -> None:
