@@ -170,7 +170,6 @@ def exhaustive(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> 
     assert subject.default is not None
     default, best = float(subject.default[0]), subject.optimum
     seconds = sum(float(each.sum()) for each in measured(subject).seconds or ())
-    shares = [100 * (default - float(subject.truth[run.final[0], 0])) / (default - best) for run in runs]
     spent = np.mean([sum(each or 0.0 for each in run.seconds) for run in runs]) / seconds
     note = (
         f"default {default:.1f}, best {best:.1f} us; {len(runs[0].rows)} trials, {100 * spent:.1f} % of {seconds:.0f} s"
@@ -178,6 +177,7 @@ def exhaustive(name: str, one: Table, subject: Subject, runs: Sequence[Run]) -> 
     distance = bootstrap([metrics.measure(subject, run)["AvgDistOpt"] for run in runs])
     if default <= best:
         return [row(f"exhaustive, {one.name}: distance", distance, note)]
+    shares = [100 * (default - float(subject.truth[run.final[0], 0])) / (default - best) for run in runs]
     return [
         row(f"exhaustive, {one.name}: share of the possible gain", bootstrap(shares), note),
         row(f"exhaustive, {one.name}: distance", distance, note),
