@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { Analysis, ObjectiveProgress, Study } from "@/lib/api/client";
-import { formatFactor, formatGain, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
+import { formatFactor, formatGain, formatGainInterval, formatMetric, formatNumber, formatPercent, unitOf } from "@/lib/format";
 import styles from "./Gain.module.css";
 
 /** Show the verdict, and the gain of the best over the default for each objective. Only a proven gain is green. */
@@ -26,6 +26,7 @@ type Level = NonNullable<Analysis["verdict"]>["level"];
 
 function Objective({ objective, level }: { objective: ObjectiveProgress; level: Level | undefined }) {
   const { metric, goal, gain, gain_low: low, gain_high: high, best, noise, default: start } = objective;
+  const interval = formatGainInterval({ low, high });
   const unit = unitOf(objective);
   const factor = formatFactor(objective);
   const tone = gain === null ? "" : gain > 0 && level === "proven" ? styles.good : gain < 0 ? styles.bad : "";
@@ -41,9 +42,7 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
           {factor === null || gain === null || gain <= 0 ? null : <span className={styles.factor}>{factor}</span>}
         </p>
       )}
-      {gain === null || low === null || high === null ? null : (
-        <p className={styles.basis}>{t`Estimate ${formatGain(gain)}, 95 %: ${formatGain(low)} to ${formatGain(high)}`}</p>
-      )}
+      {gain === null || interval === null ? null : <p className={styles.basis}>{t`Estimate ${formatGain(gain)}, 95 %: ${interval}`}</p>}
       <dl className={styles.values}>
         <div>
           <dt>{t`Default`}</dt>
