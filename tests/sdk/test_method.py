@@ -222,7 +222,8 @@ def test_a_study_that_has_ended_is_checked_and_continued(client: trimtab.Client,
     study.optimize(measure, progress=False)
     assert study.refresh().reason == "All 11 trials of the budget are done."
     origins = [trial.origin for trial in study.trials()]
-    assert origins.count("check") == first.trials + verdict().trials
+    further = [one.effects.trials if one.effects else 0 for one in (first, verdict())]
+    assert origins.count("check") == first.trials + verdict().trials + sum(further)
     assert len(origins) == 11 + origins.count("check")
     with pytest.raises(trimtab.errors.InvalidInput) as wrong:
         study.check(width=-1)

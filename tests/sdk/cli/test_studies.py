@@ -90,7 +90,7 @@ def test_a_study_that_has_ended_is_checked_and_extended(shell: Shell, client: tr
     study = make_study(client, name, space=space, constraints=[], max_trials=2)
     assert "search_not_over" in shell.fail("study", "check", name)
     for trial in study.ask(2):
-        study.tell(trial, float(trial.number))
+        study.tell(trial, 3.0 - trial.number)  # the default is not the best
     assert "final check has begun" in shell.run("study", "check", name, "--trials", "8", "--width", "0.5").stderr
     assert study.refresh().state == "ACTIVE"
     study.optimize(lambda params: 1.0, progress=False)
