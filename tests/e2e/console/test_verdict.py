@@ -138,20 +138,20 @@ def test_the_best_known_settings_have_the_numbers_of_the_verdict(
     """bowl-1 has a final check; bowl-2 is searched for much longer, without one so far."""
     verdict = check_everywhere(page, api, service, "bowl-1", "value", "")
     assert verdict["level"] == "proven"
-    (best,) = api("GET", "/components/bowl")["best"]
-    assert best["study"] == "bowl-1"
+    # Other tests may have tuned the component for other applications.
+    (best,) = [one for one in api("GET", "/components/bowl")["best"] if one["study"] == "bowl-1"]
     assert {key: best["objective"][key] for key in LISTED} == {key: verdict[own] for key, own in LISTED.items()}
     with trimtab.Client(service.grpc_address, token=service.token) as client:
-        (found,) = client.best_settings("bowl")
+        (found,) = [one for one in client.best_settings("bowl") if one.study == "bowl-1"]
     # The effects of the changes are shown with the study alone.
     assert asdict(found.verdict) == {**verdict, "effects": None}
-    assert (found.study, dict(found.params)) == ("bowl-1", best["configuration"])
+    assert dict(found.params) == best["configuration"]
     assert (found.machine, found.elsewhere) == (best["machine"], False)
     assert found.machine != ""
     shown = cli(service, "best", "bowl")
     assert f"Verdict: {verdict['text']}\n" in shown
     assert f"Machine: {found.machine}\n" in shown
-    (printed,) = json.loads(cli(service, "best", "bowl", "--json"))
+    (printed,) = [one for one in json.loads(cli(service, "best", "bowl", "--json")) if one["study"] == "bowl-1"]
     assert printed["verdict"] == {**verdict, "effects": None}
     page.goto("/components/bowl")
     settings = page.get_by_role("region", name="Best known settings")
