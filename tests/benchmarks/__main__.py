@@ -27,7 +27,7 @@ BENCHMARKS = {
     "ask_tell": "Ask and tell",
     "console": "The console with a long study",
     "gp_cost": "Cost of a gp suggestion",
-    "gp_quality": "Quality of gp",
+    "quality": "Quality of suggestions",
     "method": "Quality of the method",
     "replays": "Replays on measured tables",
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri
 
 from service.algorithms.gp.models import Posterior
 from service.core.encoding import FloatArray
@@ -126,6 +126,23 @@ class LogUncertainty:
     def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         white, deviation, slope = self._posterior.project(rows)
         return np.log(deviation), self._posterior.pull_back(-white / deviation**2, rows, slope)
+
+
+class Average:
+    """The logarithm of the mean of several acquisitions that are logarithms, one for each process of an ensemble."""
+
+    def __init__(self, parts: Sequence[Acquisition]) -> None:
+        self._parts = parts
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        return np.asarray(logsumexp([part.score(rows) for part in self._parts], axis=0) - math.log(len(self._parts)))
+
+    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, gradients = zip(*(part.value_and_gradient(rows) for part in self._parts), strict=True)
+        total = logsumexp(values, axis=0)
+        shares = np.exp(np.array(values) - total)
+        gradient = np.einsum("pb,pbd->bd", shares, np.array(gradients))
+        return np.asarray(total - math.log(len(values))), gradient
 
 
 class Sum:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -41,17 +42,21 @@ class Kind:
     """The kind of quantity that is fitted.
 
     `shape`: "bent" values may be transformed by the logarithm that the evidence selects, "plain" values keep their
-    differences, and "labels" are not scaled. `robust`: runs may have been disturbed.
+    differences, and "labels" are not scaled. `robust`: runs have noise and may have been disturbed. `given`: the
+    candidate offsets of the logarithm; empty: those that suit the values.
     """
 
     name: str
     shape: Literal["bent", "plain", "labels"]
     prior: Prior
     robust: bool = False
+    given: tuple[float | None, ...] = ()
 
     def offsets(self, runs: Runs) -> tuple[float | None, ...]:
         """Return the candidate offsets of the logarithm."""
-        return offsets(runs.measured) if self.shape == "bent" else (None,)
+        if self.given or self.shape != "bent":
+            return self.given or (None,)
+        return offsets(runs.measured, noisy=self.robust)
 
     def scale(self, runs: Runs, offset: float | None) -> tuple[Scale, float]:
         """Return the scale of the outcomes and the logarithm of its derivative."""
@@ -71,6 +76,32 @@ class Process:
     def posterior(self, extra: FloatArray) -> Posterior:
         """Return the posterior given the points, with unknown values at the rows `extra`."""
         return Posterior(self.layout, self.theta, self.points, extra)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Processes fitted to the same runs on the same scale under different priors. All count equally."""
+
+    members: tuple[Process, ...]
+
+    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and standard deviations, [b] each, of the values without noise, in the metric's unit."""
+        found = [process.scale.restore(*process.posterior(rows[:0]).predict(rows)) for process in self.members]
+        means = np.array([mean for mean, _ in found])
+        variance = np.mean([deviation**2 for _, deviation in found], axis=0) + means.var(0)
+        return means.mean(0), np.sqrt(variance)
+
+    def noise(self) -> float:
+        """Return the standard deviation of a run of the best known configuration, in the metric's unit.
+
+        On a logarithmic scale the noise depends on the value.
+        """
+        found = []
+        for process in self.members:
+            posterior = process.posterior(process.points.rows[:0])
+            best = posterior.predict(process.points.rows)[0].max(keepdims=True)
+            found.append(process.scale.restore(best, np.full(1, math.sqrt(posterior.noise)))[1][0])
+        return float(np.mean(found))
 
 
 @dataclass(frozen=True)
@@ -129,6 +160,17 @@ class Fits:
         scale, _ = kind.scale(everything, fit.offset)
         points = self._points(everything, scale, fit.added(everything), theta)
         return Process(self._layout, theta, points, scale, everything)
+
+    def ensemble(self, runs: Runs, kind: Kind, others: Sequence[Prior]) -> Ensemble:
+        """Return a process with the prior of `kind` and one with each of the `others`, on the scale of the first."""
+        first = self.process(runs, kind)
+        further = (
+            self.process(
+                runs, replace(kind, name=f"{kind.name}, prior {number}", prior=prior, given=(first.scale.offset,))
+            )
+            for number, prior in enumerate(others, 2)
+        )
+        return Ensemble((first, *further))
 
     def dump(self) -> JsonValue:
         """Return the fits, for `load`."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,17 +41,22 @@ class Layout:
     def of(cls, encoding: Encoding) -> Layout:
         """Return the layout of an encoding without redundant columns.
 
-        Ordinal, boolean and activity columns count as numeric.
+        Ordinal, boolean and activity columns count as numeric. A parameter that depends on a choice or a flag needs no
+        activity column, because the column of the choice has the same information. Without that second column, the
+        mean distance on a problem with four branches fell from 13.8 to 7.2 % (tests/benchmarks/quality).
         """
         conditions = {one.name: one.condition for one in encoding.space.parameters}
+        kinds = {column.name: column.kind for column in encoding.columns if column.kind != "activity"}
         numeric: list[int] = []
         categorical: list[int] = []
         known = set()
         for place, column in enumerate(encoding.columns):
             if column.kind == "activity":
+                condition = conditions[column.name]
+                assert condition is not None
                 # Parameters with the same condition are active together.
-                if conditions[column.name] not in known:
-                    known.add(conditions[column.name])
+                if condition not in known and kinds[condition.parent] not in ("categorical", "bool"):
+                    known.add(condition)
                     numeric.append(place)
             elif column.size != 1:
                 (categorical if column.kind == "categorical" else numeric).append(place)
@@ -86,6 +91,23 @@ class Prior:
         ]
         mean, sd, low, high = np.array(parts).T
         return cls(mean, sd, low, high)
+
+    @classmethod
+    def pair(cls, layout: Layout, *, noisy: bool) -> tuple[Prior, Prior]:
+        """Return the priors of an ensemble: the default one, and one with short lengthscales.
+
+        The second has BoTorch's lengthscales [hvarfner-2024], in the form of a prior of logarithms. With noise, both
+        have BoTorch's prior of the noise, which expects little, so that a fit does not explain everything by noise.
+        """
+        long = cls.of(layout, noisy=noisy)
+        mean, sd = long.mean.copy(), long.sd.copy()
+        if noisy:
+            mean[-1], sd[-1] = -5.0, 1.0
+        long = replace(long, mean=mean.copy(), sd=sd.copy())
+        count = len(layout.numeric)
+        mean[:count] += math.log(0.205)
+        sd[:count] = math.sqrt(3.0)
+        return long, replace(long, mean=mean, sd=sd)
 
     def starts(self, layout: Layout) -> list[FloatArray]:
         """Return the starts of a fit from scratch: the mode, and short lengthscales with some noise."""

@@ -12,14 +12,18 @@ from service.core.encoding import FloatArray
 # Offsets of the logarithm, in units of the distance from the best to the median; None: no logarithm. The evidence
 # selects the one that suits the metric best.
 OFFSETS: tuple[float | None, ...] = (None, 1.0, 0.1, 0.01)
+# The best of noisy values is a lucky one. A small offset would stretch the distances to it, and noise with them.
+_OFFSETS_WITH_NOISE = OFFSETS[:2]
 _FARTHEST = 1e6
 _WINSOR = 5.0
 _LEAST_UNIT = 1e-3
 
 
-def offsets(values: FloatArray) -> tuple[float | None, ...]:
+def offsets(values: FloatArray, *, noisy: bool) -> tuple[float | None, ...]:
     """Return the offsets that can be used for these values, [n]; smaller is better."""
-    return OFFSETS if np.median(values) > values.min() else (None,)
+    if np.median(values) <= values.min():
+        return (None,)
+    return _OFFSETS_WITH_NOISE if noisy else OFFSETS
 
 
 @dataclass(frozen=True)

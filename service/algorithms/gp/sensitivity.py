@@ -17,7 +17,7 @@ import math
 import numpy as np
 from scipy.linalg import cho_solve
 
-from service.algorithms.gp.fits import Process
+from service.algorithms.gp.fits import Ensemble, Process
 from service.core.encoding import Encoding, FloatArray
 from service.core.sensitivity import Sensitivity, Share
 
@@ -30,12 +30,13 @@ _FEWEST_ROWS, _MOST_ROWS, _MOST_POINTS = 64, 1024, 2**14
 _BEYOND = 0.5
 
 
-def sensitivities(process: Process, encoding: Encoding, *, seed: int) -> dict[str, Sensitivity]:
-    """Return the indices of each parameter for the values in their own unit; empty if the process is flat."""
+def sensitivities(ensemble: Ensemble, encoding: Encoding, *, seed: int) -> dict[str, Sensitivity]:
+    """Return the indices of each parameter for the values in their own unit; empty if all processes are flat."""
     # scipy.stats takes a second to import, so it is imported only where it is needed.
     from scipy.stats import qmc
 
-    random = np.random.default_rng([seed % 2**64, len(process.runs)])
+    members = ensemble.members
+    random = np.random.default_rng([seed % 2**64, len(members[0].runs)])
     count = len(encoding.space.parameters)
     rows = _MOST_ROWS
     while rows > _FEWEST_ROWS and rows * (count + 2) > _MOST_POINTS:
@@ -48,7 +49,9 @@ def sensitivities(process: Process, encoding: Encoding, *, seed: int) -> dict[st
         swapped[:, place] = second[:, place]
         designs.append(swapped)
     points = encoding.encode(encoding.spread(np.vstack(designs)))
-    values = _values(process, drawn(process, points, _FUNCTIONS, random)).reshape(_FUNCTIONS, count + 2, rows)
+    each = _FUNCTIONS // len(members)
+    values = np.vstack([_values(one, drawn(one, points, each, random)) for one in members])
+    values = values.reshape(len(members) * each, count + 2, rows)
     alone, together = _indices(values, random)
     return {
         name: Sensitivity(_share(alone[:, place]), _share(together[:, place]))

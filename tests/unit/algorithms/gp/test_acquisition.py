@@ -11,6 +11,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 
 from service.algorithms.gp.acquisition import (
     Acquisition,
+    Average,
     LogNoisyExpectedImprovement,
     LogProbability,
     LogUncertainty,
@@ -92,6 +93,7 @@ def test_running_trials_take_the_worth_from_where_they_are() -> None:
         lambda: LogProbability(posterior(), least=0.3, noise=False),
         lambda: LogUncertainty(posterior(rows(3, 9))),
         lambda: Sum([noisy(), LogProbability(posterior(), least=0.0, noise=True)]),
+        lambda: Average([noisy(), LogUncertainty(posterior(rows(3, 9)))]),
     ],
 )
 def test_gradients(make: Callable[[], Acquisition]) -> None:
@@ -104,6 +106,13 @@ def test_gradients(make: Callable[[], Acquisition]) -> None:
         numeric = (acquisition.score(at + step) - acquisition.score(at - step)) / 2e-5
         np.testing.assert_allclose(gradient[:, column], numeric, rtol=1e-3, atol=1e-4)
     assert (gradient[:, 2] == 0.0).all()
+
+
+def test_the_average_is_that_of_the_values_not_of_their_logarithms() -> None:
+    parts: list[Acquisition] = [noisy(), LogUncertainty(posterior())]
+    at = rows(6, 4)
+    expected = np.log(np.mean([np.exp(part.score(at)) for part in parts], axis=0))
+    np.testing.assert_allclose(Average(parts).score(at), expected)
 
 
 def test_feasibility_is_learned_from_labels() -> None:

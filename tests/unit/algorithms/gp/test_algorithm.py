@@ -480,7 +480,7 @@ def test_replicates_of_a_configuration_are_one_point_and_teach_the_noise() -> No
     assert prediction is not None
     assert prediction.noise == pytest.approx(0.3, rel=0.2)
     assert prediction.deviation.max() < 0.1
-    assert len(gp._known().objectives[0].points.rows) == 8  # type: ignore[attr-defined]
+    assert len(gp._known().objectives[0].members[0].points.rows) == 8  # type: ignore[attr-defined]
 
 
 def test_one_disturbed_run_does_not_condemn_a_configuration() -> None:

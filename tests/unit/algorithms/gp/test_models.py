@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from botorch.models.utils.gpytorch_modules import (
+    get_covar_module_with_dim_scaled_prior,
+    get_gaussian_likelihood_with_lognormal_prior,
+)
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
+from service.algorithms.gp.fits import Ensemble, Fits, Kind
 from service.algorithms.gp.models import Evidence, Layout, Points, Posterior, Prior, botorch_model
+from service.algorithms.gp.runs import Runs
 from service.core.encoding import Encoding, FloatArray
 from service.core.space import (
     BoolParameter,
@@ -91,6 +97,37 @@ def test_predictions_are_botorchs(layout: Layout) -> None:
     np.testing.assert_allclose(deviation**2, theirs.variance[:, 0].numpy(), atol=1e-5)
 
 
+def test_the_second_prior_of_a_pair_is_botorchs() -> None:
+    """Without categorical columns: BoTorch's density of a value has its mode where ours of the logarithm has it."""
+    layout = Layout((0, 1, 2), ())
+    _, short = Prior.pair(layout, noisy=True)
+    kernel = get_covar_module_with_dim_scaled_prior(ard_num_dims=3)
+    noise = get_gaussian_likelihood_with_lognormal_prior()
+    for prior, own in (
+        (kernel.lengthscale_prior, (short.mean[0], short.sd[0])),
+        (noise.noise_covar.noise_prior, (short.mean[-1], short.sd[-1])),
+    ):
+        assert (prior.loc - prior.scale**2).item() == pytest.approx(own[0], abs=0.01)
+        assert prior.scale.item() == pytest.approx(own[1])
+
+
+def test_an_ensemble_is_unsure_where_its_members_disagree() -> None:
+    random = np.random.default_rng(2)
+    layout = Layout((0,), ())
+    runs = Runs.of(
+        np.linspace(0.0, 0.5, 8)[:, None], np.sin(12 * np.linspace(0.0, 0.5, 8)) + 0.1 * random.normal(size=8)
+    )
+    first, second = Prior.pair(layout, noisy=True)
+    ensemble = Fits(layout).ensemble(runs, Kind("objective", "bent", first, robust=True), [second])
+    far = np.array([[0.95]])
+    single = [Ensemble((member,)).predict(far) for member in ensemble.members]
+    mean, deviation = ensemble.predict(far)
+    assert mean == pytest.approx(np.mean([one for one, _ in single]))
+    assert deviation > np.sqrt(np.mean([one**2 for _, one in single]))
+    assert ensemble.members[0].scale == ensemble.members[1].scale
+    assert 0.0 < ensemble.noise() < 1.0
+
+
 def test_a_fit_finds_which_columns_matter() -> None:
     random = np.random.default_rng(0)
     points = random.random((60, 4))
@@ -132,5 +169,17 @@ def test_the_layout_omits_constant_and_redundant_columns() -> None:
     )
     layout = Layout.of(Encoding(space))
     assert layout.categorical == (2,)
-    # huge, x, y, z, and one activity column for x and y together, one for z
-    assert layout.numeric == (0, 3, 4, 5, 6, 8)
+    # huge, x, y and z. The algorithm's own column says which of x, y and z are active.
+    assert layout.numeric == (0, 3, 4, 5)
+
+
+def test_the_layout_has_one_activity_column_for_each_condition_on_a_number() -> None:
+    space = Space.build(
+        [
+            IntParameter("threads", 0, 3),
+            FloatParameter("x", 0, 1, condition=Condition("threads", (2, 3))),
+            FloatParameter("y", 0, 1, condition=Condition("threads", (2, 3))),
+            FloatParameter("z", 0, 1, condition=Condition("threads", (3,))),
+        ]
+    )
+    assert Layout.of(Encoding(space)).numeric == (0, 1, 2, 3, 4, 6)

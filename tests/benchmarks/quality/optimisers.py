@@ -1,0 +1,154 @@
+"""The optimisers: the service's own algorithms with its usual method, Optuna's samplers, Ax, and random search."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.core.lifecycle import TrialState
+from service.core.space import Configuration, Scalar, Space
+from service.core.trial import TrialRecord
+from service.tuner.method import Method
+from service.tuner.tuner import Tuner
+from tests.benchmarks.quality.problems import Case
+
+Measure = Callable[[Configuration], float]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The configuration that an optimiser recommends, and the one with the best single value."""
+
+    recommended: Configuration
+    luckiest: Configuration
+
+
+def ours(case: Case, seed: int, measure: Measure, algorithm: str = "auto") -> Outcome:
+    """Run a study of the service's tuner with the usual policies."""
+    method = Method(algorithm=algorithm, seed=seed, budget=case.budget, parallelism=case.batch)
+    tuner = Tuner(case.problem, method)
+    number = cursor = 0
+    while number < case.budget:
+        asked = tuner.suggest(min(case.batch, case.budget - number), cursor=cursor)
+        if not asked.items:
+            break
+        cursor = asked.cursor
+        finished = []
+        for item in asked.items:
+            number += 1
+            metrics = {"seconds": measure(item.configuration)}
+            finished.append(
+                TrialRecord(
+                    number, item.configuration, TrialState.COMPLETED, metrics, revision=number, origin=item.origin
+                )
+            )
+        tuner.update(finished)
+    found = tuner.recommend()
+    assert found is not None
+    luckiest = min(tuner.finished, key=lambda trial: trial.metrics["seconds"])
+    return Outcome(found.configuration, luckiest.configuration)
+
+
+def optuna(problem: Case, seed: int, measure: Measure, sampler: str) -> Outcome:
+    """Run a study of Optuna with a sampler of its own and its defaults."""
+    warnings.simplefilter("ignore")
+    import optuna as library
+
+    library.logging.set_verbosity(library.logging.ERROR)
+    made: Any
+    match sampler:
+        case "tpe":
+            made = library.samplers.TPESampler(seed=seed, constant_liar=problem.batch > 1)
+        case "gp":
+            made = library.samplers.GPSampler(seed=seed, deterministic_objective=not problem.problem.noisy)
+        case "random":
+            made = library.samplers.RandomSampler(seed=seed)
+        case _:
+            raise ValueError(f"There is no sampler {sampler!r}.")
+    study = library.create_study(sampler=made)
+    tried: list[tuple[float, Configuration]] = []
+    while len(tried) < problem.budget:
+        asked = [study.ask() for _ in range(min(problem.batch, problem.budget - len(tried)))]
+        chosen = [_suggested(trial, problem.space) for trial in asked]
+        for trial, configuration in zip(asked, chosen, strict=True):
+            value = measure(configuration)
+            study.tell(trial, value)
+            tried.append((value, configuration))
+    best = min(tried, key=lambda one: one[0])[1]
+    return Outcome(best, best)
+
+
+def ax(case: Case, seed: int, measure: Measure) -> Outcome:
+    """Run an experiment of Ax with its defaults. Conditional parameters are always active for it."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    from ax.api.client import Client
+
+    client: Any = Client(random_seed=seed)
+    client.configure_experiment(parameters=[_ax_parameter(one) for one in case.space.parameters])
+    client.configure_optimization(objective="-seconds")
+    tried: list[tuple[float, Configuration]] = []
+
+    def configuration(found: Mapping[str, Any]) -> Configuration:
+        return case.space.prune({name: found[name] for name in case.space.names()})
+
+    while len(tried) < case.budget:
+        asked = client.get_next_trials(max_trials=min(case.batch, case.budget - len(tried)))
+        for number, found in asked.items():
+            value = measure(configuration(found))
+            tried.append((value, configuration(found)))
+            client.complete_trial(trial_index=number, raw_data={"seconds": value})
+    recommended = configuration(client.get_best_parameterization()[0])
+    return Outcome(recommended, min(tried, key=lambda one: one[0])[1])
+
+
+def _ax_parameter(parameter: Any) -> Any:
+    from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+
+    match type(parameter).__name__:
+        case "FloatParameter" | "IntParameter" as kind:
+            return RangeParameterConfig(
+                name=parameter.name,
+                bounds=(parameter.min, parameter.max),
+                parameter_type="float" if kind == "FloatParameter" else "int",
+                scaling="log" if parameter.log else "linear",
+            )
+        case "BoolParameter":
+            return ChoiceParameterConfig(parameter.name, [False, True], "bool", is_ordered=False)
+        case "OrdinalParameter":
+            return ChoiceParameterConfig(parameter.name, list(parameter.values), "int", is_ordered=True)
+    return ChoiceParameterConfig(parameter.name, list(parameter.values), "str", is_ordered=False)
+
+
+def _suggested(trial: Any, space: Space) -> Configuration:
+    found: dict[str, Scalar] = {}
+    for parameter in space.parameters:
+        condition, name = parameter.condition, parameter.name
+        if condition is not None and found.get(condition.parent) not in condition.values:
+            continue
+        kind: Any = parameter
+        match type(parameter).__name__:
+            case "FloatParameter":
+                found[name] = trial.suggest_float(name, kind.min, kind.max, log=kind.log)
+            case "IntParameter":
+                found[name] = trial.suggest_int(name, kind.min, kind.max, log=kind.log)
+            case "OrdinalParameter":
+                # Categories have no order, so the rank is the better form.
+                found[name] = kind.values[trial.suggest_int(name, 0, len(kind.values) - 1)]
+            case "CategoricalParameter":
+                found[name] = trial.suggest_categorical(name, list(kind.values))
+            case _:
+                found[name] = trial.suggest_categorical(name, [False, True])
+    return found
+
+
+def run(optimiser: str, case: Case, seed: int, measure: Measure) -> Outcome:
+    """Run the optimiser of a name such as "auto", "gp" or "optuna-tpe"."""
+    if optimiser == "ax":
+        return ax(case, seed, measure)
+    if optimiser.startswith("optuna-"):
+        return optuna(case, seed, measure, optimiser.removeprefix("optuna-"))
+    return ours(case, seed, measure, optimiser)
