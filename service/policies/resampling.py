@@ -292,12 +292,7 @@ class Closing(Resampling):
     ) -> None:
         super().__init__(problem, seed=seed, options=options, budget=budget, start=start)
         self._encoding = Encoding(problem.space)
-        self._rows: dict[str, FloatArray] = {}
         self._default = problem.space.key(problem.space.default())
-
-    def learn(self, key: str, one: Candidate, trial: TrialRecord) -> None:
-        if key not in self._rows:
-            self._rows[key] = self._encoding.encode([one.configuration])[0]
 
     def choose(self, waiting: Mapping[str, int], predict: Predict) -> Configuration | None:
         if not self._is_closing(waiting):
@@ -339,7 +334,8 @@ class Closing(Resampling):
         """Return the best contenders by their medians, and the beliefs about them without a model."""
         middles = np.array([statistics.median(one.values) for _, one in contenders])
         kept = np.argsort(middles, kind="stable")[: self._MOST_COMPARED]
-        around = surroundings(np.array([self._rows[contenders[place][0]] for place in kept]), middles[kept])
+        rows = self._encoding.encode([contenders[place][1].configuration for place in kept])
+        around = surroundings(rows, middles[kept])
         beliefs, places = believe([contenders[place][1].values for place in kept], around, self._CONTENDERS)
         return [contenders[kept[place]] for place in places], beliefs
 

@@ -119,6 +119,16 @@ def samples_of(problem: Problem, trials: Sequence[TrialRecord]) -> list[Configur
     ]
 
 
+def leading(problem: Problem, found: Sequence[ConfigurationSamples]) -> Sequence[ConfigurationSamples]:
+    """Return the configurations with the best medians, at most 500, and the default, in their order."""
+    if len(found) <= _MOST:
+        return found
+    medians = [statistics.median(one.values) for one in found]
+    kept = set(np.argsort(medians, kind="stable")[:_MOST].tolist())
+    default = _place_of_default(problem, found)
+    return [one for place, one in enumerate(found) if place in kept or place == default]
+
+
 def by_posterior(problem: Problem, found: Sequence[ConfigurationSamples], prediction: Prediction) -> Recommendation:
     """Return the measured configuration with the best posterior mean; `prediction` is of `found`, in its order."""
     best = int(np.argmin(prediction.mean))

@@ -28,7 +28,14 @@ from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
 from service.tuner.effects import Elimination
 from service.tuner.method import Method
-from service.tuner.recommendation import Recommendation, by_estimate, by_posterior, expected_improvement, samples_of
+from service.tuner.recommendation import (
+    Recommendation,
+    by_estimate,
+    by_posterior,
+    expected_improvement,
+    leading,
+    samples_of,
+)
 
 # The number of configurations at which the remaining gain is evaluated.
 _SAMPLE = 256
@@ -156,11 +163,11 @@ class Tuner:
         found = samples_of(self.problem, self._finished)
         if not found or len(self.problem.objectives) > 1:
             return None
-        prediction = None
         if self.problem.noisy and (costly or self.cost == Cost.CHEAP):
-            prediction = self._believed([one.configuration for one in found])
-        if prediction is not None:
-            return by_posterior(self.problem, found, prediction)
+            leaders = leading(self.problem, found)
+            prediction = self._believed([one.configuration for one in leaders])
+            if prediction is not None:
+                return by_posterior(self.problem, leaders, prediction)
         neighbours = float(str(self.method.estimator_options["neighbours"]))
         adaptive = self.method.resampling == "adaptive"
         return by_estimate(self.problem, found, self._estimate, neighbours, adaptive=adaptive)

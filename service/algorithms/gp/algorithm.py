@@ -84,8 +84,9 @@ class _Models:
     works: Process | None
 
     def incumbents(self, processes: Sequence[Process]) -> FloatArray:
-        """Return the distinct acceptable rows with measurements, ordered by their best rank in any process."""
-        rows = np.unique(self.runs[0].rows[~self.runs[0].bounded], axis=0)
+        """Return the distinct acceptable rows that the processes know, ordered by their best rank in any of them."""
+        runs = processes[0].runs
+        rows = np.unique(runs.rows[~runs.bounded], axis=0)
         rows = rows[self.known.acceptable(rows)]
         expected = [process.posterior(rows[:0]).predict(rows)[0] for process in processes]
         ranks = np.array([np.argsort(np.argsort(-one, kind="stable"), kind="stable") for one in expected])

@@ -58,14 +58,21 @@ class Runs:
         return Runs(self.rows[chosen], self.values[chosen], self.bounded[chosen], self.numbers[chosen])
 
     def thinned(self, most: int) -> Runs:
-        """Return the runs of at most `most` configurations: half of them the best, the others the latest."""
+        """Return the runs of at most `most` configurations: half of them those with the best medians, then the latest.
+
+        A configuration that was measured again is not kept for one lucky run.
+        """
         groups = self.groups
         count = int(groups.max(initial=-1)) + 1
         if count <= most:
             return self
-        best = np.full(count, np.inf)
-        np.minimum.at(best, groups[~self.bounded], self.measured)
-        kept = np.argsort(best, kind="stable")[: most // 2]
+        medians = np.full(count, np.inf)
+        measured = groups[~self.bounded]
+        order = np.lexsort((self.measured, measured))
+        found, first, counts = np.unique(measured[order], return_index=True, return_counts=True)
+        ascending = self.measured[order]
+        medians[found] = (ascending[first + (counts - 1) // 2] + ascending[first + counts // 2]) / 2
+        kept = np.argsort(medians, kind="stable")[: most // 2]
         others = np.setdiff1d(np.arange(count), kept)
         return self.part(np.isin(groups, np.concatenate([kept, others[-(most - len(kept)) :]])))
 

@@ -29,12 +29,17 @@ def test_bounds_are_no_points_and_disturbed_runs_are_points_of_their_own() -> No
 
 
 def test_thinning_keeps_the_best_configurations_and_the_latest_with_all_their_runs() -> None:
-    runs = Runs.of(np.arange(20.0)[[*range(20), 3]][:, None], np.array([*np.arange(20.0)[::-1], 0.5]))
+    runs = Runs.of(np.arange(20.0)[[*range(20), 3, 3]][:, None], np.array([*np.arange(20.0)[::-1], 0.5, 0.4]))
     kept = runs.thinned(6)
     assert sorted(set(kept.rows.ravel().tolist())) == [3.0, 15.0, 16.0, 17.0, 18.0, 19.0]
-    assert kept.rows.ravel().tolist().count(3.0) == 2
-    assert kept.numbers.tolist() == [3, 15, 16, 17, 18, 19, 20], "numbers are those of the whole"
+    assert kept.rows.ravel().tolist().count(3.0) == 3
+    assert kept.numbers.tolist() == [3, 15, 16, 17, 18, 19, 20, 21], "numbers are those of the whole"
     assert runs.thinned(20) is runs
+
+
+def test_thinning_does_not_keep_a_configuration_for_one_lucky_run() -> None:
+    runs = Runs.of(np.arange(20.0)[[*range(20), 3, 3]][:, None], np.array([*np.arange(20.0)[::-1], -9.0, 17.0]))
+    assert 3.0 not in runs.thinned(6).rows
 
 
 def test_a_digest_distinguishes_a_bound_from_a_value() -> None:
