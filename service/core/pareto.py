@@ -1,4 +1,4 @@
-"""Pareto dominance, and the reference point for the hypervolume of Pareto sets."""
+"""Pareto dominance, and the hypervolume of Pareto sets with its reference point."""
 
 from __future__ import annotations
 
@@ -29,6 +29,24 @@ def non_dominated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         # A row that is not better than `first` in any column is a copy of `first` or is dominated by it.
         left = left[(values[left] < first).any(axis=1)]
     return front
+
+
+def hypervolume(points: npt.NDArray[np.float64], reference: npt.NDArray[np.float64]) -> float:
+    """Return the volume that the points, [n, m], dominate up to the reference, [m]; smaller is better."""
+    inside = points[(points < reference).all(axis=1)]
+    if not len(inside):
+        return 0.0
+    if inside.shape[1] == 1:
+        return float(reference[0] - inside.min())
+    ordered = inside[np.argsort(inside[:, -1], kind="stable")]
+    edges = np.append(ordered[:, -1], reference[-1])
+    return float(
+        sum(
+            depth * hypervolume(ordered[: place + 1, :-1], reference[:-1])
+            for place, depth in enumerate(np.diff(edges))
+            if depth > 0
+        )
+    )
 
 
 def reference_point(

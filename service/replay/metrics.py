@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from service.core.encoding import FloatArray
-from service.core.pareto import non_dominated
+from service.core.pareto import hypervolume, non_dominated
 from service.replay.record import Run
 from service.replay.subject import Subject
 
@@ -105,24 +105,6 @@ def volumes(subject: Subject, run: Run) -> FloatArray:
                 share = hypervolume(kept, reference) / whole
         shares.append(share)
     return np.array(shares)
-
-
-def hypervolume(points: FloatArray, reference: FloatArray) -> float:
-    """Return the volume that the points, [n, m], dominate up to the reference, [m]; smaller is better."""
-    inside = points[(points < reference).all(axis=1)]
-    if not len(inside):
-        return 0.0
-    if inside.shape[1] == 1:
-        return float(reference[0] - inside.min())
-    ordered = inside[np.argsort(inside[:, -1], kind="stable")]
-    edges = np.append(ordered[:, -1], reference[-1])
-    return float(
-        sum(
-            depth * hypervolume(ordered[: place + 1, :-1], reference[:-1])
-            for place, depth in enumerate(np.diff(edges))
-            if depth > 0
-        )
-    )
 
 
 def mean(values: Sequence[float]) -> float:

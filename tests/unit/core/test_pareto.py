@@ -1,10 +1,11 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from service.core.encoding import FloatArray
-from service.core.pareto import non_dominated
+from service.core.pareto import hypervolume, non_dominated
 
 small_numbers = st.sampled_from([-1.0, 0.0, 1.0, 2.0, np.inf, np.nan])
 
@@ -28,3 +29,25 @@ def test_agrees_with_the_definition(values: FloatArray) -> None:
         point = values[place]
         dominated = any((other <= point).all() and (other < point).any() for other in values)
         assert kept == (not np.isnan(point).any() and not dominated)
+
+
+def test_hypervolume_by_hand() -> None:
+    two = np.array([1.0, 1.0])
+    assert hypervolume(np.array([[0.0, 0.5], [0.5, 0.0]]), two) == pytest.approx(0.75)
+    assert hypervolume(np.array([[0.0, 0.5], [0.0, 0.5], [0.9, 0.9]]), two) == pytest.approx(0.5)
+    assert hypervolume(np.array([[1.0, 0.0], [2.0, -1.0]]), two) == 0
+    assert hypervolume(np.empty((0, 2)), two) == 0
+    # the box of one, the slab of another: 0.5 + 0.25 - 0.125
+    three = np.array([[0.0, 0.0, 0.5], [0.5, 0.5, 0.0]])
+    assert hypervolume(three, np.ones(3)) == pytest.approx(0.5 + 0.25 - 0.125)
+
+
+def test_hypervolume_agrees_with_counting() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.random((12, 3))
+    probes = rng.random((200_000, 3))
+    dominated = np.zeros(len(probes), dtype=np.bool_)
+    for point in points:
+        dominated |= (point <= probes).all(axis=1)
+    counted = float(dominated.mean())
+    assert hypervolume(points, np.ones(3)) == pytest.approx(counted, abs=0.005)

@@ -8,7 +8,7 @@ import pytest
 from service.core.problem import Objective, Problem
 from service.core.space import OrdinalParameter, Space
 from service.replay.interference import Quiet
-from service.replay.metrics import best_so_far, hypervolume, measure, quantile, volumes
+from service.replay.metrics import best_so_far, measure, quantile, volumes
 from service.replay.record import Contestant, Run
 from service.replay.subject import Subject
 
@@ -99,28 +99,6 @@ def test_nothing_measured() -> None:
     found = measure(one, run(one, [-1], []))
     assert math.isnan(found["DistOpt"])
     assert found["Uniques"] == 0
-
-
-def test_hypervolume_by_hand() -> None:
-    two = np.array([1.0, 1.0])
-    assert hypervolume(np.array([[0.0, 0.5], [0.5, 0.0]]), two) == pytest.approx(0.75)
-    assert hypervolume(np.array([[0.0, 0.5], [0.0, 0.5], [0.9, 0.9]]), two) == pytest.approx(0.5)
-    assert hypervolume(np.array([[1.0, 0.0], [2.0, -1.0]]), two) == 0
-    assert hypervolume(np.empty((0, 2)), two) == 0
-    # the box of one, the slab of another: 0.5 + 0.25 - 0.125
-    three = np.array([[0.0, 0.0, 0.5], [0.5, 0.5, 0.0]])
-    assert hypervolume(three, np.ones(3)) == pytest.approx(0.5 + 0.25 - 0.125)
-
-
-def test_hypervolume_agrees_with_counting() -> None:
-    rng = np.random.default_rng(0)
-    points = rng.random((12, 3))
-    probes = rng.random((200_000, 3))
-    dominated = np.zeros(len(probes), dtype=np.bool_)
-    for point in points:
-        dominated |= (point <= probes).all(axis=1)
-    counted = float(dominated.mean())
-    assert hypervolume(points, np.ones(3)) == pytest.approx(counted, abs=0.005)
 
 
 def test_share_of_the_true_front() -> None:
