@@ -1,7 +1,8 @@
 """The final check: the gain of the best configuration over the default, with its interval.
 
 A search finds lucky configurations as well as good ones. After the search, its best configuration and the default are
-therefore measured again, in turns, so that disturbances of the system affect both equally.
+therefore measured again, in turns, so that disturbances of the system affect both equally. With several objectives,
+members of the Pareto set take the place of the best configuration (`policies/members.py`).
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
 from service.core.problem import Objective
-from service.policies.noise import gain_interval
+from service.policies.noise import Gain, gain_interval
 
-Side = Literal["default", "best"]
+# A row for each trial, with the value of each objective, times the objective's sign.
+Values: TypeAlias = Sequence[Sequence[float]]
+
+# The most members of a Pareto set that a check compares with the default.
+MOST_MEMBERS = 8
 
 # 32 trials are enough for the screening of 14 changes and for two comparisons (docs/explanation/final-check.md). Fewer
 # than 16 leave too few for both parts.
@@ -31,7 +36,7 @@ _OPTIONS = (
         "max_trials",
         "int",
         20,
-        "Maximum number of trials of the default and the best configuration together.",
+        "Maximum number of trials of the default and of the best configurations together.",
         min=8,
         max=10_000,
     ),
@@ -71,6 +76,30 @@ class CheckResult:
         return self.low > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The check's trials of one configuration: the default, the best one or a member of the Pareto set.
+
+    `doubtful` are the values with a doubtful timing, and `values` the others. `failed` is the number of finished trials
+    without a value, and `waiting` the number of those without a result.
+    """
+
+    values: Values
+    doubtful: Values = ()
+    failed: int = 0
+    waiting: int = 0
+
+    @property
+    def begun(self) -> int:
+        """Return the number of all trials."""
+        return len(self.values) + len(self.doubtful) + self.failed + self.waiting
+
+    @property
+    def fails(self) -> bool:
+        """Return whether so many trials have failed that the configuration is not measured any more."""
+        return self.failed > len(self.values) + len(self.doubtful) + 1
+
+
 @dataclass(frozen=True)
 class FinalCheck:
     """The settings and rules of a check. `width`: the width of the gain's interval as a share of the default's value.
@@ -87,10 +116,15 @@ class FinalCheck:
     after: int = 0
 
     @classmethod
-    def parse(cls, data: object, where: str) -> FinalCheck:
-        """Return the check that the JSON describes. Raises InvalidInput (`<where>.width`, ...)."""
+    def parse(cls, data: object, where: str, objectives: int = 1) -> FinalCheck:
+        """Return the check that the JSON describes. Raises InvalidInput (`<where>.width`, ...).
+
+        With several objectives, the check does not ask which changes matter: `effects` is 0.
+        """
         if not isinstance(data, Mapping):
             raise InvalidInput(where, data, 'an object such as {"width": 0.05, "max_trials": 20}')
+        if objectives > 1:
+            data = {"effects": 0, **data}
         given = complete("the final check", _OPTIONS, data, where)
         check = cls(
             width=float(str(given["width"])),
@@ -100,32 +134,91 @@ class FinalCheck:
         )
         if 0 < check.effects < LEAST_EFFECTS:
             raise InvalidInput(f"{where}.effects", check.effects, f"0, or {LEAST_EFFECTS} to 1000")
-        # With fewer trials, not even the most different values can reach the level.
-        least = next(n for n in count(8, 2) if gain_interval([2.0] * (n // 2), [1.0] * (n // 2), check.level))
+        if check.effects and objectives > 1:
+            raise InvalidInput(f"{where}.effects", check.effects, "0 for a study with several objectives")
+        least = max(8, 2 * check.rounds(1, objectives))
         if check.max_trials < least:
-            raise InvalidInput(
-                f"{where}.max_trials", check.max_trials, f"{least} or more for a level of {check.level:g}"
-            )
+            several = f" and {objectives} objectives" if objectives > 1 else ""
+            allowed = f"{least} or more for a level of {check.level:g}{several}"
+            raise InvalidInput(f"{where}.max_trials", check.max_trials, allowed)
         return check
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return plain JSON from which `parse` makes an equal check."""
         return {"width": self.width, "max_trials": self.max_trials, "level": self.level, "effects": self.effects}
 
-    def next(self, defaults: Sequence[float], bests: Sequence[float]) -> Side | None:
-        """Return the side to measure next, given the values of both; None if the check is over.
+    def level_of_each(self, members: int, objectives: int) -> float:
+        """Return the level of each gain's interval with which all of them hold at once (Bonferroni)."""
+        return 1 - (1 - self.level) / (members * objectives)
 
-        The sides take turns, and the order within each pair alternates, so that a slow drift of the system affects both
-        equally.
+    def rounds(self, members: int, objectives: int) -> int:
+        """Return the least number of runs of each configuration with which the gains' intervals reach the level."""
+        level = self.level_of_each(members, objectives)
+        # With fewer runs, not even the most different values reach it.
+        return next(n for n in count(1) if gain_interval([2.0] * n, [1.0] * n, level))
+
+    def most_members(self, objectives: int) -> int:
+        """Return how many members of a Pareto set the trials of the check are enough for."""
+        numbers = range(MOST_MEMBERS, 1, -1)
+        return next((n for n in numbers if (n + 1) * self.rounds(n, objectives) <= self.max_trials), 1)
+
+    def next(self, defaults: Sequence[float], bests: Sequence[float]) -> Literal["default", "best"] | None:
+        """Return the side to measure next, given the values of both; None if the check is over."""
+        sides = [Side([(value,) for value in values]) for values in (defaults, bests)]
+        return next((("default", "best")[place] for place in self.turns(sides, 1)), None)
+
+    def turns(self, sides: Sequence[Side], count: int) -> list[int]:
+        """Return the places of the sides to measure next, at most `count`; none if the check is over.
+
+        The default is the first side. In each round, every side is measured once, and the order alternates between
+        rounds, so that a slow drift of the system affects all equally. A doubtful or failed trial is repeated. A
+        configuration that keeps failing is left out, unless it is the only one that is compared with the default.
         """
-        if len(defaults) + len(bests) >= self.max_trials:
+        used = [place for place, side in enumerate(sides) if place == 0 or not side.fails]
+        used = used if len(used) > 1 else list(range(len(sides)))
+        if self._is_narrow([sides[place] for place in used], len(sides) - 1):
+            return []
+        values = [len(side.values) + side.waiting for side in sides]
+        is_waiting = any(side.waiting for side in sides)
+        found: list[int] = []
+        while len(found) < min(count, self.max_trials - sum(side.begun for side in sides)):
+            is_odd = min(values[place] for place in used) % 2 == 1
+            # Of two sides the default comes first while trials are waiting.
+            backward = is_odd and not (len(sides) == 2 and is_waiting)
+            order = used[::-1] if backward else used
+            place = min(order, key=lambda place: (values[place], len(sides[place].doubtful)))
+            found.append(place)
+            values[place] += 1
+            is_waiting = True
+        return found
+
+    def gains(self, sides: Sequence[Side]) -> list[list[Gain] | None]:
+        """Return the gains of each side after the default in all objectives, with intervals that hold at once.
+
+        Doubtful timings count only if there are too few others. The gains are None if too few trials worked.
+        """
+        default, *others = sides
+        return [
+            self._gains(default.values, side.values, len(others))
+            or self._gains([*default.values, *default.doubtful], [*side.values, *side.doubtful], len(others))
+            for side in others
+        ]
+
+    def _gains(self, defaults: Values, values: Values, members: int) -> list[Gain] | None:
+        if not defaults or not values:
             return None
-        gain = gain_interval(defaults, bests, self.level)
-        if gain is not None and len(defaults) == len(bests) and gain.high - gain.low <= self.width:
-            return None
-        if len(defaults) == len(bests):
-            return "default" if len(defaults) % 2 == 0 else "best"
-        return "default" if len(defaults) < len(bests) else "best"
+        level = self.level_of_each(members, len(defaults[0]))
+        pairs = zip(zip(*defaults, strict=True), zip(*values, strict=True), strict=True)
+        gains = [gain_interval(before, after, level) for before, after in pairs]
+        return [gain for gain in gains if gain is not None] or None
+
+    def _is_narrow(self, sides: Sequence[Side], members: int) -> bool:
+        """Return whether all sides have as many values and no gain's interval is wider than it has to be."""
+        default, *others = sides
+        if any(len(side.values) != len(default.values) for side in others):
+            return False
+        gains = [self._gains(default.values, side.values, members) for side in others]
+        return all(found and all(gain.high - gain.low <= self.width for gain in found) for found in gains)
 
     def result(self, defaults: Sequence[float], bests: Sequence[float], objective: Objective) -> CheckResult:
         """Return the result that follows from the values."""

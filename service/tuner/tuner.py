@@ -8,11 +8,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from service.algorithms import registry
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Cost
+from service.core import estimates
 from service.core.encoding import Encoding
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
@@ -22,8 +24,8 @@ from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
-from service.policies import noise, pruning, resampling
-from service.policies.check import CheckResult, FinalCheck
+from service.policies import members, noise, pruning, resampling
+from service.policies.check import CheckResult, FinalCheck, Side
 from service.policies.pruning import Running, Step
 from service.policies.stopping import History, Progress
 from service.tuner.effects import Elimination
@@ -36,6 +38,7 @@ from service.tuner.recommendation import (
     leading,
     samples_of,
 )
+from service.tuner.verdict import ParetoVerdict, conclude_pareto, member_of
 
 # The number of configurations at which the remaining gain is evaluated.
 _SAMPLE = 256
@@ -184,40 +187,69 @@ class Tuner:
         """Return the predictions of a reliable posterior; None if there is none."""
         return self._predict(configurations) if self.choice.name in _RELIABLE else None
 
+    def members(self, policy: FinalCheck) -> list[Configuration] | None:
+        """Return the members of the Pareto set that the final check compares with the default; None without results.
+
+        The default is not one of them, so the list may be empty.
+        """
+        found = estimates.aggregate(self.problem, self._finished)
+        if not found:
+            return None
+        key, metrics = self.problem.space.key, self.problem.metrics
+        start = key(self.problem.space.default())
+        front = [one for one in estimates.best_of(self.problem, found) if key(one.configuration) != start]
+        defaults = [one for one in found if key(one.configuration) == start]
+        if not front:
+            return []
+        rows = [[one.median[metric] for metric in metrics] for one in [*front, *defaults]]
+        values = self.problem.signs() * np.array(rows)
+        default = values[-1] if defaults else None
+        most = policy.most_members(len(metrics))
+        chosen = members.choose(values[: len(front)], default, most)
+        return [front[place].configuration for place in chosen]
+
     def check(
-        self, best: Configuration, count: int, pending: Sequence[TrialRecord] = (), policy: FinalCheck | None = None
+        self,
+        best: Configuration | Sequence[Configuration],
+        count: int,
+        pending: Sequence[TrialRecord] = (),
+        policy: FinalCheck | None = None,
     ) -> list[Configuration]:
         """Return up to `count` configurations for the final check, which measures `best` and the default in turns.
 
         The result is empty if the finished and pending trials are enough. Only the check's own trials count: `best` was
         chosen by the others, so their values make it look better than it is. A trial with a doubtful timing is
-        repeated, within the limit on the number of trials. `policy`: by default the method's.
+        repeated, within the limit on the number of trials.
+
+        Args:
+            best: the best configuration, or members of the Pareto set.
+            policy: by default the method's.
         """
         policy = policy or self.method.final_check
         assert policy is not None
-        defaults, bests = self._check_values(policy, best, doubtful=False)
-        begun = sum(_is_of(policy, trial) for trial in [*self._finished, *pending])
-        side = policy.next(defaults, bests)
-        found: list[Configuration] = []
-        waiting = [self._is(best, trial) for trial in pending if _is_of(policy, trial)]
-        every_default, every_best = self._check_values(policy, best, doubtful=True)
-        doubted = (len(every_best) - len(bests)) - (len(every_default) - len(defaults))
-        while side is not None and len(found) < min(count, policy.max_trials - begun):
-            if waiting or doubted:
-                # Prefer the side with fewer values, pending ones included; then the one with fewer doubtful ones.
-                ahead = len(bests) + sum(waiting) - (len(defaults) + waiting.count(False))
-                side = "default" if (ahead or doubted) >= 0 else "best"
-            found.append(best if side == "best" else self.problem.space.default())
-            waiting.append(side == "best")
-        return found
+        compared = self._compared(best)
+        return [compared[place] for place in policy.turns(self._sides(policy, compared, pending), count)]
 
     def checked(self, best: Configuration, policy: FinalCheck | None = None) -> CheckResult:
         """Return the final check's result for `best`. Doubtful timings count only if there are too few others."""
         policy = policy or self.method.final_check
         assert policy is not None
         objective = self.problem.objectives[0]
-        found = policy.result(*self._check_values(policy, best, doubtful=False), objective)
-        return found if found.known else policy.result(*self._check_values(policy, best, doubtful=True), objective)
+        sides = self._sides(policy, self._compared(best))
+        trusted = [[value for (value,) in side.values] for side in sides]
+        every = [[value for (value,) in [*side.values, *side.doubtful]] for side in sides]
+        found = policy.result(trusted[0], trusted[1], objective)
+        return found if found.known else policy.result(every[0], every[1], objective)
+
+    def checked_members(self, best: Sequence[Configuration], policy: FinalCheck) -> ParetoVerdict:
+        """Return the verdict of the final check on members of the Pareto set."""
+        sides = self._sides(policy, self._compared(best))
+        gains = policy.gains(sides) if best else []
+        measured = [
+            member_of(self.problem, one, side, sides[0], found)
+            for one, side, found in zip(best, sides[1:], gains, strict=True)
+        ]
+        return conclude_pareto(measured, policy.level, sum(side.begun for side in sides))
 
     def elimination(
         self, best: Configuration, checked: CheckResult, policy: FinalCheck, pending: Sequence[TrialRecord] = ()
@@ -305,22 +337,29 @@ class Tuner:
             return None, None
         return expected_improvement(prediction, len(found)), prediction.noise
 
-    def _check_values(
-        self, policy: FinalCheck, best: Configuration, *, doubtful: bool
-    ) -> tuple[list[float], list[float]]:
-        """Return the values of the first objective, times its sign, of the default and of `best`."""
-        sign, metric = float(self.problem.signs()[0]), self.problem.metrics[0]
-        defaults: list[float] = []
-        bests: list[float] = []
-        for trial in self._finished:
-            counts = _is_of(policy, trial) and trial.state == TrialState.COMPLETED
-            if counts and (doubtful or not trial.doubtful):
-                (bests if self._is(best, trial) else defaults).append(sign * trial.metrics[metric])
-        return defaults, bests
+    def _compared(self, best: Configuration | Sequence[Configuration]) -> list[Configuration]:
+        """Return the configurations that the final check measures, the default first."""
+        return [self.problem.space.default(), *([best] if isinstance(best, Mapping) else best)]
 
-    def _is(self, configuration: Configuration, trial: TrialRecord) -> bool:
-        key = self.problem.space.key
-        return key(trial.configuration) == key(configuration)
+    def _sides(
+        self, policy: FinalCheck, compared: Sequence[Configuration], pending: Sequence[TrialRecord] = ()
+    ) -> list[Side]:
+        """Return the trials of the final check of each of these configurations."""
+        signs, metrics = self.problem.signs().tolist(), self.problem.metrics
+        places = {self.problem.space.key(one): place for place, one in enumerate(compared)}
+        values: list[list[list[float]]] = [[] for _ in compared]
+        doubtful: list[list[list[float]]] = [[] for _ in compared]
+        failed, waiting = [0] * len(compared), [0] * len(compared)
+        for trial in filter(partial(_is_of, policy), [*self._finished, *pending]):
+            place = places.get(self.problem.space.key(trial.configuration), 0)
+            if trial.state in (TrialState.REQUESTED, TrialState.ACTIVE):
+                waiting[place] += 1
+            elif trial.state != TrialState.COMPLETED:
+                failed[place] += 1
+            else:
+                row = [sign * trial.metrics[metric] for sign, metric in zip(signs, metrics, strict=True)]
+                (doubtful if trial.doubtful else values)[place].append(row)
+        return [Side(*one) for one in zip(values, doubtful, failed, waiting, strict=True)]
 
     def _made(self) -> Algorithm:
         if self._algorithm is None:

@@ -1,13 +1,18 @@
-"""The verdict on a study with one objective: what is known of its gain, in the same numbers for every reader."""
+"""The verdict on a study: what is known of its gain, in the same numbers for every reader."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 from service.core.problem import Problem
-from service.core.space import Configuration
-from service.policies.check import CheckResult, interval_text, percent_text, word_for
+from service.core.space import Configuration, Space
+from service.policies.check import CheckResult, Side, interval_text, percent_text, word_for
+from service.policies.members import volume
+from service.policies.noise import Gain
 from service.tuner.effects import Effects
 from service.tuner.recommendation import Recommendation
 
@@ -27,7 +32,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A level with the numbers on which it rests. They agree: the gain is the one of `value` over `default`.
+    """The verdict on a study with one objective: a level with the numbers on which it rests.
+
+    They agree: the gain is the one of `value` over `default`.
 
     `configuration` is the recommended one, measured by `runs` trials, and `value` its expected value in the objective's
     unit. `default` and `default_runs` are of the default configuration. `gain` is a share of the default's value, and
@@ -51,6 +58,70 @@ class Verdict:
     measured: int = 0
     doubtful: int = 0
     effects: Effects | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveGain:
+    """The gain of a member of the Pareto set in one objective, as a share of the default's value.
+
+    The interval is from `low` to `high`. `value` is the member's expected value and `default` the default's, in the
+    objective's unit. All of them are None if too few trials worked.
+    """
+
+    metric: str
+    value: float | None
+    default: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the Pareto set that the final check has measured by `runs` trials."""
+
+    params: Configuration
+    runs: int
+    objectives: tuple[ObjectiveGain, ...]
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether enough trials worked."""
+        return all(one.gain is not None for one in self.objectives)
+
+    @property
+    def is_better(self) -> bool:
+        """Return whether every gain's interval excludes no gain."""
+        return all(one.low is not None and one.low > 0 for one in self.objectives)
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoVerdict:
+    """The verdict of the final check on a study with several objectives.
+
+    `gain` is the hypervolume of the members over the default, as a share of the default's values: the volume of the
+    union of the boxes from zero to the gains of each member. The interval from `low` to `high` contains it with at
+    least the confidence of the final check, and so do all intervals of the members' gains at once. All three are None
+    if too few trials worked. PROVEN: at least one member is better than the default in every objective. `trials` is
+    the number of trials of the final check, `measured` the number of all trials with a value, and `doubtful` the number
+    of those with a doubtful timing. `confidence` is the level of the intervals.
+    """
+
+    level: Level
+    text: str
+    gain: float | None
+    low: float | None
+    high: float | None
+    trials: int
+    members: tuple[Member, ...]
+    measured: int = 0
+    doubtful: int = 0
+    confidence: float = 0.95
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON for storage, from which `stored_verdict` makes the same verdict."""
+        names = ("text", "gain", "low", "high", "trials", "confidence")
+        return {name: getattr(self, name) for name in names} | {"members": [asdict(one) for one in self.members]}
 
 
 def conclude(
@@ -104,6 +175,72 @@ def after_check(problem: Problem, configuration: Configuration, checked: CheckRe
     return Recommendation(
         configuration, value, min(low, high), max(low, high), default, checked.gain, checked.low, checked.high
     )
+
+
+def member_of(
+    problem: Problem, configuration: Configuration, side: Side, default: Side, gains: Sequence[Gain] | None
+) -> Member:
+    """Return a member of the Pareto set with its gains over the default; None: too few trials worked."""
+    runs = len(side.values) + len(side.doubtful)
+    if gains is None:
+        unknown = tuple(ObjectiveGain(metric, None, None, None, None, None) for metric in problem.metrics)
+        return Member(configuration, runs, unknown)
+    signs, found = problem.signs().tolist(), []
+    columns = zip(*(default.values or default.doubtful), strict=True)
+    for metric, sign, column, gain in zip(problem.metrics, signs, columns, gains, strict=True):
+        before = sign * statistics.median(column)
+        value = before - sign * gain.estimate * abs(before)
+        found.append(ObjectiveGain(metric, value, before, gain.estimate, gain.low, gain.high))
+    return Member(configuration, runs, tuple(found))
+
+
+def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -> ParetoVerdict:
+    """Return the verdict on the members of the Pareto set that the final check has compared with the default.
+
+    The hypervolume grows with every gain. The one of all lower ends and the one of all upper ends are therefore the
+    ends of an interval, which holds whenever the intervals of all gains hold.
+    """
+    known = [one.objectives for one in members if one.is_known]
+    if members and not known:
+        text = "not yet known: too few trials of the final check worked"
+        return ParetoVerdict(Level.UNKNOWN, text, None, None, None, trials, tuple(members), confidence=confidence)
+    gain, low, high = (
+        volume([[getattr(one, end) for one in objectives] for objectives in known]) for end in ("gain", "low", "high")
+    )
+    level = Level.PROVEN if any(one.is_better for one in members) else Level.NO_GAIN
+    if level is Level.PROVEN:
+        text = f"better in every objective: hypervolume {_volume_text(gain)} %"
+    else:
+        text = "no measurable gain in every objective: hypervolume"
+    text += f" ({100 * confidence:g} %: {_volume_text(low)} to {_volume_text(high)})"
+    if not members:
+        text = "no measurable gain: the default is the best in every objective"
+    return ParetoVerdict(level, text, gain, low, high, trials, tuple(members), confidence=confidence)
+
+
+def stored_verdict(stored: Mapping[str, Any], space: Space) -> ParetoVerdict | None:
+    """Return the verdict that `to_json` has stored, without the members that have left the space since.
+
+    The result is None if none is left.
+    """
+    if "members" not in stored:
+        return None
+    found = []
+    for one in stored["members"]:
+        params = space.inside(one["params"])
+        if params is not None:
+            found.append(Member(params, one["runs"], tuple(ObjectiveGain(**gain) for gain in one["objectives"])))
+    if stored["members"] and not found:
+        return None
+    return conclude_pareto(found, stored["confidence"], stored["trials"])
+
+
+def _volume_text(share: float) -> str:
+    """Return a volume in per cent: as gains are written, but with two digits below 1 %.
+
+    A volume is a product of gains, so that it is small even if they are not.
+    """
+    return f"{100 * share:.2g}" if 0 < share < 0.01 else percent_text(share)
 
 
 def why_unrepeated(resampling: str, most: int | None, *, over: bool, spent: bool) -> str:
