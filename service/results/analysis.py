@@ -36,7 +36,7 @@ from service.trials.models import DesignerState
 from service.tuner.effects import Effects, State, describe
 from service.tuner.recommendation import Recommendation
 from service.tuner.tuner import Tuner
-from service.tuner.verdict import Verdict, after_check, conclude, why_unrepeated
+from service.tuner.verdict import ParetoVerdict, Verdict, after_check, conclude, stored_verdict, why_unrepeated
 
 # An analysis that took more than _SLOW seconds of CPU time may wait _REST times as long before it is made again.
 _SLOW, _REST = 0.5, 10.0
@@ -80,6 +80,7 @@ class Analysis:
 
     `recommendation` is the expected value of the best without the noise of single runs, and `verdict` what is known of
     its gain; both are None with several objectives, and before the first result. The objective's numbers are theirs.
+    `pareto_verdict` is the verdict of the final check with several objectives, and None before the check is over.
     `configurations` is the number of different configurations that were measured, and `space_size` the number in the
     space, None for a continuum. `behind` says that the study has changed since this analysis.
     """
@@ -91,6 +92,7 @@ class Analysis:
     objectives: Sequence[ObjectiveProgress]
     recommendation: Recommendation | None
     verdict: Verdict | None
+    pareto_verdict: ParetoVerdict | None
     configurations: int
     space_size: int | None
     behind: bool = False
@@ -254,6 +256,7 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
         objectives=[_progress(objective, memory, before, best, verdict) for objective in problem.objectives],
         recommendation=recommended,
         verdict=verdict,
+        pareto_verdict=_pareto_verdict(study, memory),
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
     )
@@ -281,8 +284,17 @@ def _unrepeated(study: Study) -> str:
 
 
 def _checked(study: Study) -> CheckResult | None:
-    """Return the result of the last final check that is over."""
-    return None if study.verdict is None else checked_of(study)
+    """Return the result of the last final check that is over; None with several objectives."""
+    is_alone = len(spec_of(study).problem.objectives) == 1
+    return checked_of(study) if study.verdict is not None and is_alone else None
+
+
+def _pareto_verdict(study: Study, memory: _Memory) -> ParetoVerdict | None:
+    """Return the verdict of the last final check with several objectives that is over."""
+    if study.verdict is None:
+        return None
+    found = stored_verdict(study.verdict, spec_of(study).space)
+    return found and replace(found, measured=len(memory.numbers), doubtful=memory.doubtful)
 
 
 def _effects(study: Study, recommended: Recommendation) -> Effects | None:

@@ -31,7 +31,8 @@ def check_study(
     one changes nothing.
 
     Args:
-        settings: `width`, `max_trials` and `level`; those left out are the ones of the study's spec, or the usual ones.
+        settings: `width`, `max_trials`, `level` and `effects`; those left out are the ones of the study's spec, or the
+            usual ones.
 
     Raises InvalidInput, NotFound, Conflict (`search_not_over`, `check_under_way`, `invalid_step`).
     """
@@ -39,7 +40,8 @@ def check_study(
     given = {key: value for key, value in (settings or {}).items() if value is not None}
     with changing(principal, name, "study.check") as work:
         study = work.study
-        policy = FinalCheck.parse({**(work.spec.final_check or {}), **given}, "final_check").to_json()
+        objectives = len(work.spec.problem.objectives)
+        policy = FinalCheck.parse({**(work.spec.final_check or {}), **given}, "final_check", objectives).to_json()
         if _is_known(work, policy if given else None, request_id):
             return study
         expect_checkable(work.spec, policy)

@@ -3,8 +3,9 @@
 A search ends when its budget is spent, a stopping rule says so, its time is over or its space holds no more. Without a
 final check the study is then COMPLETED. With one it stays ACTIVE: as soon as every trial of the search has a result,
 the best configuration is determined (in a worker, where that takes the algorithm's posterior) and measured in turns
-with the default, beyond the budget of the search, until the policy has seen enough. Then the study has a verdict. If
-the gain is proven, further trials find which changes carry it (`tuner/effects.py`). Then the study is COMPLETED.
+with the default, beyond the budget of the search, until the policy has seen enough. With several objectives, members of
+the Pareto set are measured instead. Then the study has a verdict. If the gain in one objective is proven, further
+trials find which changes carry it (`tuner/effects.py`). Then the study is COMPLETED.
 """
 
 from __future__ import annotations
@@ -103,16 +104,26 @@ def recommend(work: Work) -> None:
 
 
 def take_best(work: Work, found: Recommendation | None) -> None:
-    """Begin the final check with the configuration that the search has found."""
+    """Begin the final check with the configuration that the search has found, or with members of the Pareto set."""
     study = work.study
     assert study.final_check is not None
-    if found is None:
+    best = _members(work) if _has_several(work) else None if found is None else found.configuration
+    if best is None:
         actions.step_study(work, StudyState.COMPLETED, f"{study.final_check['reason']} Nothing was measured.")
         return
-    study.final_check = {**study.final_check, "best": found.configuration}
+    study.final_check = {**study.final_check, "best": best}
     space = work.spec.space
-    if space.key(found.configuration) == space.key(space.default()):
-        _conclude(work, found.configuration)
+    if not best or (isinstance(best, Mapping) and space.key(best) == space.key(space.default())):
+        _conclude(work, best)
+
+
+def _members(work: Work) -> list[Configuration] | None:
+    with tuners.borrowed(work) as (learner, _):
+        return learner.tuner.members(check_policy(work))
+
+
+def _has_several(work: Work) -> bool:
+    return len(work.spec.problem.objectives) > 1
 
 
 def estimate(work: Work) -> Recommendation | None:
@@ -152,10 +163,11 @@ def go_on(work: Work) -> None:
     if study.open_count:
         return
     best = study.final_check["best"]
-    if best is None and not runs_in_request(study) and study.finished_count:
+    if best is None and not runs_in_request(study) and not _has_several(work) and study.finished_count:
         recommend(work)
         return
     if best is None:
+        # The estimates of a Pareto set need no posterior.
         take_best(work, estimate(work))
         return
     if "effects" in study.final_check:
@@ -176,7 +188,22 @@ def check_policy(work: Work) -> FinalCheck:
     return replace(FinalCheck.parse(settings, "final_check"), after=check.get("after", 0))
 
 
-def _conclude(work: Work, best: Configuration) -> None:
+def _conclude(work: Work, best: Configuration | list[Configuration]) -> None:
+    if isinstance(best, list):
+        _conclude_several(work, best)
+    else:
+        _conclude_one(work, best)
+
+
+def _conclude_several(work: Work, best: list[Configuration]) -> None:
+    study = work.study
+    assert study.final_check is not None
+    with tuners.borrowed(work) as (learner, _):
+        study.verdict = learner.tuner.checked_members(best, check_policy(work)).to_json()
+    actions.step_study(work, StudyState.COMPLETED, study.final_check["reason"])
+
+
+def _conclude_one(work: Work, best: Configuration) -> None:
     study = work.study
     assert study.final_check is not None
     with tuners.borrowed(work) as (learner, _):

@@ -27,7 +27,7 @@ def completed(spec: StudySpec) -> StudySpec:
     """
     check = spec.final_check
     if check is not None:
-        check = FinalCheck.parse(check, "final_check").to_json()
+        check = FinalCheck.parse(check, "final_check", len(spec.problem.objectives)).to_json()
         expect_checkable(spec, check)
     method = method_of(spec).completed(spec.problem)
     choice = method.choice(spec.problem)
@@ -46,8 +46,6 @@ def completed(spec: StudySpec) -> StudySpec:
 
 def expect_checkable(spec: StudySpec, check: Mapping[str, JsonValue]) -> None:
     """Raise InvalidInput (`final_check`) if the study cannot have a final check."""
-    if len(spec.problem.objectives) > 1:
-        raise InvalidInput("final_check", check, "null for a study with several objectives")
     if default_first(spec.space) is None:
         raise InvalidInput("final_check", check, "null, or parameters with defaults that satisfy the constraints")
 

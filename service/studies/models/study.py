@@ -62,13 +62,15 @@ class Study(TenantOwned):
     searching_since = models.DateTimeField(null=True)
     last_granted_at = models.DateTimeField(null=True)
     # Null until the search is over and a final check begins:
-    # {"reason": why the search ended, "best": the configuration to check or null until it is known, "trials": how many,
+    # {"reason": why the search ended, "best": the configuration to check or null until it is known (with several
+    # objectives a list of configurations, members of the Pareto set), "trials": how many,
     # "after": the number of the last trial before it, "default": the median of the default's values, once the check is
     # over, "effects": the state of tuner/effects.py after a proven gain}. A check that was requested later also has its
     # "policy" and the "request_id".
     final_check = ExactJSONField(null=True)
-    # Null until the final check is over: {"text", "gain", "low", "high", "trials"}. While the study continues later,
-    # also the "best" and the "default" of the check, which `final_check` holds no more.
+    # Null until the final check is over: {"text", "gain", "low", "high", "trials"}, and with several objectives also
+    # "confidence" and "members" (`ParetoVerdict.to_json`). While the study continues later, also the "best" and the
+    # "default" of the check, which `final_check` holds no more.
     verdict = ExactJSONField(null=True)
     updated_at = models.DateTimeField(db_default=Now())
 

@@ -24,7 +24,7 @@ from service.trials.continuing import check_study
 from service.trials.tell import finish
 from service.tuner.verdict import Verdict
 from service.workers import compute
-from tests.factories.domain import make_execution
+from tests.factories.domain import make_execution, make_spec
 from tests.unit.trials.policies.calls import (
     ask,
     check_to_the_end,
@@ -315,11 +315,10 @@ def test_what_cannot_continue_is_refused(principal: Principal) -> None:
     refused("invalid_step", lambda: check_study(principal, aborted))
     refused("search_over", lambda: extend_budget(principal, aborted, {"max_trials": 4}))
 
-    two = [{"metric": "seconds", "goal": "minimize"}, {"metric": "watts", "goal": "minimize"}]
-    several = create(principal, with_default(algorithm=RANDOM, objectives=two))
-    update_state(principal, several, "COMPLETED")
+    without_default = create(principal, make_spec(algorithm=RANDOM))
+    update_state(principal, without_default, "COMPLETED")
     with pytest.raises(InvalidInput):
-        check_study(principal, several)
+        check_study(principal, without_default)
 
 
 def test_a_space_that_is_measured_whole_takes_a_check_but_no_budget(principal: Principal) -> None:

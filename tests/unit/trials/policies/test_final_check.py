@@ -257,13 +257,9 @@ def test_a_rule_that_ends_the_search_in_the_worker_begins_the_check(
     assert study.final_check["reason"] == "The worker knows enough."
 
 
-def test_a_final_check_needs_one_objective_and_a_default(principal: Principal) -> None:
+def test_a_final_check_needs_a_default(principal: Principal) -> None:
     with pytest.raises(InvalidInput) as caught:
         create(principal, make_spec(final_check={}))
-    assert caught.value.data["field"] == "final_check"
-    two = [{"metric": "seconds", "goal": "minimize"}, {"metric": "watts", "goal": "minimize"}]
-    with pytest.raises(InvalidInput) as caught:
-        create(principal, with_default(final_check={}, objectives=two))
     assert caught.value.data["field"] == "final_check"
 
 
