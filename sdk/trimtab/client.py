@@ -165,8 +165,9 @@ class Client:
             final_check: True or `trimtab.FinalCheck(width=0.05)`: at the end the service measures the best
                 configuration and the default alternately, in addition to `max_trials`, so that the `verdict` can be
                 proven. Further trials then find which changes carry the gain, unless `FinalCheck(effects=0)` leaves
-                them out: see `verdict.effects`. False: never. None: if agents run the trials, there is one objective
-                and `noisy` is true.
+                them out: see `verdict.effects`. With several objectives it measures members of the Pareto set: see
+                `pareto_verdict`. False: never. None: if agents run the trials, there is one objective and `noisy` is
+                true.
             start_from: the name of an earlier study of the same component, or of up to 5. Up to 5 of their best
                 configurations are measured first, after the default; `study.status.started_from` gives the number
                 from each. Their results are not copied, because they were measured under other conditions. The service

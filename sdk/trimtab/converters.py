@@ -8,6 +8,7 @@ from typing import Literal, SupportsFloat, SupportsIndex, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -20,7 +21,10 @@ from trimtab.method import (
     Choice,
     Effects,
     FinalCheck,
+    ObjectiveGain,
     ParameterEffect,
+    ParetoMember,
+    ParetoVerdict,
     Policy,
     Recommendation,
     SmallestConfiguration,
@@ -399,6 +403,40 @@ def from_verdict(message: pb.Verdict) -> Verdict:
         doubtful=message.doubtful,
         effects=_from_effects(message.effects) if message.HasField("effects") else None,
     )
+
+
+def from_pareto_verdict(message: pb.ParetoVerdict) -> ParetoVerdict:
+    """Return the verdict on a study with several objectives."""
+    return ParetoVerdict(
+        text=message.text,
+        level=_VERDICT_LEVELS.get(message.level, VerdictLevel.UNKNOWN),
+        gain=_known(message, "gain"),
+        low=_known(message, "low"),
+        high=_known(message, "high"),
+        trials=message.trials,
+        members=tuple(
+            ParetoMember(
+                params={name: from_value(value) for name, value in sorted(one.params.items())},
+                runs=one.runs,
+                objectives=tuple(
+                    ObjectiveGain(
+                        gain.metric,
+                        *(_known(gain, name) for name in ("value", "default", "gain", "low", "high")),
+                    )
+                    for gain in one.objectives
+                ),
+            )
+            for one in message.members
+        ),
+        measured=message.measured,
+        doubtful=message.doubtful,
+        confidence=message.confidence,
+    )
+
+
+def _known(message: Message, name: str) -> float | None:
+    """Return an optional number; None if it is absent."""
+    return float(getattr(message, name)) if message.HasField(name) else None
 
 
 def _from_effects(message: pb.Effects) -> Effects:

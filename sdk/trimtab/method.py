@@ -29,6 +29,7 @@ class FinalCheck:
     """The final check: at the end, the study measures the best configuration and the default in turns.
 
     It does so in addition to the budget of the search, until the confidence interval of the gain is narrow enough.
+    With several objectives it measures up to 8 members of the Pareto set; `max_trials` and `level` decide how many.
     A field that is None has the service's default.
     """
 
@@ -39,7 +40,10 @@ class FinalCheck:
     level: float | None = None
     """Confidence level of the interval, for example 0.95."""
     effects: int | None = None
-    """Maximum number of further trials that find which changes carry a proven gain: 0, or 16 or more."""
+    """Maximum number of further trials that find which changes carry a proven gain: 0, or 16 or more.
+
+    With several objectives there are none.
+    """
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,66 @@ class Verdict:
     @property
     def proven(self) -> bool:
         """Return whether the level is PROVEN."""
+        return self.level is VerdictLevel.PROVEN
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class ObjectiveGain:
+    """The gain of a member of the Pareto set in one objective, with its confidence interval from `low` to `high`.
+
+    `gain` is a fraction of the default's value; a positive gain is an improvement. `value` is the expected value of the
+    member, and `default` the one of the default. All of them are None if too few trials worked.
+    """
+
+    metric: str
+    value: float | None
+    default: float | None
+    gain: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ParetoMember:
+    """A member of the Pareto set, which `runs` trials of the final check have measured, and its gains."""
+
+    params: Mapping[str, float | int | str | bool]
+    runs: int
+    objectives: tuple[ObjectiveGain, ...]
+
+
+@dataclass(frozen=True)
+class ParetoVerdict:
+    """The verdict of the final check on a study with several objectives. `str(verdict)` is its text.
+
+    `gain` is the hypervolume of the members over the default, as a fraction of the default's values: the volume of the
+    union of the boxes from zero to the gains of each member. The intervals from `low` to `high`, of the hypervolume and
+    of all gains, hold at once with the `confidence` of the check. They are None if too few trials worked. `trials` is
+    the number of trials of the final check. `measured` is the number of trials of the study that were measured, and
+    `doubtful` the number of those whose timing may be wrong.
+
+    For example, the members that are better than the default in every objective:
+
+        [one.params for one in verdict.members if all(gain.low and gain.low > 0 for gain in one.objectives)]
+    """
+
+    text: str
+    level: VerdictLevel
+    gain: float | None
+    low: float | None
+    high: float | None
+    trials: int
+    members: tuple[ParetoMember, ...]
+    measured: int = 0
+    doubtful: int = 0
+    confidence: float = 0.95
+
+    @property
+    def proven(self) -> bool:
+        """Return whether at least one member is better than the default in every objective."""
         return self.level is VerdictLevel.PROVEN
 
     def __str__(self) -> str:

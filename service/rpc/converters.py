@@ -25,7 +25,7 @@ from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
 from service.trials.tell import Reported
 from service.tuner.effects import Effects
-from service.tuner.verdict import Verdict
+from service.tuner.verdict import ParetoVerdict, Verdict
 
 Json = dict[str, Any]
 
@@ -468,6 +468,8 @@ def best_message(study: Study, analysis: Analysis, trials: Iterable[Trial]) -> t
             recommendation.low, recommendation.high = found.low, found.high
     if analysis.verdict is not None:
         message.verdict.CopyFrom(_verdict_message(analysis.verdict))
+    if analysis.pareto_verdict is not None:
+        message.pareto_verdict.CopyFrom(_pareto_verdict_message(analysis.pareto_verdict))
     return message
 
 
@@ -482,13 +484,38 @@ def _verdict_message(verdict: Verdict) -> tuning_pb2.Verdict:
         measured=verdict.measured,
         doubtful=verdict.doubtful,
     )
-    for name in ("default", "gain", "low", "high"):
-        value = getattr(verdict, name)
-        if value is not None:
-            setattr(message, name, value)
+    _set_known(message, verdict, "default", "gain", "low", "high")
     if verdict.effects is not None:
         message.effects.CopyFrom(_effects_message(verdict.effects))
     return message
+
+
+def _pareto_verdict_message(verdict: ParetoVerdict) -> tuning_pb2.ParetoVerdict:
+    message = tuning_pb2.ParetoVerdict(
+        text=verdict.text,
+        level=VERDICT_LEVELS[verdict.level],
+        trials=verdict.trials,
+        measured=verdict.measured,
+        doubtful=verdict.doubtful,
+        confidence=verdict.confidence,
+    )
+    _set_known(message, verdict, "gain", "low", "high")
+    for one in verdict.members:
+        member = message.members.add(runs=one.runs)
+        for name, value in one.params.items():
+            set_value(member.params[name], value)
+        for objective in one.objectives:
+            gain = member.objectives.add(metric=objective.metric)
+            _set_known(gain, objective, "value", "default", "gain", "low", "high")
+    return message
+
+
+def _set_known(message: Message, found: object, *names: str) -> None:
+    """Set the fields of a message to the attributes that are not None."""
+    for name in names:
+        value = getattr(found, name)
+        if value is not None:
+            setattr(message, name, value)
 
 
 def _effects_message(effects: Effects) -> tuning_pb2.Effects:

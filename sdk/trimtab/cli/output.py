@@ -19,7 +19,7 @@ from trimtab.objective import Maximize, Objective
 from trimtab.trial import Trial
 
 if TYPE_CHECKING:
-    from trimtab.method import Effects, Verdict
+    from trimtab.method import Effects, ObjectiveGain, ParetoVerdict, Verdict
     from trimtab.study import Study
 
 Json: TypeAlias = Mapping[str, object] | Sequence[object]
@@ -100,9 +100,12 @@ def study_json(study: "Study") -> dict[str, object]:
 
 def result_json(study: "Study") -> dict[str, object]:
     """Return the verdict and the best trials of a study as JSON."""
-    verdict = study.verdict
-    best = [trial_json(trial) for trial in study.best_trials]
-    return {"verdict": None if verdict is None else asdict(verdict), "best": best}
+    verdict, pareto = study.verdict, study.pareto_verdict
+    return {
+        "verdict": None if verdict is None else asdict(verdict),
+        "pareto_verdict": None if pareto is None else asdict(pareto),
+        "best": [trial_json(trial) for trial in study.best_trials],
+    }
 
 
 def say_start(study: "Study") -> None:
@@ -156,9 +159,7 @@ def print_best(study: "Study") -> None:
     if verdict is not None:
         out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
         out.print(f"Recommended: {expected(study.objectives[0], verdict)}", markup=False, soft_wrap=True)
-        if verdict.doubtful:
-            out.print(doubts(verdict), markup=False, soft_wrap=True)
-            say("To see why, read the column 'doubt' of `trimtab study export`.")
+        _print_doubts(verdict)
         chosen = table("parameter", "value")
         for name, value in best[0].params.items():
             chosen.add_row(Text(name), Text(shown(value)))
@@ -166,12 +167,42 @@ def print_best(study: "Study") -> None:
         if verdict.effects is not None:
             _print_effects(verdict.effects)
         return
+    pareto = study.pareto_verdict
+    if pareto is not None:
+        _print_members(study, pareto)
     out.print(f"Pareto front: {len(best)} trials")
     front = table("trial", *(objective.metric for objective in study.objectives), *names)
     for trial in best:
         values = [f"{trial.metrics[objective.metric]:.6g}" for objective in study.objectives]
         front.add_row(str(trial.number), *values, *(Text(shown(trial.params.get(name, ""))) for name in names))
     out.print(front)
+
+
+def _print_doubts(verdict: "Verdict | ParetoVerdict") -> None:
+    if verdict.doubtful:
+        out.print(doubts(verdict), markup=False, soft_wrap=True)
+        say("To see why, read the column 'doubt' of `trimtab study export`.")
+
+
+def _print_members(study: "Study", verdict: "ParetoVerdict") -> None:
+    """Print the verdict with several objectives, and the gains of the members of the Pareto set."""
+    out.print(f"Verdict: {verdict.text}", markup=False, soft_wrap=True)
+    _print_doubts(verdict)
+    if not verdict.members:
+        return
+    out.print(f"Gains over the default, all intervals at once with {100 * verdict.confidence:g} %:", markup=False)
+    names = [parameter.name for parameter in study.spec.space]
+    rows = table("runs", *(objective.metric for objective in study.objectives), *names)
+    for one in verdict.members:
+        values = [Text(shown(one.params.get(name, ""))) for name in names]
+        rows.add_row(str(one.runs), *(_gain(gain) for gain in one.objectives), *values)
+    out.print(rows)
+
+
+def _gain(one: "ObjectiveGain") -> str:
+    if one.gain is None or one.low is None or one.high is None:
+        return "-"
+    return f"{_percent(one.gain)} % ({_percent(one.low)} to {_percent(one.high)})"
 
 
 def _print_effects(effects: "Effects") -> None:
@@ -211,7 +242,7 @@ def expected(objective: Objective, verdict: "Verdict") -> str:
     return text if verdict.default is None else f"{text}, default {value(verdict.default, verdict.default_runs)}"
 
 
-def doubts(verdict: "Verdict") -> str:
+def doubts(verdict: "Verdict | ParetoVerdict") -> str:
     """Return how many timings are doubtful, as a sentence."""
     timings = "1 timing is" if verdict.measured == 1 else f"{verdict.measured} timings are"
     return f"{verdict.doubtful} of {timings} doubtful, for example because other processes used the machine."

@@ -254,13 +254,18 @@ def check_study(
         float | None, typer.Option(help="Target width of the gain's interval: 0.05 is 5 % of the default's value.")
     ] = None,
     level: Annotated[float | None, typer.Option(help="Confidence level of the interval, for example 0.95.")] = None,
+    effects: Annotated[
+        int | None,
+        typer.Option(help="Maximum number of further trials that find which changes carry a proven gain: 0, or 16+."),
+    ] = None,
 ) -> None:
     """Measure the gain of a COMPLETED study by a new final check.
 
-    It measures the best configuration and the default alternately. Its verdict replaces the earlier one.
+    It measures the best configuration (with several objectives, members of the Pareto set) and the default alternately.
+    Its verdict replaces the earlier one.
     """
     with _connect() as client:
-        client.get_study(name).check(width=width, max_trials=trials, level=level)
+        client.get_study(name).check(width=width, max_trials=trials, level=level, effects=effects)
     say(f"The final check has begun. To follow it: trimtab study watch {name}")
 
 

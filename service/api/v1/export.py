@@ -15,7 +15,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from service.api.v1.serializers.studies import StudySerializer, VerdictSerializer
+from service.api.v1.serializers.studies import ParetoVerdictSerializer, StudySerializer, VerdictSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.api.views import View
 from service.results.analysis import analyse
@@ -104,9 +104,13 @@ class ExportJson(View):
         """Export the study with its spec, its verdict and all trials as JSON."""
         study = selectors.get_study(self.principal, name)
         trials = TrialSerializer(selectors.all_trials(self.principal, study), many=True).data
-        verdict = analyse(self.principal, study).verdict
-        found = None if verdict is None else VerdictSerializer(verdict).data
-        data = {"study": StudySerializer(study).data, "verdict": found, "trials": trials}
+        analysis = analyse(self.principal, study)
+        data = {
+            "study": StudySerializer(study).data,
+            "verdict": analysis.verdict and VerdictSerializer(analysis.verdict).data,
+            "pareto_verdict": analysis.pareto_verdict and ParetoVerdictSerializer(analysis.pareto_verdict).data,
+            "trials": trials,
+        }
         return Response(data, headers=_as_file(f"{study.name}.json"))
 
 

@@ -3,9 +3,15 @@
 import csv
 import io
 import json
+import random
+from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 import trimtab
+from tests.factories.console import Rest
+from tests.factories.service import EmbeddedService
 from tests.sdk.cli.shell import STUDY, Shell
 from tests.sdk.conftest import make_study
 from trimtab.study import Study
@@ -93,6 +99,7 @@ def test_a_study_that_has_ended_is_checked_and_extended(shell: Shell, client: tr
         study.tell(trial, 3.0 - trial.number)  # the default is not the best
     assert "final check has begun" in shell.run("study", "check", name, "--trials", "8", "--width", "0.5").stderr
     assert study.refresh().state == "ACTIVE"
+    assert "check_under_way" in shell.fail("study", "check", name, "--effects", "16")
     study.optimize(lambda params: 1.0, progress=False)
     assert study.refresh().state == "COMPLETED"
     assert "3 trials" in shell.succeed("study", "extend", name, "--trials", "3")
@@ -104,6 +111,61 @@ def test_show_a_pareto_front(shell: Shell, client: trimtab.Client, name: str) ->
     for trial, value in zip(study.ask(2), (1.0, 2.0), strict=True):
         study.tell(trial, {"seconds": value, "rate": value})
     assert "Pareto front: 2 trials" in shell.succeed("study", "show", name)
+
+
+def test_everyone_reads_the_same_verdict_on_a_pareto_set(
+    shell: Shell, client: trimtab.Client, embedded_service: EmbeddedService, name: str
+) -> None:
+    study = client.create_study(
+        name,
+        space=[trimtab.Float("x", 0, 1, default=0.5), trimtab.Int("n", 1, 16, default=4)],
+        objectives=[trimtab.Minimize("seconds", "s"), trimtab.Maximize("rate")],
+        algorithm="nsga2",
+        max_trials=16,
+        final_check=True,
+        seed=3,
+    )
+    noise = random.Random(0)
+
+    def measure(params: trimtab.Params) -> dict[str, float]:
+        x, n = float(params["x"]), float(params["n"])
+        seconds, rate = 20 - 10 * x - n / 2, 100 - 20 * x + 8 * n
+        return {"seconds": seconds * noise.gauss(1, 0.02), "rate": rate * noise.gauss(1, 0.02)}
+
+    assert study.pareto_verdict is None
+    study.optimize(measure, progress=False)
+    assert study.refresh().state == "COMPLETED"
+    verdict = study.pareto_verdict
+    assert verdict is not None
+    assert verdict.proven
+    assert (verdict.trials, verdict.measured) == (20, 36)
+    assert study.verdict is None
+    found = Rest(embedded_service)("GET", f"/studies/{name}/analysis")["pareto_verdict"]
+    assert json.loads(json.dumps(asdict(verdict))) == found
+    assert Rest(embedded_service)("GET", f"/studies/{name}/trials.json")["pareto_verdict"] == found
+    assert json.loads(shell.succeed("study", "show", name, "--json"))["pareto_verdict"] == found
+    shown = shell.succeed("study", "show", name)
+    assert f"Verdict: {verdict.text}\n" in shown
+    assert "Gains over the default, all intervals at once with 95 %:" in shown
+    for member in verdict.members:
+        assert member.runs == 5
+        for one in member.objectives:
+            assert one.gain is not None
+            assert one.value == pytest.approx(one.default * (1 - one.gain if one.metric == "seconds" else 1 + one.gain))
+            assert f"{100 * one.gain:.1f} % (" in shown
+
+
+def test_a_check_with_several_objectives_finds_no_changes(shell: Shell, client: trimtab.Client, name: str) -> None:
+    space = [trimtab.Float("x", 0, 1, default=0.9)]
+    objectives = [trimtab.Minimize("seconds"), trimtab.Minimize("watts")]
+    study = make_study(client, name, space=space, constraints=[], objectives=objectives, max_trials=2)
+    for trial in study.ask(2):
+        study.tell(trial, {"seconds": 3.0 - trial.number, "watts": 3.0 - trial.number})
+    assert "final_check.effects: 16 is not allowed. Use 0 for a study" in shell.fail(
+        "study", "check", name, "--effects", "16"
+    )
+    assert "final check has begun" in shell.run("study", "check", name, "--trials", "10", "--effects", "0").stderr
+    assert study.refresh().state == "ACTIVE"
 
 
 def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:

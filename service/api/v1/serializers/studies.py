@@ -184,6 +184,44 @@ class VerdictSerializer(serializers.Serializer[Any]):
     )
 
 
+class ObjectiveGainSerializer(serializers.Serializer[Any]):
+    """The gain of a member of the Pareto set in one objective. All numbers are null if too few trials worked."""
+
+    metric = serializers.CharField()
+    value = serializers.FloatField(allow_null=True, help_text="Expected value of the member.")
+    default = serializers.FloatField(allow_null=True, help_text="Expected value of the default configuration.")
+    gain = serializers.FloatField(allow_null=True, help_text="Share of the default's value; positive: better.")
+    low = serializers.FloatField(allow_null=True, help_text="Interval of the gain, from low to high.")
+    high = serializers.FloatField(allow_null=True)
+
+
+class ParetoMemberSerializer(serializers.Serializer[Any]):
+    """A member of the Pareto set that the final check has compared with the default."""
+
+    params = ConfigurationField()
+    runs = serializers.IntegerField(help_text="Number of trials of the final check that measured it.")
+    objectives = ObjectiveGainSerializer(many=True)
+
+
+class ParetoVerdictSerializer(serializers.Serializer[Any]):
+    """The verdict of the final check with several objectives. All intervals hold at once with its confidence level."""
+
+    level = serializers.ChoiceField(LEVELS, help_text="proven: a member is better than the default in every objective.")
+    text = serializers.CharField(help_text='"better in every objective: hypervolume 2.1 % (95 %: 0.8 to 3.9)".')
+    gain = serializers.FloatField(
+        allow_null=True,
+        help_text="Hypervolume of the members over the default, as a share of the default's values: the volume of the "
+        "union of the boxes from zero to each member's gains. Null if too few trials worked.",
+    )
+    low = serializers.FloatField(allow_null=True, help_text="Interval of the hypervolume, from low to high.")
+    high = serializers.FloatField(allow_null=True)
+    trials = serializers.IntegerField(help_text="Number of trials of the final check.")
+    measured = serializers.IntegerField(help_text="Number of trials of the study that were measured.")
+    doubtful = serializers.IntegerField(help_text="Number of them with a doubtful timing, which count less.")
+    confidence = serializers.FloatField(help_text="Level of the intervals: 0.95.")
+    members = ParetoMemberSerializer(many=True)
+
+
 class AnalysisSerializer(serializers.Serializer[Any]):
     """The present result of a study."""
 
@@ -196,6 +234,9 @@ class AnalysisSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="Null with several objectives, and before the first result."
     )
     verdict = VerdictSerializer(allow_null=True, help_text="Null with several objectives, and before the first result.")
+    pareto_verdict = ParetoVerdictSerializer(
+        allow_null=True, help_text="Null with one objective, and before a final check is over."
+    )
     configurations = serializers.IntegerField(help_text="Number of different configurations that were measured.")
     space_size = serializers.FloatField(
         allow_null=True,
