@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,7 +39,8 @@ def volume(gains: Sequence[Sequence[float]]) -> float:
     if not len(gains):
         return 0.0
     points = -np.asarray(gains, float)
-    return hypervolume(points, np.zeros(points.shape[1]))
+    with np.errstate(over="ignore"):
+        return min(hypervolume(points, np.zeros(points.shape[1])), sys.float_info.max)
 
 
 def _greedy(gains: FloatArray, most: int) -> list[int]:

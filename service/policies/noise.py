@@ -408,7 +408,8 @@ def gain_interval(before: Sequence[float], after: Sequence[float], level: float 
     first, second = scale.apply(before), scale.apply(after)
     shifts = np.sort((second[:, None] - first[None, :]).ravel())
     points = np.array([np.median(shifts), shifts[excluded], shifts[-1 - excluded]])
-    gains = scale.gains(points, 1.0 if scale.sign else size_of(first, second))
+    with np.errstate(over="ignore"):
+        gains = np.clip(scale.gains(points, 1.0 if scale.sign else size_of(first, second)), -_HUGE, _HUGE)
     return Gain(float(gains[0]), float(gains[1:].min()), float(gains[1:].max()))
 
 

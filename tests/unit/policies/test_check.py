@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from service.core.errors import InvalidInput
@@ -100,6 +102,13 @@ def test_a_unit_says_whether_it_is_a_time() -> None:
     assert check.result(*values, Objective("joules_per_s", "minimize", "J")).text.startswith("lower by")
     assert check.result(*values, Objective("p99/latency", "minimize")).text.startswith("faster by")
     assert check.result(*values, Objective("seconds", "minimize", "W")).text.startswith("lower by")
+
+
+def test_a_gain_that_no_number_can_hold_stays_finite() -> None:
+    """Users report such values as a penalty, for instance, and JSON has no infinity."""
+    for low, high in ((-1e-300, -1e300), (1e-300, 1e300), (-1e300, 1e300)):
+        found = FinalCheck().result([low] * 4, [high] * 4, SECONDS)
+        assert all(map(math.isfinite, (found.gain, found.low, found.high)))
 
 
 def test_small_numbers_keep_a_digit() -> None:

@@ -53,6 +53,7 @@ def test_the_volume_is_a_union_of_boxes() -> None:
     assert volume([[0.2, 0.1], [0.1, 0.2]]) == pytest.approx(0.03)
     assert volume([[0.2, -0.1], [0.0, 0.5]]) == 0.0
     assert volume([]) == 0.0
+    assert np.isfinite(volume([[1e100] * 8])), "JSON has no infinity"
 
 
 def test_the_usual_number_of_trials_is_enough_for_three_members() -> None:
