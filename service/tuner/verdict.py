@@ -211,7 +211,7 @@ def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -
     if level is Level.PROVEN:
         text = f"better in every objective: hypervolume {_volume_text(gain)} %"
     else:
-        text = "no measurable gain in every objective: hypervolume"
+        text = "no measurable gain in every objective at once: hypervolume"
     text += f" ({100 * confidence:g} %: {_volume_text(low)} to {_volume_text(high)})"
     if not members:
         text = "no measurable gain: the default is the best in every objective"
