@@ -14,6 +14,7 @@ import { analysisQuery, studyQuery } from "@/features/studies/api";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
 import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
+import { ParetoMembers } from "@/features/studies/ParetoMembers";
 import { useStudyFeed } from "@/features/studies/useStudyFeed";
 import { aggregate } from "@/features/trials/aggregate";
 import { useFailures } from "@/features/trials/failures";
@@ -89,6 +90,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
           {...(spec.objectives.length > 1 ? { title: t`Trajectory of ${objective.metric}` } : {})}
         />
       ))}
+      {analysis?.pareto_verdict ? <ParetoMembers verdict={analysis.pareto_verdict} spec={spec} standard={analysis.default_params} /> : null}
       {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
       {analysis === undefined ? null : <BestConfiguration spec={spec} analysis={analysis} />}
       {insight?.data?.objectives.map((objective) => (

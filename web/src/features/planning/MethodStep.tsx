@@ -21,8 +21,8 @@ interface Props {
 export function MethodStep({ draft, methods, plan }: Props) {
   const { file } = draft;
   const several = Array.isArray(file.objectives) && file.objectives.length > 1;
-  // The service checks the gains of noisy studies on agents unless the file says otherwise.
-  const byDefault = file.component !== undefined && file.noisy !== false;
+  // The service checks the gain of a noisy study on agents with one objective unless the file says otherwise.
+  const byDefault = file.component !== undefined && file.noisy !== false && !several;
   const isChecked = file.final_check === undefined || file.final_check === null ? byDefault : file.final_check !== false;
   const pruning: unknown[] = Array.isArray(file.pruning) ? file.pruning : [];
   const choice = plan?.algorithm_choice ?? null;
@@ -71,14 +71,16 @@ export function MethodStep({ draft, methods, plan }: Props) {
           onChange={(next) => draft.set(["pruning"], next.length === 0 ? undefined : next)}
         />
         <Stopping value={file.stopping} methods={methods.stopping} onChange={(value) => draft.set(["stopping"], value)} />
-        {several ? null : (
-          <CheckField
-            label={t`Final check`}
-            hint={t`Measures the best configuration and the default alternately, in addition to the budget, until the gain and its interval are known.`}
-            checked={isChecked}
-            onChange={({ target: { checked } }) => draft.set(["final_check"], checked === byDefault ? undefined : checked)}
-          />
-        )}
+        <CheckField
+          label={t`Final check`}
+          hint={
+            several
+              ? t`Measures members of the Pareto front and the default alternately, in addition to the budget, until their gains and the intervals are known.`
+              : t`Measures the best configuration and the default alternately, in addition to the budget, until the gain and its interval are known.`
+          }
+          checked={isChecked}
+          onChange={({ target: { checked } }) => draft.set(["final_check"], checked === byDefault ? undefined : checked)}
+        />
         <FaultAt at="final_check">{(error) => (error === undefined ? null : <p className={styles.error}>{error}</p>)}</FaultAt>
         <div className={styles.grid}>
           <FaultAt at="seed">

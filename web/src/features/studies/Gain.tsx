@@ -66,7 +66,9 @@ function Objective({ objective, level }: { objective: ObjectiveProgress; level: 
   );
 }
 
-function Verdict({ analysis: { verdict }, study: { search_end_reason: ended, state } }: { analysis: Analysis; study: Study }) {
+function Verdict({ analysis, study: { search_end_reason: ended, state } }: { analysis: Analysis; study: Study }) {
+  const verdict = analysis.verdict ?? analysis.pareto_verdict;
+  const isSeveral = analysis.objectives.length > 1;
   return (
     <>
       {verdict === null ? null : (
@@ -86,9 +88,11 @@ function Verdict({ analysis: { verdict }, study: { search_end_reason: ended, sta
         </p>
       )}
       {ended === "" || state !== "ACTIVE" ? null : (
-        <p className={styles.verdict}>{verdict?.level === "proven" && verdict.trials > 0
-            ? t`The final check is running. It measures which of the changes carry the gain.`
-            : t`The final check is running. It measures the best configuration and the default alternately.`}</p>
+        <p className={styles.verdict}>{isSeveral
+            ? t`The final check is running. It measures members of the Pareto front and the default alternately.`
+            : verdict?.level === "proven" && verdict.trials > 0
+              ? t`The final check is running. It measures which of the changes carry the gain.`
+              : t`The final check is running. It measures the best configuration and the default alternately.`}</p>
       )}
       {verdict === null || verdict.trials === 0 || state !== "ACTIVE" ? null : (
         <p className={styles.basis}>{t`The study continues. The verdict is that of its earlier final check until the next one is over.`}</p>

@@ -16,6 +16,7 @@ import styles from "./StudyActions.module.css";
 // The settings of a final check that the service uses if a study has none (policies/check.py).
 const USUAL_TRIALS = 20;
 const USUAL_WIDTH = 0.05;
+const USUAL_EFFECTS = 32;
 
 /** The actions that the state of a study allows. */
 export function StudyActions({ study, connection, onDeleted }: { study: Study; connection: Connection; onDeleted: () => void }) {
@@ -46,7 +47,7 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
       ) : null}
       {study.state === "COMPLETED" ? (
         <>
-          {study.spec.objectives.length > 1 ? null : <CheckButton study={study} />}
+          <CheckButton study={study} />
           {study.exhausted ? null : <BudgetButton study={study} />}
         </>
       ) : null}
@@ -87,14 +88,17 @@ function CheckButton({ study }: { study: Study }) {
 }
 
 function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
-  const { max_trials: trials = USUAL_TRIALS, width = USUAL_WIDTH } = study.spec.final_check ?? {};
+  const { max_trials: trials = USUAL_TRIALS, width = USUAL_WIDTH, effects = USUAL_EFFECTS } = study.spec.final_check ?? {};
+  const isSeveral = study.spec.objectives.length > 1;
   const [most, setMost] = useState(String(trials));
   const [percent, setPercent] = useState(String(100 * width));
+  const [further, setFurther] = useState(String(effects));
   // A second click sends the same request.
   const [request] = useState(() => crypto.randomUUID());
   const check = useCheckStudy(study.name);
   const field = check.error instanceof ApiError ? check.error.data.field : undefined;
-  const settings = { max_trials: limitOf(most), width: limitOf(percent, 0.01) };
+  // The question which changes matter has one objective.
+  const settings = { max_trials: limitOf(most), width: limitOf(percent, 0.01), effects: isSeveral ? null : limitOf(further) };
   const unreadable = Object.values(settings).some(Number.isNaN);
   const errorOf = (name: keyof typeof settings) =>
     Number.isNaN(settings[name]) ? t`Enter a number.` : field === `final_check.${name}` || field === name ? check.error?.message : undefined;
@@ -107,7 +111,11 @@ function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
         if (!unreadable) check.mutate({ ...settings, request_id: request }, { onSuccess: onDone });
       }}
     >
-      <p>{t`The best configuration and the default are measured alternately. Only these measurements count for the new verdict, which replaces the present one when the check is over.`}</p>
+      <p>
+        {isSeveral
+          ? t`Members of the Pareto front and the default are measured alternately. The number of trials decides how many members. Only these measurements count for the new verdict, which replaces the present one when the check is over.`
+          : t`The best configuration and the default are measured alternately. Only these measurements count for the new verdict, which replaces the present one when the check is over.`}
+      </p>
       <TextField inputMode="numeric" label={t`Trials at most`} value={most} error={errorOf("max_trials")} onChange={({ target }) => setMost(target.value)} />
       <TextField
         inputMode="decimal"
@@ -117,7 +125,17 @@ function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
         error={errorOf("width")}
         onChange={({ target }) => setPercent(target.value)}
       />
-      {check.error === null || errorOf("max_trials") !== undefined || errorOf("width") !== undefined ? null : <Problem error={check.error} />}
+      {isSeveral ? null : (
+        <TextField
+          inputMode="numeric"
+          label={t`Further trials at most`}
+          hint={t`They find which changes carry a proven gain: 0, or 16 or more.`}
+          value={further}
+          error={errorOf("effects")}
+          onChange={({ target }) => setFurther(target.value)}
+        />
+      )}
+      {check.error === null || errorOf("max_trials") !== undefined || errorOf("width") !== undefined || errorOf("effects") !== undefined ? null : <Problem error={check.error} />}
       <DialogActions>
         <Button onClick={onDone}>{t`Cancel`}</Button>
         <Button type="submit" kind="primary" disabled={check.isPending || unreadable}>

@@ -119,7 +119,7 @@ export function useExtendBudget(name: string) {
 export function useCheckStudy(name: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (settings: { max_trials: number | null; width: number | null; request_id: string }) =>
+    mutationFn: (settings: { max_trials: number | null; width: number | null; effects: number | null; request_id: string }) =>
       unwrap(api.POST("/api/v1/studies/{name}/check", { params: { path: { name } }, body: settings })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });

@@ -4,6 +4,7 @@ import { Card } from "@/components/Card";
 import { BestConfiguration } from "@/features/studies/BestConfiguration";
 import { Effects } from "@/features/studies/Effects";
 import { Gain } from "@/features/studies/Gain";
+import { ParetoMembers } from "@/features/studies/ParetoMembers";
 import { fetchInterval } from "@/features/trials/api";
 import { MeasureAgain } from "@/features/trials/MeasureAgain";
 import { RunningTrials } from "@/features/trials/RunningTrials";
@@ -52,6 +53,7 @@ export function Overview({ study, trials, analysis, sampled, add, mayTune, openT
             />
             <Card title={t`Gain over the default`}>{analysis === undefined ? null : <Gain analysis={analysis} study={study} />}</Card>
           </div>
+          {analysis?.pareto_verdict ? <ParetoMembers verdict={analysis.pareto_verdict} spec={study.spec} standard={analysis.default_params} /> : null}
           {analysis?.verdict?.effects ? <Effects effects={analysis.verdict.effects} /> : null}
           {analysis === undefined ? null : (
             <BestConfiguration
