@@ -217,6 +217,10 @@ def test_a_study_that_has_ended_is_checked_and_continued_in_the_console(page: Pa
     dialogue.get_by_role("button", name="Start check").click()
     expect(dialogue).to_contain_text("final_check.max_trials")
     dialogue.get_by_label("Trials at most").fill("12")
+    dialogue.get_by_label("which changes matter").fill("15")
+    dialogue.get_by_role("button", name="Start check").click()
+    expect(dialogue).to_contain_text("final_check.effects")
+    dialogue.get_by_label("which changes matter").fill("16")
     # Twice before the page can show that it is at work.
     dialogue.get_by_role("button", name="Start check").evaluate("button => { button.click(); button.click(); }")
     expect(dialogue).to_be_hidden()

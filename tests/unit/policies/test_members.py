@@ -92,7 +92,7 @@ outcomes = st.sampled_from(["value", "doubtful", "failed", "waiting"])
 
 @given(st.integers(2, 9), st.lists(st.tuples(st.integers(1, 4), outcomes), max_size=60))
 def test_no_side_gets_ahead(members: int, events: list[tuple[int, str]]) -> None:
-    """Whatever happens to the trials, each next one is of a side with the fewest values."""
+    """Each next trial is of a side with the fewest values, no matter how the others have ended."""
     check = FinalCheck(max_trials=50, width=1e-6)
     sides = [Side([]) for _ in range(members + 1)]
     for number, (count, outcome) in enumerate(events):

@@ -128,8 +128,8 @@ function CheckForm({ study, onDone }: { study: Study; onDone: () => void }) {
       {isSeveral ? null : (
         <TextField
           inputMode="numeric"
-          label={t`Further trials at most`}
-          hint={t`They find which changes carry a proven gain: 0, or 16 or more.`}
+          label={t`Trials to find which changes matter`}
+          hint={t`At most so many more after a proven gain: 0, or 16 or more.`}
           value={further}
           error={errorOf("effects")}
           onChange={({ target }) => setFurther(target.value)}
