@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
@@ -162,11 +162,6 @@ class FinalCheck:
         numbers = range(MOST_MEMBERS, 1, -1)
         return next((n for n in numbers if (n + 1) * self.rounds(n, objectives) <= self.max_trials), 1)
 
-    def next(self, defaults: Sequence[float], bests: Sequence[float]) -> Literal["default", "best"] | None:
-        """Return the side to measure next, given the values of both; None if the check is over."""
-        sides = [Side([(value,) for value in values]) for values in (defaults, bests)]
-        return next((("default", "best")[place] for place in self.turns(sides, 1)), None)
-
     def turns(self, sides: Sequence[Side], count: int) -> list[int]:
         """Return the places of the sides to measure next, at most `count`; none if the check is over.
 
@@ -179,17 +174,13 @@ class FinalCheck:
         if self._is_narrow([sides[place] for place in used], len(sides) - 1):
             return []
         values = [len(side.values) + side.waiting for side in sides]
-        is_waiting = any(side.waiting for side in sides)
         found: list[int] = []
         while len(found) < min(count, self.max_trials - sum(side.begun for side in sides)):
-            is_odd = min(values[place] for place in used) % 2 == 1
-            # Of two sides the default comes first while trials are waiting.
-            backward = is_odd and not (len(sides) == 2 and is_waiting)
+            backward = min(values[place] for place in used) % 2 == 1
             order = used[::-1] if backward else used
             place = min(order, key=lambda place: (values[place], len(sides[place].doubtful)))
             found.append(place)
             values[place] += 1
-            is_waiting = True
         return found
 
     def gains(self, sides: Sequence[Side]) -> list[list[Gain] | None]:

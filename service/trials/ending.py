@@ -107,7 +107,8 @@ def take_best(work: Work, found: Recommendation | None) -> None:
     """Begin the final check with the configuration that the search has found, or with members of the Pareto set."""
     study = work.study
     assert study.final_check is not None
-    best = _members(work) if _has_several(work) else None if found is None else found.configuration
+    single = None if found is None else found.configuration
+    best = _members(work) if _has_several(work) else single
     if best is None:
         actions.step_study(work, StudyState.COMPLETED, f"{study.final_check['reason']} Nothing was measured.")
         return

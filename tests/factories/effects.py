@@ -11,7 +11,7 @@ from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
-from service.policies.check import FinalCheck
+from service.policies.check import FinalCheck, Side
 from service.tuner.effects import Effects, Elimination, State, describe
 
 Truth = Callable[[Configuration], float]
@@ -41,12 +41,11 @@ class Checked:
         self.policy, self.seed = FinalCheck(**policy), seed
         self.best: Configuration = dict.fromkeys(problem.space.names(), 1)
         self.trials: list[TrialRecord] = []
-        defaults: list[float] = []
-        bests: list[float] = []
-        while (side := self.policy.next(defaults, bests)) is not None:
-            trial = self.run(self.best if side == "best" else problem.space.default())
-            (bests if side == "best" else defaults).append(float(problem.signs()[0]) * trial.metrics["value"])
-        self.checked = self.policy.result(defaults, bests, problem.objectives[0])
+        values: tuple[list[float], list[float]] = ([], [])
+        while turns := self.policy.turns([Side([(value,) for value in side]) for side in values], 1):
+            trial = self.run(self.best if turns[0] else problem.space.default())
+            values[turns[0]].append(float(problem.signs()[0]) * trial.metrics["value"])
+        self.checked = self.policy.result(*values, problem.objectives[0])
 
     @property
     def proven(self) -> bool:

@@ -1,31 +1,43 @@
 import math
+from collections.abc import Sequence
 
 import pytest
 
 from service.core.errors import InvalidInput
 from service.core.problem import Objective
-from service.policies.check import FinalCheck, percent_text
+from service.policies.check import FinalCheck, Side, percent_text
 
 SECONDS = Objective("seconds", "minimize")
 
 
+def turn(check: FinalCheck, defaults: Sequence[float], bests: Sequence[float]) -> int | None:
+    """Return the side to measure next: 0 for the default, 1 for the best; None if the check is over."""
+    sides = [Side([(value,) for value in values]) for values in (defaults, bests)]
+    return next(iter(check.turns(sides, 1)), None)
+
+
 def test_both_are_measured_in_turns_until_the_interval_is_narrow() -> None:
     check = FinalCheck(width=0.05, max_trials=40)
-    values: dict[str, list[float]] = {"default": [], "best": []}
+    values: tuple[list[float], list[float]] = ([], [])
     order = []
-    while (side := check.next(values["default"], values["best"])) is not None:
+    while (side := turn(check, *values)) is not None:
         order.append(side)
-        values[side].append((100.0 if side == "default" else 88.0) + len(order) % 3)
-    turns = ["default", "best", "best", "default"]
-    assert order == [turns[place % 4] for place in range(len(order))]
+        values[side].append((88.0 if side else 100.0) + len(order) % 3)
+    assert order == [(0, 1, 1, 0)[place % 4] for place in range(len(order))]
     assert 8 <= len(order) < 40
-    assert check.result(values["default"], values["best"], SECONDS).text == "faster by 12.8 % (95 %: 10.9 to 13.7)"
+    assert check.result(*values, SECONDS).text == "faster by 12.8 % (95 %: 10.9 to 13.7)"
 
 
 def test_it_ends_with_its_budget_however_noisy() -> None:
     check = FinalCheck(width=0.001, max_trials=8)
-    assert check.next([1.0, 9.0, 3.0, 30.0], [1.0, 9.0, 3.0]) == "best"
-    assert check.next([1.0, 9.0, 3.0, 30.0], [1.0, 9.0, 3.0, 2.0]) is None
+    assert turn(check, [1.0, 9.0, 3.0, 30.0], [1.0, 9.0, 3.0]) == 1
+    assert turn(check, [1.0, 9.0, 3.0, 30.0], [1.0, 9.0, 3.0, 2.0]) is None
+
+
+def test_trials_that_are_asked_for_together_alternate_as_well() -> None:
+    """Several agents measure at once; a drift would favour the side that always begins."""
+    assert FinalCheck().turns([Side([]), Side([])], 8) == [0, 1, 1, 0, 0, 1, 1, 0]
+    assert FinalCheck().turns([Side([], waiting=1), Side([], waiting=1)], 4) == [1, 0, 0, 1]
 
 
 def test_a_lucky_run_is_no_gain() -> None:
@@ -129,10 +141,10 @@ def test_a_level_that_so_few_trials_cannot_reach_is_refused() -> None:
 def test_a_drift_of_the_system_is_no_gain() -> None:
     """Everything gets slower by 1 % from trial to trial."""
     check, clock = FinalCheck(width=0.001, max_trials=20), 100.0
-    values: dict[str, list[float]] = {"default": [], "best": []}
-    while (side := check.next(values["default"], values["best"])) is not None:
+    values: tuple[list[float], list[float]] = ([], [])
+    while (side := turn(check, *values)) is not None:
         values[side].append(clock)
         clock *= 1.01
-    verdict = check.result(values["default"], values["best"], SECONDS)
+    verdict = check.result(*values, SECONDS)
     assert abs(verdict.gain) < 0.006
     assert not verdict.proven

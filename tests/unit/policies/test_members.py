@@ -117,32 +117,6 @@ def test_no_side_gets_ahead(members: int, events: list[tuple[int, str]]) -> None
                 sides[place] = Side(side.values, side.doubtful, side.failed, side.waiting + 1)
 
 
-def two_sides(check: FinalCheck, sides: list[Side], count: int) -> list[int]:
-    """Return the turns of a check with one objective by their rules before there were several objectives."""
-    defaults, bests = sides
-    found: list[int] = []
-    waiting, balance = [1] * bests.waiting + [0] * defaults.waiting, len(bests.doubtful) - len(defaults.doubtful)
-    ahead = len(bests.values) - len(defaults.values)
-    side = (0 if len(defaults.values) % 2 == 0 else 1) if ahead == 0 else 0 if ahead > 0 else 1
-    while len(found) < min(count, check.max_trials - defaults.begun - bests.begun):
-        if waiting or balance:
-            difference = ahead + sum(waiting) - waiting.count(0)
-            side = 0 if (difference or balance) >= 0 else 1
-        found.append(side)
-        waiting.append(side)
-    return found
-
-
-@given(st.lists(st.integers(0, 9), min_size=8, max_size=8), st.integers(1, 6))
-def test_two_sides_take_turns_as_ever(numbers: list[int], count: int) -> None:
-    sides = [
-        Side([(1.0 + place,) for place in range(values)], [(9.0,)] * doubtful, failed, waiting)
-        for values, doubtful, failed, waiting in (numbers[:4], numbers[4:])
-    ]
-    check = FinalCheck(max_trials=50, width=1e-9)
-    assert check.turns(sides, count) == two_sides(check, sides, count)
-
-
 def test_it_ends_as_soon_as_all_intervals_are_narrow() -> None:
     exact = [Side([(1.0 + place, 2.0)] * 5) for place in range(4)]
     assert FinalCheck(max_trials=40).turns(exact, 1) == []
