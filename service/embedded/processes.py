@@ -38,7 +38,8 @@ def start(
         _libc.prctl(_PR_SET_PDEATHSIG, int(death_signal))
         if os.getppid() != parent:  # the parent died before the line above
             os._exit(1)
-        signal.pthread_sigmask(signal.SIG_SETMASK, set())  # the supervisor blocks some signals
+        for number in (signal.SIGINT, signal.SIGTERM):  # the supervisor's handlers would ignore them
+            signal.signal(number, signal.SIG_DFL)
 
     output = log.open("ab") if log else None
     try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from service.core.addresses import is_loopback
 from service.embedded.postgres import OWNER, SERVICE, Postgres, tail
 from service.embedded.processes import Child, stop
+from service.embedded.signals import Waiting
 
 DATABASE = "trimtab"
 START_SECONDS = 60.0
@@ -49,8 +50,8 @@ class Options:
 class Supervisor:
     """The supervisor: it starts the processes of the service, restarts those that die, and stops all together.
 
-    It has one thread. The signals that it handles are blocked and waited for, so none interrupts other work, and a
-    second Ctrl-C during the stop has no effect.
+    It has one thread. It looks at signals only while it pauses, so none interrupts other work, and a second Ctrl-C
+    during the stop has no effect.
     """
 
     def __init__(self, options: Options) -> None:
@@ -59,13 +60,13 @@ class Supervisor:
         self._logs = self._data / "logs"
         self._children: list[Child] = []
         self._once: Child | None = None
-        self._signals = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
+        numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # under nohup it is ignored
-            self._signals.add(signal.SIGHUP)
+            numbers.add(signal.SIGHUP)
+        self._signals = Waiting(numbers)
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM. Raises StartError if the service cannot start."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         lock = self._prepare_folder()
         print(f"Starting with the data in {self._data} ...", file=sys.stderr, flush=True)
         try:
@@ -172,8 +173,7 @@ class Supervisor:
     def _pause(self, seconds: float) -> None:
         """Wait for `seconds`, or less if a child has died or is due to start. Raises _Stopped."""
         due = [child.not_before - time.monotonic() for child in self._children if child.process is None]
-        number = signal.sigtimedwait(self._signals, max(0.0, min([seconds, *due])))
-        if number is not None and number.si_signo != signal.SIGCHLD:
+        if self._signals.wait(max(0.0, min([seconds, *due]))) - {signal.SIGCHLD}:
             raise _Stopped
 
     def _stop(self) -> None:

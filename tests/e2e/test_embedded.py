@@ -128,6 +128,12 @@ def test_survives_the_death_of_each_part_and_stops_in_time(own_service: Embedded
         wait_for(lambda: answers(service), 120, f"all answers after the death of {name}")
     assert study_names(service) == {"kept"}
 
+    # Ctrl-Z and fg.
+    service.send(signal.SIGSTOP)
+    wait_for(lambda: psutil.Process(service.pid).status() == psutil.STATUS_STOPPED, 120, "the supervisor is stopped")
+    service.send(signal.SIGCONT)
+    wait_for(lambda: answers(service) and all_run(service), 120, "all answers after a stop")
+
     # The supervisor itself: everything dies with it, and the next start goes on with the data.
     service.kill()
     (service.data_dir / "broker" / "00000000000000000001_left.compute.msg").write_text('{"half": ')
