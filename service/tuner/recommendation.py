@@ -70,7 +70,7 @@ class Calibration:
     gain_high: float
 
 
-BY_POSTERIOR = Calibration(-2.12, 0.55, 4.11, -3.57, 2.12)
+BY_POSTERIOR = Calibration(-1.33, 0.99, 4.47, -5.13, 2.22)
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
 AFTER_ADAPTIVE = Calibration(-2.39, 0.56, 3.67, -3.74, 2.64)
 AFTER_CLOSING = Calibration(-1.63, 1.07, 4.03, -5.38, 1.85)
