@@ -20,7 +20,7 @@ from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.space import Configuration
 from service.core.trial import TrialRecord
-from service.policies.noise import Beliefs, FloatArray, believe, surroundings
+from service.policies.noise import FloatArray, believe, surroundings
 
 Predict = Callable[[Sequence[Configuration]], Prediction | None]
 
@@ -300,9 +300,8 @@ class Closing(Resampling):
         found = self._contenders()
         if len(found) < 2:
             return None
-        contenders, beliefs = self._believe(found)
-        predicted = predict([one.configuration for _, one in contenders])
-        return self._close(contenders, beliefs.mean if predicted is None else predicted.mean, waiting)
+        contenders, known, _ = self._shortlist(found, predict)
+        return self._close(contenders, known.mean, waiting)
 
     def _left(self, waiting: Mapping[str, int]) -> int | None:
         """Return how many trials of the budget are left; None without a budget."""
@@ -330,14 +329,27 @@ class Closing(Resampling):
         found = [(key, one) for key, one in self.measured.items() if one.values and not one.closed]
         return [(key, one) for key, one in found if 2 * one.broken < len(one.values)] or found
 
-    def _believe(self, contenders: Sequence[tuple[str, Candidate]]) -> tuple[list[tuple[str, Candidate]], Beliefs]:
-        """Return the best contenders by their medians, and the beliefs about them without a model."""
+    def _shortlist(
+        self, contenders: Sequence[tuple[str, Candidate]], predict: Predict
+    ) -> tuple[list[tuple[str, Candidate]], Prediction, float | None]:
+        """Return the best contenders and what is known of them, by the model if there is one.
+
+        The recommendation follows the same order, so that what will be recommended is measured again. The last value
+        is the standard deviation of the values of configurations; None with a model.
+        """
         middles = np.array([statistics.median(one.values) for _, one in contenders])
         kept = np.argsort(middles, kind="stable")[: self._MOST_COMPARED]
-        rows = self._encoding.encode([contenders[place][1].configuration for place in kept])
-        around = surroundings(rows, middles[kept])
-        beliefs, places = believe([contenders[place][1].values for place in kept], around, self._CONTENDERS)
-        return [contenders[kept[place]] for place in places], beliefs
+        compared = [contenders[place] for place in kept]
+        configurations = [one.configuration for _, one in compared]
+        predicted = predict(configurations)
+        if predicted is not None:
+            best = np.argsort(predicted.mean, kind="stable")[: self._CONTENDERS]
+            known = Prediction(predicted.mean[best], predicted.deviation[best], predicted.noise)
+            return [compared[place] for place in best], known, None
+        around = surroundings(self._encoding.encode(configurations), middles[kept])
+        beliefs, places = believe([one.values for _, one in compared], around, self._CONTENDERS)
+        known = Prediction(beliefs.mean, beliefs.deviation, beliefs.noise)
+        return [compared[place] for place in places], known, beliefs.spread
 
 
 class Adaptive(Closing):
@@ -371,13 +383,11 @@ class Adaptive(Closing):
         left = self._left(waiting)
         if left is not None and left > self._MOST_WAITING:
             return None
-        contenders, beliefs = self._believe(contenders)
-        predicted = predict([one.configuration for _, one in contenders])
-        if predicted is None:
-            mean, deviation, noise = beliefs.mean, beliefs.deviation, beliefs.noise
-            fresh_mean, fresh_deviation = np.array([self._latest()]), np.array([beliefs.spread])
+        contenders, known, spread = self._shortlist(contenders, predict)
+        mean, deviation, noise = known.mean, known.deviation, known.noise
+        if spread is not None:
+            fresh_mean, fresh_deviation = np.array([self._latest()]), np.array([spread])
         else:
-            mean, deviation, noise = predicted.mean, predicted.deviation, predicted.noise
             best = [contenders[place][1].configuration for place in np.argsort(mean, kind="stable")[:4]]
             fresh = predict(self._sample(best))
             assert fresh is not None
