@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from trimtab import retries
 from trimtab._gen import tuning_pb2 as pb
 from trimtab.converters import to_duration
-from trimtab.errors import OperationFailed, Timeout
+from trimtab.errors import Conflict, OperationFailed, Timeout
 from trimtab.transport import Transport
 
 # How long the service holds a call before it answers that there is no result yet.
 HOLD_SECONDS = 45.0
+# Other clients have used up the study while the suggestion was computed. The code is the one of a refused ask.
+_REFUSALS = ("study_not_active", "budget_exhausted", "results_awaited")
 _WORKING = (pb.OPERATION_STATE_PENDING, pb.OPERATION_STATE_RUNNING, pb.OPERATION_STATE_STALE)
 
 
@@ -49,6 +51,7 @@ class HeldTrials:
         Raises:
             Timeout: the time is over. The next ask returns the trials that the service is still computing.
             OperationFailed: the algorithm failed. The message has its reason.
+            Conflict: the study has ended, or its budget was used up, while the suggestion was computed.
         """
         end = math.inf if timeout is None else time.monotonic() + timeout
         if not self._asking.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
@@ -105,6 +108,8 @@ class HeldTrials:
                 time.sleep(max(0.0, min(retries.pause(early), end - time.monotonic())))
                 early += 1
         if operation.state != pb.OPERATION_STATE_SUCCEEDED:
+            if operation.error_code in _REFUSALS:
+                raise Conflict(operation.error_code, operation.error_message, data={"operation": operation.id})
             raise OperationFailed(
                 operation.error_code or "operation_failed",
                 f"The service could not suggest a trial: {operation.error_message or 'no reason given'}"

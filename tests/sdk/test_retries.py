@@ -194,6 +194,16 @@ def test_a_failed_operation_ends_the_ask_with_its_reason(far_side: FarSide, stud
     assert caught.value.data == {"operation": "op-1"}
 
 
+def test_a_study_that_others_end_meanwhile_is_a_conflict(far_side: FarSide, study: Study) -> None:
+    ended = pb.Operation(
+        id="op-1", state=pb.OPERATION_STATE_FAILED, error_code="budget_exhausted", error_message="all 20 trials are had"
+    )
+    far_side.answers(PENDING, ended)
+    with pytest.raises(trimtab.errors.Conflict, match="all 20 trials are had") as caught:
+        study.ask()
+    assert caught.value.code == "budget_exhausted"
+
+
 def test_an_ask_with_a_timeout_names_the_operation_that_goes_on(far_side: FarSide, study: Study) -> None:
     def hold(request: pb.WaitOperationRequest) -> pb.Operation:
         time.sleep(request.wait.ToMilliseconds() / 1000)
