@@ -70,7 +70,7 @@ class Calibration:
     gain_high: float
 
 
-BY_POSTERIOR = Calibration(-1.33, 0.99, 4.47, -5.13, 2.22)
+BY_POSTERIOR = Calibration(-1.32, 1.0, 4.47, -5.13, 2.14)
 # By estimates over the replicates of the resampling `adaptive`, and over those of any other.
 AFTER_ADAPTIVE = Calibration(-2.39, 0.56, 3.67, -3.74, 2.64)
 AFTER_CLOSING = Calibration(-1.63, 1.07, 4.03, -5.38, 1.85)
