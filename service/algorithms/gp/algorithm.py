@@ -1,33 +1,29 @@
 """`gp`: Bayesian optimisation with Gaussian processes.
 
-A study begins with points of a Sobol sequence. After that, processes are fitted to the measurements (`known`, `fits`).
-An objective has one with a prior of long lengthscales and one with short ones, because neither suits all systems: with
-both, the median distance on a noisy function of six parameters fell from 50 to 5 % (tests/benchmarks/quality).
+`model_based` has the start design and the rules for configurations that are not suggested again. After the start
+design, processes are fitted to the measurements (`known`, `fits`). An objective has one with a prior of long
+lengthscales and one with short ones, because neither suits all systems: with both, the median distance on a noisy
+function of six parameters fell from 50 to 5 % (tests/benchmarks/quality).
 
 Each suggestion is the configuration with the largest log expected improvement under noise, averaged over both, with
 account of running trials; for several objectives see `multi`. The improvement is weighted by the probability that the
 configuration works, which a process learns from INFEASIBLE trials, and by the probability that each outcome constraint
 holds, for which there is one process each.
 
-An infeasible configuration is never suggested again. A configuration whose trial FAILED may be suggested once more, but
-not a third time. The model, the fit and the acquisitions have the definitions of BoTorch's, but this package computes
-them with NumPy, at a twentieth of the cost. BoTorch itself serves only `multi`, with three or more objectives.
+The model, the fit and the acquisitions have the definitions of BoTorch's, but this package computes them with NumPy, at
+a twentieth of the cost. BoTorch itself serves only `multi`, with three or more objectives.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
-from service.algorithms.doe import Sobol
 from service.algorithms.gp import multi
 from service.algorithms.gp.acquisition import (
     Acquisition,
@@ -40,32 +36,25 @@ from service.algorithms.gp.acquisition import (
 from service.algorithms.gp.candidates import Region, search
 from service.algorithms.gp.fits import Ensemble, Fits, Kind, Process
 from service.algorithms.gp.known import Known
+from service.algorithms.gp.model_based import ModelBased
 from service.algorithms.gp.models import Layout, Points, Posterior, Prior
 from service.algorithms.gp.runs import Runs
 from service.algorithms.gp.sensitivity import sensitivities
-from service.core.encoding import Encoding, FloatArray
+from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
-from service.core.lifecycle import TrialState
 from service.core.prediction import Prediction
 from service.core.problem import Problem
 from service.core.sensitivity import Sensitivities
-from service.core.space import Configuration, Scalar
+from service.core.space import Configuration
 from service.core.trial import TrialRecord
 
 log = logging.getLogger(__name__)
 
 _VERSION = 2
-_REMEMBERED_REGIONS = 8
 _DRAWS = 16
 _BASELINE = 8
-_MOST_FAILURES = 2
-# The runs of a configuration after which others go first.
-_MOST_REPEATS = 3
-_TRIES = 200
 # A score for several objectives is much more expensive than a score for one, so larger grids are searched, not listed.
 _MOST_SCORED_FOR_SEVERAL = 8192
-
-_Fixed: TypeAlias = tuple[tuple[str, str, Scalar], ...]
 
 
 @dataclass(frozen=True)
@@ -93,46 +82,23 @@ class _Models:
         return rows[np.argsort(ranks.min(0), kind="stable")]
 
 
-class GpAlgorithm(Algorithm):
+class GpAlgorithm(ModelBased):
     """See the module. Options: `initial`, `threads`; for several objectives `multi_objective`, `reference_point`."""
-
-    cost = Cost.COSTLY
-    uses_history = True
 
     def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
         super().__init__(problem, seed=seed, options=options)
-        threads, initial = options["threads"], options["initial"]
+        threads = options["threads"]
         assert isinstance(threads, int)
-        assert initial is None or isinstance(initial, int)
-        self._threads = threads
         _limit_threads(threads)
-        parameters = len(problem.space.parameters)
-        self._initial = min(2 * (parameters + 1), 6) if initial is None else initial
-        self._encoding = Encoding(problem.space)
         self._layout = Layout.of(self._encoding)
-        self._start = Sobol(problem, seed=seed, options={})
-        self._region_of = lru_cache(_REMEMBERED_REGIONS)(self._make_region)
         self._fits = Fits(self._layout)
         self._models: _Models | None = None
         self._multi = multi.Settings.of(problem, options)
-        self._trials: list[TrialRecord] = []
-        self._rows = np.zeros((0, self._encoding.dimension))
-        self._keys: list[str] = []
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
-        if not finished:
-            return
-        self._models = None
-        rows = self._encoding.encode([trial.configuration for trial in finished])
-        self._trials.extend(finished)
-        self._rows = np.vstack([self._rows, rows])
-        self._keys.extend(self.problem.space.key(trial.configuration) for trial in finished)
-        # Keep the order in which the trials finished, whatever the order of the calls.
-        order = sorted(range(len(self._trials)), key=lambda i: (self._trials[i].revision, self._trials[i].number))
-        if order != list(range(len(order))):
-            self._trials = [self._trials[i] for i in order]
-            self._keys = [self._keys[i] for i in order]
-            self._rows = self._rows[order]
+        if finished:
+            self._models = None
+        super().update(finished)
 
     def dump(self) -> JsonValue:
         return {"version": _VERSION, "fits": self._fits.dump()}
@@ -163,75 +129,6 @@ class GpAlgorithm(Algorithm):
         except ArithmeticError as error:
             log.warning("The model cannot be computed (%s). There are no sensitivities.", error)
             return {}
-
-    def suggest(
-        self,
-        count: int,
-        *,
-        cursor: int,
-        pending: Sequence[TrialRecord] = (),
-        fixed: Mapping[str, Scalar] = NOTHING_FIXED,
-    ) -> Batch:
-        region = self._region_of(tuple(sorted((name, type(one).__name__, one) for name, one in fixed.items())))
-        running = [trial.configuration for trial in pending]
-        taken = self._not_again() | {self.problem.space.key(one) for one in running}
-        found: list[Configuration] = []
-        while len(found) < count:
-            configuration: Configuration | None = None
-            if self._begun(len(running)) < self._initial:
-                configuration, cursor = self._next_of_start(cursor, taken | set(self._keys), fixed)
-            if configuration is None:
-                configuration = self._best(region, running, taken)
-            if configuration is None:
-                return Batch(tuple(found), cursor, True)
-            found.append(configuration)
-            running.append(configuration)
-            taken.add(self.problem.space.key(configuration))
-        return Batch(tuple(found), cursor, False)
-
-    def _make_region(self, fixed: _Fixed) -> Region:
-        return Region(self._encoding, {name: value for name, _, value in fixed})
-
-    def _begun(self, running: int) -> int:
-        return running + sum(trial.state != TrialState.FAILED for trial in self._trials)
-
-    def _not_again(self) -> set[str]:
-        """Return the keys of the configurations that finished trials rule out."""
-        failures: Counter[str] = Counter()
-        taken: set[str] = set()
-        for trial, key in zip(self._trials, self._keys, strict=True):
-            if trial.state == TrialState.FAILED:
-                failures[key] += 1
-            elif trial.state == TrialState.INFEASIBLE or not self.problem.noisy:
-                taken.add(key)
-        return taken | {key for key, failed in failures.items() if failed >= _MOST_FAILURES}
-
-    def _often(self, region: Region) -> set[str]:
-        """Return the keys of the configurations that wait until others have been measured.
-
-        Repeats are the business of the resampling policy. If disturbed runs make all others look worse, the model
-        would measure the best known configuration again and again, and never find out.
-        """
-        if not self.problem.noisy or self._all_measured(region):
-            return set()
-        done = zip(self._trials, self._keys, strict=True)
-        counts = Counter(key for trial, key in done if trial.state == TrialState.COMPLETED)
-        return {key for key, count in counts.items() if count >= _MOST_REPEATS}
-
-    def _next_of_start(
-        self, cursor: int, taken: set[str], fixed: Mapping[str, Scalar]
-    ) -> tuple[Configuration | None, int]:
-        """Return the next new configuration of the space-filling sequence, and the cursor after it."""
-        for _ in range(_TRIES):
-            batch = self._start.suggest(1, cursor=cursor, fixed=fixed)
-            cursor = batch.cursor
-            if self.problem.space.key(batch.configurations[0]) not in taken:
-                return batch.configurations[0], cursor
-        return None, cursor
-
-    def _random(self, running: int) -> np.random.Generator:
-        """Return a generator that differs for every suggestion and is the same if a suggestion is repeated."""
-        return np.random.default_rng([self.seed % 2**64, len(self._trials), running])
 
     # Models
 
@@ -317,13 +214,6 @@ class GpAlgorithm(Algorithm):
             parts.append(multi.hypervolume(processes, incumbents, running, self._multi, random))
         return (parts[0] if len(parts) == 1 else Sum(parts)), incumbents
 
-    def _all_measured(self, region: Region) -> bool:
-        """Return whether every configuration of the region has a trial, so that only replicates are left."""
-        whole = region.whole()
-        if whole is None or len(whole[0]) > len(self._trials):
-            return False
-        return {self.problem.space.key(one) for one in whole[0]} <= set(self._keys)
-
     def _improvement(
         self,
         process: Process,
@@ -361,30 +251,6 @@ class GpAlgorithm(Algorithm):
         for row in rows[np.isfinite(values)]:
             configuration = region.settle(row)
             if key(configuration) not in taken and self.problem.space.feasible(configuration):
-                return configuration
-        return None
-
-    def _any(self, region: Region, taken: set[str], random: np.random.Generator) -> Configuration | None:
-        """Return any free configuration; in a noisy study without one, a configuration that is running already."""
-        key = self.problem.space.key
-        whole = region.whole()
-        if whole is not None:
-            free = [one for one in whole[0] if key(one) not in taken]
-            if not free and self.problem.noisy:
-                bad = self._not_again()
-                free = [one for one in whole[0] if key(one) not in bad]
-            return free[int(random.integers(len(free)))] if free else None
-        start = Sobol(self.problem, seed=int(random.integers(2**31)), options={})
-        cursor = 0
-        fixed = {name: region.part[name].value_at(0) for name in region.fixed}
-        for _ in range(_TRIES):
-            batch = start.suggest(1, cursor=cursor, fixed=fixed)
-            if key(batch.configurations[0]) not in taken:
-                return batch.configurations[0]
-            cursor = batch.cursor
-        lattice = region.part.lattice
-        for _, configuration in () if lattice is None else lattice.walk(0):
-            if configuration is not None and key(configuration) not in taken:
                 return configuration
         return None
 
