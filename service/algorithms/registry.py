@@ -1,7 +1,7 @@
 """The algorithms by name, with the facts about them that callers need before the import of an implementation.
 
-Only `create` imports an implementation, because SciPy, Optuna and `cmaes` take up to seconds to import. torch and
-BoTorch are imported even later: `gp` needs them only for the hypervolume of three or more objectives.
+Only `create` imports an implementation, because SciPy, Optuna, BoTorch and `cmaes` take up to seconds to import. `gp`
+imports torch and BoTorch even later, since it needs them only for the hypervolume of three or more objectives.
 
 `auto` is not an algorithm but stands for the one that suits the problem. `resolve` returns that algorithm with its
 options and the reason, without an import. Callers that need the cost, the use of history or the options pass the
@@ -15,35 +15,19 @@ resolved name to `describe`. `create` resolves the name itself and returns the c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
 from service.algorithms.auto import Choice, choose
 from service.algorithms.base import Algorithm, Cost
+from service.algorithms.entry import Entry
+from service.algorithms.installed import installed
 from service.core.errors import InvalidInput, JsonValue
 from service.core.options import Option, complete
 from service.core.pareto import reference_point
 from service.core.problem import Problem
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An algorithm: `implementation` is `module:Class`, which only `create` imports.
-
-    The cost and the use of history of `auto` are the maximum over the algorithms that it may choose.
-    """
-
-    name: str
-    doc: str
-    cost: Cost
-    uses_history: bool
-    implementation: str
-    options: tuple[Option, ...] = ()
-    most_objectives: int | None = None
-    opening: str = ""
-    """The cheap algorithm whose suggestions a costly one begins with, for as long as its start design lasts."""
-
 
 AUTO = "auto"
 DEFAULT = AUTO
@@ -92,16 +76,25 @@ _LENGTHSCALE = Option(
     max=100,
 )
 
+_FILLING = Option(
+    name="initial",
+    type="int",
+    default=None,
+    doc="Number of space-filling trials before the first model. The default is 6, or 4 for one parameter.",
+    min=1,
+    max=1000,
+)
+_REFERENCE_POINT = Option(
+    name="reference_point",
+    type="text",
+    default=None,
+    doc="Values of the objectives that are just no longer of interest, such as '120, 4096'. The default is a "
+    "little beyond the worst of the Pareto set.",
+)
+
 # Options of `gp`; service/algorithms/gp/algorithm.py reads them.
 GP_OPTIONS: tuple[Option, ...] = (
-    Option(
-        name="initial",
-        type="int",
-        default=None,
-        doc="Number of space-filling trials before the first model. The default is 6, or 4 for one parameter.",
-        min=1,
-        max=1000,
-    ),
+    _FILLING,
     Option(
         name="threads", type="int", default=1, doc="Number of threads for linear algebra in a worker.", min=1, max=64
     ),
@@ -114,13 +107,7 @@ GP_OPTIONS: tuple[Option, ...] = (
         "four objectives.",
         choices=("hypervolume", "scalarise"),
     ),
-    Option(
-        name="reference_point",
-        type="text",
-        default=None,
-        doc="Values of the objectives that are just no longer of interest, such as '120, 4096'. The default is a "
-        "little beyond the worst of the Pareto set.",
-    ),
+    _REFERENCE_POINT,
 )
 
 # Options of the heuristics; service/algorithms/{genetic,annealing,nsga2}.py read them.
@@ -580,16 +567,26 @@ _ENTRIES: Mapping[str, Entry] = {
 }
 
 
+@cache
+def _installed() -> Mapping[str, Entry]:
+    """Return the algorithms of other installed packages."""
+    return installed(_ENTRIES)
+
+
+def _entries() -> Mapping[str, Entry]:
+    return {**_ENTRIES, **_installed()}
+
+
 def names() -> tuple[str, ...]:
     """Return the names of all algorithms."""
-    return tuple(_ENTRIES)
+    return tuple(_entries())
 
 
 def describe(name: str) -> Entry:
     """Return the entry of an algorithm without importing it. Raises InvalidInput (field `algorithm.name`)."""
-    entry = _ENTRIES.get(name)
+    entry = _entries().get(name)
     if entry is None:
-        raise InvalidInput("algorithm.name", name, "one of " + ", ".join(_ENTRIES))
+        raise InvalidInput("algorithm.name", name, "one of " + ", ".join(_entries()))
     return entry
 
 
@@ -597,16 +594,17 @@ def validate(name: str, options: Mapping[str, object], problem: Problem) -> dict
     """Return all options of the algorithm with exact values, and with defaults for options that are not given.
 
     Raises InvalidInput: `algorithm.name` for an unknown algorithm or one that cannot handle that many objectives,
-    `algorithm.options.<name>` for an unknown option or a value out of range.
+    `algorithm.options.<name>` for an unknown option, a value out of range, or a value that does not suit the problem.
     """
     entry = describe(name)
     if entry.most_objectives is not None and len(problem.objectives) > entry.most_objectives:
-        able = [one.name for one in _ENTRIES.values() if one.most_objectives is None]
+        able = [one.name for one in _entries().values() if one.most_objectives is None]
         allowed = f"one of the algorithms for {len(problem.objectives)} objectives: {', '.join(able)}"
         raise InvalidInput("algorithm.name", name, allowed, problem="handles a single objective only")
     found = complete(name, entry.options, options, "algorithm.options")
     if isinstance(point := found.get("reference_point"), str):
         reference_point(problem, point)
+    entry.check(problem, found)
     return found
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from service.algorithms import registry
 from service.algorithms.base import Cost
-from service.algorithms.registry import Entry
+from service.algorithms.entry import Entry
 from service.core.errors import InvalidInput
 from service.core.options import Option
 from service.core.problem import Objective, Problem
