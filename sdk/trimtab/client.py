@@ -140,7 +140,8 @@ class Client:
             objectives: the metrics to minimize or maximize. Several objectives give a Pareto front.
             constraints: expressions that every configuration must satisfy, such as "n * 4 <= block".
             algorithm: "auto" chooses one that suits the problem (`study.algorithm` names it); or "gp" (Bayesian
-                optimization), "ga", "sa", "nsga2", "cmaes", "tpe", "smbo", "random", "sobol", "lhs", "grid", ...
+                optimization), "botorch", "ga", "sa", "nsga2", "cmaes", "tpe", "smbo", "random", "sobol", "lhs",
+                "grid", ...
             algorithm_options: options by name; the algorithm's documentation lists them.
             seed: the same seed and the same results give the same suggestions.
             noisy: whether two measurements of one configuration may differ.

@@ -22,6 +22,7 @@ from types import MappingProxyType
 
 from service.algorithms.auto import Choice, choose
 from service.algorithms.base import Algorithm, Cost
+from service.algorithms.botorch import options as botorch
 from service.algorithms.entry import Entry
 from service.algorithms.installed import installed
 from service.core.errors import InvalidInput, JsonValue
@@ -290,6 +291,17 @@ _ENTRIES: Mapping[str, Entry] = {
             implementation="service.algorithms.gp.algorithm:GpAlgorithm",
             options=GP_OPTIONS,
             opening="sobol",
+        ),
+        Entry(
+            name="botorch",
+            doc="Bayesian optimisation with a model, acquisition function and optimiser of BoTorch, by their names; "
+            "for experts, at a multiple of the cost of `gp`. [balandat-2020]",
+            cost=Cost.COSTLY,
+            uses_history=True,
+            implementation="service.algorithms.botorch.algorithm:Botorch",
+            options=(_FILLING, *botorch.OPTIONS, _REFERENCE_POINT),
+            opening="sobol",
+            check=botorch.check,
         ),
         Entry(
             name="smbo",

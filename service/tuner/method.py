@@ -17,7 +17,7 @@ from service.policies.stopping import StoppingRule
 # Algorithms with a posterior, from which `adaptive` computes the value of one more measurement.
 _PREDICTING = ("gp", "smbo")
 # Other algorithms that learn from results. The designs of experiments measure what they have planned.
-_LEARNING = ("cmaes", "ga", "nsga2", "sa", "tpe")
+_LEARNING = ("botorch", "cmaes", "ga", "nsga2", "sa", "tpe")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -66,8 +66,12 @@ learning = [name for name in registry.names() if registry.describe(name).uses_hi
 stateless = [name for name in registry.names() if not registry.describe(name).uses_history]
 
 
+# The contract does not depend on the number of samples, but the time of the tests does.
+OPTIONS: Mapping[str, Mapping[str, object]] = {"botorch": {"mc_samples": 8, "num_restarts": 1, "raw_samples": 16}}
+
+
 def create(name: str, problem: Problem, seed: int = 0) -> Algorithm:
-    return registry.create(name, problem, seed=seed, options={})
+    return registry.create(name, problem, seed=seed, options=OPTIONS.get(name, {}))
 
 
 def seconds(configuration: Configuration) -> float:

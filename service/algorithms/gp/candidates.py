@@ -137,12 +137,30 @@ class Region:
                 rows[:, one.activity] = met
         return rows
 
+    def exact(self, rows: FloatArray) -> FloatArray:
+        """Move stepped coordinates to their nearest levels, in place, and return the rows in canonical form."""
+        for place in self.stepped:
+            levels = self.levels[place]
+            assert levels is not None
+            rows[:, place] = levels[_nearest(levels, rows[:, place])]
+        return self.canonical(rows)
+
     def inactive(self, rows: FloatArray) -> BoolArray:
         """Return flags, [b, d], for columns of inactive parameters."""
         mask = np.zeros(rows.shape, dtype=np.bool_)
         for one in self._conditionals:
             mask[:, one.place] = rows[:, one.activity] == 0.0
         return mask
+
+    def matching(self, rows: FloatArray) -> FloatArray:
+        """Return the rows that have the fixed values and so lie in the region."""
+        inactive = self.inactive(rows)
+        matches = np.ones(len(rows), dtype=np.bool_)
+        for place, levels in enumerate(self.levels):
+            if levels is not None:
+                known = (np.abs(rows[:, place, None] - levels) < 1e-9).any(1)
+                matches &= known | inactive[:, place]
+        return rows[matches]
 
     def _levels(self, parameter: Parameter) -> FloatArray | None:
         size = parameter.size()
@@ -181,8 +199,7 @@ def search(
     """
     share = _CONSTRAINED if region.space.constraints else 1
     pools = [region.spread(_sobol(len(region.levels), _GLOBAL // share, random))]
-    near = incumbents[:_INCUMBENTS]
-    near = near[_matches(region, near)]
+    near = region.matching(incumbents[:_INCUMBENTS])
     if len(near):
         chosen = near[random.integers(0, len(near), _LOCAL // share)]
         pools.append(region.vary(chosen, random, (-3.0, -0.5)))
@@ -276,17 +293,6 @@ def _step(acquisition: Acquisition, region: Region, rows: FloatArray, values: Fl
         values[better] = scores[better, best[better]]
         moved |= bool(better.any())
     return moved
-
-
-def _matches(region: Region, rows: FloatArray) -> BoolArray:
-    """Return a flag for each of b rows: whether it has the fixed values and so lies in the region."""
-    inactive = region.inactive(rows)
-    matches = np.ones(len(rows), dtype=np.bool_)
-    for place, levels in enumerate(region.levels):
-        if levels is not None:
-            known = (np.abs(rows[:, place, None] - levels) < 1e-9).any(1)
-            matches &= known | inactive[:, place]
-    return matches
 
 
 def _nearest(levels: FloatArray, codes: FloatArray) -> npt.NDArray[np.intp]:

@@ -1,0 +1,203 @@
+"""`botorch`: Bayesian optimisation with BoTorch's own models, acquisition functions and optimisers, for experts.
+
+`model_based` has the start design and the rules for configurations that are not suggested again. The trials show this:
+
+- COMPLETED: the values of objectives and outcome constraints. Each run of a configuration is a row of its own, from
+  which the model infers the noise.
+- PRUNED: the bound, or the median of the measured values if that is worse.
+- INFEASIBLE: the worst measured value of each objective.
+- FAILED: nothing, because the machine was at fault.
+
+Constraints between parameters are not passed to BoTorch. The optimiser starts from feasible configurations, and if its
+result breaks a constraint, the best feasible configuration of the starting points and of their neighbours is suggested.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from botorch.exceptions.errors import BotorchError, ModelFittingError
+
+from service.algorithms.botorch.acquisition import Known, acquisition, maximised, optimizer_for
+from service.algorithms.botorch.models import Scale, fitted, isolated, joined, predicted
+from service.algorithms.botorch.options import acquisition_for
+from service.algorithms.doe import Sobol
+from service.algorithms.gp import known as evidence
+from service.algorithms.gp.candidates import Region
+from service.algorithms.gp.model_based import ModelBased
+from service.algorithms.gp.runs import Runs
+from service.core.encoding import FloatArray
+from service.core.errors import JsonValue
+from service.core.lifecycle import TrialState
+from service.core.pareto import reference_point
+from service.core.prediction import Prediction
+from service.core.problem import Problem
+from service.core.space import Configuration
+from service.core.trial import TrialRecord
+
+log = logging.getLogger(__name__)
+
+# A larger grid is searched, not listed.
+_MOST_LISTED = 2048
+# With more configurations than this, a model sees the best half of this number and the latest.
+_MOST_POINTS = 400
+_INCUMBENTS = 5
+# Errors of torch, GPyTorch and BoTorch if a matrix is not positive definite or a fit gives no numbers.
+_NUMERICAL = (ArithmeticError, RuntimeError, ValueError, BotorchError, ModelFittingError)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """The models of the objectives and of the outcome constraints, with the scales of the objectives."""
+
+    objectives: Sequence[Any]
+    scales: Sequence[Scale]
+    known: Known
+
+
+class Botorch(ModelBased):
+    """See the module. Options: the ones in `options`, `initial` and `reference_point`."""
+
+    def __init__(self, problem: Problem, *, seed: int, options: Mapping[str, JsonValue]) -> None:
+        super().__init__(problem, seed=seed, options=options)
+        given = options["reference_point"]
+        self._reference = None if given is None else problem.signs() * reference_point(problem, str(given))
+        self._models: _Fitted | None = None
+
+    def update(self, finished: Sequence[TrialRecord]) -> None:
+        if finished:
+            self._models = None
+        super().update(finished)
+
+    def predict(self, configurations: Sequence[Configuration]) -> Prediction | None:
+        if len(self.problem.objectives) > 1 or not configurations:
+            return None
+        try:
+            with isolated(self.seed % 2**63):
+                models = self._known()
+                if models is None:
+                    return None
+                (model,), (scale,) = models.objectives, models.scales
+                mean, variance, noise = predicted(model, self._encoding.encode(configurations))
+        except _NUMERICAL as error:
+            log.warning("The model cannot be computed (%s). There is no prediction.", error)
+            return None
+        values, deviations = scale.restore(mean, np.sqrt(variance))
+        # On a logarithmic scale the noise depends on the value. The noise at the best value is the relevant one.
+        _, one = scale.restore(models.known.expected.max(0), np.full(1, np.sqrt(noise)))
+        return Prediction(values, deviations, float(one[0]) if self.problem.noisy else 0.0)
+
+    def _best(self, region: Region, running: Sequence[Configuration], taken: set[str]) -> Configuration | None:
+        random = self._random(len(running))
+        found: Configuration | None = None
+        if self._begun(0):
+            try:
+                with isolated(self.seed % 2**63):
+                    models = self._known()
+                if models is not None:
+                    seed = int(random.integers(2**31))
+                    with isolated(seed):
+                        found = self._improved(models, region, running, taken, random, seed)
+            except _NUMERICAL as error:
+                log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
+        return found or self._any(region, taken, random)
+
+    def _improved(
+        self,
+        models: _Fitted,
+        region: Region,
+        running: Sequence[Configuration],
+        taken: set[str],
+        random: np.random.Generator,
+        seed: int,
+    ) -> Configuration | None:
+        """Return the free configuration with the largest acquisition; None if the pool has no free configuration."""
+        known, avoided = models.known, taken | self._often(region)
+        pool, listed = self._pool(region, known.rows, avoided, random)
+        if not len(pool) and avoided != taken:
+            avoided = taken
+            pool, listed = self._pool(region, known.rows, avoided, random)
+        if not len(pool):
+            return None
+        name = acquisition_for(self.problem, self.options)
+        function = acquisition(name, known, self._encoding.encode(running), self.options, seed=seed)
+        optimizer = optimizer_for(region, self.options, listed=listed)
+        log.debug("%s maximises %s of %s", optimizer, type(function).__name__, type(models.objectives[0]).__name__)
+        for row in maximised(optimizer, function, region, pool, self.options):
+            configuration = region.settle(row)
+            free = self.problem.space.key(configuration) not in avoided
+            if free and self.problem.space.feasible(configuration):
+                return configuration
+        return None
+
+    def _pool(
+        self, region: Region, incumbents: FloatArray, taken: set[str], random: np.random.Generator
+    ) -> tuple[FloatArray, bool]:
+        """Return rows of free, feasible configurations, [p, d], and whether they are all of the region's."""
+        key = self.problem.space.key
+        whole = region.whole()
+        if whole is not None and len(whole[0]) <= _MOST_LISTED:
+            configurations, rows = whole
+            return rows[[key(one) not in taken for one in configurations]], True
+        count = self.options["raw_samples"]
+        assert isinstance(count, int)
+        fixed = {name: region.part[name].value_at(0) for name in region.fixed}
+        spread = Sobol(self.problem, seed=int(random.integers(2**31)), options={})
+        rows = self._encoding.encode(spread.suggest(count, cursor=0, fixed=fixed).configurations)
+        near = region.matching(incumbents)[:_INCUMBENTS]
+        if len(near):
+            near = region.vary(near[random.integers(0, len(near), count)], random, (-3.0, -0.5))
+            rows = np.vstack([rows, near[region.feasible(near)]])
+        return rows[[key(region.settle(row)) not in taken for row in rows]], False
+
+    def _known(self) -> _Fitted | None:
+        """Return the fitted models, from memory if nothing has changed; None before any measurement."""
+        if self._models is None:
+            self._models = self._fitted()
+        return self._models
+
+    def _fitted(self) -> _Fitted | None:
+        shown = evidence.Known(self.problem, self._trials, self._rows)
+        runs, signs = shown.objectives(), self.problem.signs()
+        if not runs:
+            return None
+        runs = [self._bounded(one) for one in runs]
+        transform = str(self.options["outcome_transform"])
+        scales = [Scale.of(one.values, sign, transform) for one, sign in zip(runs, signs, strict=True)]
+        models = [self._model(one, scale) for one, scale in zip(runs, scales, strict=True)]
+        limits, constraints = [], []
+        for margins in shown.margins():
+            if len(margins):
+                scale = Scale.of(margins.values, 1.0, "Standardize")
+                constraints.append(self._model(margins, scale))
+                limits.append(float(scale.apply(np.zeros(1))[0]))
+        rows = np.unique(runs[0].rows[~runs[0].bounded], axis=0)
+        expected = np.stack([predicted(model, rows)[0] for model in models], 1)
+        ranks = np.argsort(np.argsort(-expected, axis=0, kind="stable"), axis=0, kind="stable")
+        order = np.argsort(ranks.min(1), kind="stable")
+        rows, expected = rows[order], expected[order]
+        reference = None
+        if self._reference is not None:
+            points = zip(scales, self._reference, strict=True)
+            reference = np.concatenate([scale.apply(np.array([value])) for scale, value in points])
+        known = Known(joined([*models, *constraints]), rows, expected, shown.acceptable(rows), limits, reference)
+        return _Fitted(models, scales, known)
+
+    def _bounded(self, runs: Runs) -> Runs:
+        """Return the runs with cautious values of pruned runs, and with the worst value for infeasible trials."""
+        values = np.where(runs.bounded, np.maximum(runs.values, np.median(runs.measured)), runs.values)
+        bad = self._rows[[trial.state == TrialState.INFEASIBLE for trial in self._trials]]
+        return Runs.of(
+            np.vstack([runs.rows, bad]),
+            np.concatenate([values, np.full(len(bad), values.max())]),
+            np.concatenate([runs.bounded, np.ones(len(bad), dtype=np.bool_)]),
+        )
+
+    def _model(self, runs: Runs, scale: Scale) -> Any:
+        few = runs.thinned(_MOST_POINTS)
+        name, whole = str(self.options["model"]), self._region_of(())
+        return fitted(name, few.rows, scale.apply(few.values), whole, noisy=self.problem.noisy)
