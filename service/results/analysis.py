@@ -58,9 +58,10 @@ class ObjectiveProgress:
     """The progress of one objective.
 
     `gain` is a fraction of the default's value: 0.25 is a quarter better, in the direction of the goal. The interval
-    from `gain_low` to `gain_high` contains the gain with a confidence of 95 %; None with several objectives, and while
-    nothing is known about the noise. With one objective the numbers are those of the verdict. `noise` is a robust
-    standard deviation of one measurement; None if no configuration was measured twice.
+    from `gain_low` to `gain_high` contains the gain with a confidence of 95 %; None while nothing is known about the
+    noise, and with several objectives until a final check is over. The numbers are those of the verdict; with several
+    objectives, of the checked member of the Pareto set that is best in this one. `noise` is a robust standard deviation
+    of one measurement; None if no configuration was measured twice.
     """
 
     metric: str
@@ -248,15 +249,18 @@ def _summarise(study: Study, memory: _Memory, stored: tuple[Recommendation, int]
         verdict = replace(
             verdict, measured=len(memory.numbers), doubtful=memory.doubtful, effects=_effects(study, recommended)
         )
+    pareto_verdict = _pareto_verdict(study, memory)
     return Analysis(
         revision=memory.revision,
         default_params=default_params,
         default=before,
         best=best,
-        objectives=[_progress(objective, memory, before, best, verdict) for objective in problem.objectives],
+        objectives=[
+            _progress(objective, memory, before, best, verdict or pareto_verdict) for objective in problem.objectives
+        ],
         recommendation=recommended,
         verdict=verdict,
-        pareto_verdict=_pareto_verdict(study, memory),
+        pareto_verdict=pareto_verdict,
         configurations=len(memory.estimates),
         space_size=_space_size(problem),
     )
@@ -333,12 +337,13 @@ def _progress(
     memory: _Memory,
     default: ConfigurationSummary | None,
     best: Sequence[ConfigurationSummary],
-    verdict: Verdict | None,
+    verdict: Verdict | ParetoVerdict | None,
 ) -> ObjectiveProgress:
     metric = objective.metric
     noise = replicate_deviation(_replicates(memory, metric))
-    if verdict is not None:
-        values = (verdict.default, verdict.value, verdict.gain, verdict.low, verdict.high)
+    found = verdict.best_in(metric) if isinstance(verdict, ParetoVerdict) else verdict
+    if found is not None:
+        values = (found.default, found.value, found.gain, found.low, found.high)
         return ObjectiveProgress(metric, objective.goal, objective.unit, *values, noise)
     sign = 1 if objective.goal == "minimize" else -1
     leader = min(best, key=lambda measured: sign * measured.metrics[metric], default=None)

@@ -118,6 +118,11 @@ class ParetoVerdict:
     doubtful: int = 0
     confidence: float = 0.95
 
+    def best_in(self, metric: str) -> ObjectiveGain | None:
+        """Return the largest gain of a member in one objective; None if no member's gains are known."""
+        found = [one for member in self.members if member.is_known for one in member.objectives if one.metric == metric]
+        return max(found, key=lambda one: one.gain or 0.0, default=None)
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON for storage, from which `stored_verdict` makes the same verdict."""
         names = ("text", "gain", "low", "high", "trials", "confidence")
