@@ -98,9 +98,8 @@ def check(problem: Problem, options: Mapping[str, JsonValue]) -> None:
     acquisition = options["acquisition"]
     able = FOR_ONE_OBJECTIVE if len(problem.objectives) == 1 else FOR_SEVERAL_OBJECTIVES
     if acquisition is not None and acquisition not in able:
-        allowed = f"one of the functions for {len(problem.objectives)} objectives: {', '.join(able)}"
-        if len(problem.objectives) == 1:
-            allowed = f"one of the functions for one objective: {', '.join(able)}"
+        number = "one objective" if len(problem.objectives) == 1 else f"{len(problem.objectives)} objectives"
+        allowed = f"one of the functions for {number}: {', '.join(able)}"
         raise InvalidInput("algorithm.options.acquisition", acquisition, allowed)
     if acquisition == BOUND and problem.outcome_constraints:
         allowed = f"one of {', '.join(one for one in able if one != BOUND)}"

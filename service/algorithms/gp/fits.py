@@ -11,6 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -84,9 +85,14 @@ class Ensemble:
 
     members: tuple[Process, ...]
 
+    @cached_property
+    def _posteriors(self) -> list[Posterior]:
+        return [process.posterior(process.points.rows[:0]) for process in self.members]
+
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations, [b] each, of the values without noise, in the metric's unit."""
-        found = [process.scale.restore(*process.posterior(rows[:0]).predict(rows)) for process in self.members]
+        pairs = zip(self.members, self._posteriors, strict=True)
+        found = [process.scale.restore(*posterior.predict(rows)) for process, posterior in pairs]
         means = np.array([mean for mean, _ in found])
         variance = np.mean([deviation**2 for _, deviation in found], axis=0) + means.var(0)
         return means.mean(0), np.sqrt(variance)
@@ -97,8 +103,7 @@ class Ensemble:
         On a logarithmic scale the noise depends on the value.
         """
         found = []
-        for process in self.members:
-            posterior = process.posterior(process.points.rows[:0])
+        for process, posterior in zip(self.members, self._posteriors, strict=True):
             best = posterior.predict(process.points.rows)[0].max(keepdims=True)
             found.append(process.scale.restore(best, np.full(1, math.sqrt(posterior.noise)))[1][0])
         return float(np.mean(found))
