@@ -1,7 +1,6 @@
 """The algorithms by name, with the facts about them that callers need before the import of an implementation.
 
-Only `create` imports an implementation, because SciPy, Optuna, BoTorch and `cmaes` take up to seconds to import. `gp`
-imports torch and BoTorch even later, since it needs them only for the hypervolume of three or more objectives.
+Only `create` imports an implementation, because SciPy, Optuna, BoTorch and `cmaes` take up to seconds to import.
 
 `auto` is not an algorithm but stands for the one that suits the problem. `resolve` returns that algorithm with its
 options and the reason, without an import. Callers that need the cost, the use of history or the options pass the

@@ -1,4 +1,4 @@
-"""BoTorch's acquisition functions and their optimisers."""
+"""BoTorch's acquisition functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qUpperConfidenceBound
@@ -14,13 +13,10 @@ from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolu
 from botorch.acquisition.multi_objective.objective import IdentityMCMultiOutputObjective
 from botorch.acquisition.multi_objective.parego import qLogNParEGO
 from botorch.acquisition.objective import LinearMCObjective
-from botorch.optim.optimize import optimize_acqf, optimize_acqf_discrete
-from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.multi_objective.hypervolume import infer_reference_point
 from torch import Tensor
 
-from service.algorithms.gp.candidates import Region
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 from service.core.pareto import non_dominated
@@ -35,7 +31,6 @@ FUNCTIONS: dict[str, Any] = {
         qLogNParEGO,
     )
 }
-_CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -85,59 +80,6 @@ def acquisition(name: str, known: Known, running: FloatArray, options: Mapping[s
         reference = None if known.reference is None else torch.from_numpy(known.reference)
         given["ref_point"] = infer_reference_point(front) if reference is None else reference
     return FUNCTIONS[name](known.model, **given)
-
-
-def optimizer_for(region: Region, options: Mapping[str, JsonValue], *, listed: bool) -> str:
-    """Return the name of the optimiser: the chosen one, or the default. `listed`: the pool is the whole region."""
-    chosen = options["optimizer"]
-    free = region.smooth or region.stepped
-    if chosen is not None and free:
-        return str(chosen)
-    if listed or not free:
-        return "optimize_acqf_discrete"
-    return "optimize_acqf_mixed_alternating" if region.stepped else "optimize_acqf"
-
-
-def maximised(
-    name: str, function: Any, region: Region, pool: FloatArray, options: Mapping[str, JsonValue]
-) -> FloatArray:
-    """Return rows of the region with large values of the function, the best first.
-
-    `pool`: feasible rows, which are among the result. An optimised row may break constraints between parameters.
-    """
-    choices = torch.from_numpy(pool)
-    if name == "optimize_acqf_discrete":
-        found, _ = optimize_acqf_discrete(function, q=1, choices=choices, max_batch_size=_CHUNK)
-        return np.asarray(found.numpy())
-    restarts = min(_number(options, "num_restarts"), len(pool))
-    with torch.no_grad():
-        values = torch.cat([function(part[:, None]) for part in torch.split(choices, _CHUNK)])
-    best = values.argsort(descending=True, stable=True)
-    stepped = {place: levels for place, levels in enumerate(region.levels) if levels is not None}
-    constant = {place: float(levels[0]) for place, levels in stepped.items() if len(levels) == 1}
-    # Activity columns follow from the other columns.
-    constant |= dict.fromkeys(range(len(region.levels), pool.shape[1]), 0.0)
-    bounds = torch.tensor([[0.0], [1.0]], dtype=choices.dtype).repeat(1, pool.shape[1])
-    shared: dict[str, Any] = {"q": 1, "num_restarts": restarts, "fixed_features": constant}
-    if name == "optimize_acqf":
-        start = choices[best[:restarts], None]
-        found, value = optimize_acqf(function, bounds, batch_initial_conditions=start, return_best_only=False, **shared)
-        found = found[:, 0]
-    else:
-        levels = {place: levels.tolist() for place, levels in stepped.items() if len(levels) > 1}
-        found, value = optimize_acqf_mixed_alternating(
-            function,
-            bounds,
-            discrete_dims={place: one for place, one in levels.items() if place not in region.categorical},
-            cat_dims={place: one for place, one in levels.items() if place in region.categorical},
-            raw_samples=_number(options, "raw_samples"),
-            **shared,
-        )
-    optimised = region.exact(found.detach().numpy().copy())
-    rows = np.vstack([optimised, pool])
-    assert value is not None
-    order = torch.cat([value.detach().reshape(-1), values]).argsort(descending=True, stable=True)
-    return np.asarray(rows[order.numpy()])
 
 
 def _broken(place: int, limit: float) -> Callable[[Tensor], Tensor]:

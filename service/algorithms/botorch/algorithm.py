@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 from botorch.exceptions.errors import BotorchError, ModelFittingError
 
-from service.algorithms.botorch.acquisition import Known, acquisition, maximised, optimizer_for
-from service.algorithms.botorch.models import Scale, fitted, isolated, joined, predicted
+from service.algorithms.botorch.acquisition import Known, acquisition
+from service.algorithms.botorch.models import Scale, fitted, joined, predicted
 from service.algorithms.botorch.options import acquisition_for
-from service.algorithms.doe import Sobol
 from service.algorithms.gp import known as evidence
-from service.algorithms.gp.candidates import Region
 from service.algorithms.gp.model_based import ModelBased
+from service.algorithms.gp.optimise import Search, isolated
+from service.algorithms.gp.region import Region
 from service.algorithms.gp.runs import Runs
-from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.pareto import reference_point
@@ -43,9 +42,10 @@ log = logging.getLogger(__name__)
 
 # A larger grid is searched, not listed.
 _MOST_LISTED = 2048
+# A sampled function needs memory for each row and sample.
+_CHUNK = 256
 # With more configurations than this, a model sees the best half of this number and the latest.
 _MOST_POINTS = 400
-_INCUMBENTS = 5
 # Errors of torch, GPyTorch and BoTorch if a matrix is not positive definite or a fit gives no numbers.
 _NUMERICAL = (ArithmeticError, RuntimeError, ValueError, BotorchError, ModelFittingError)
 
@@ -67,6 +67,11 @@ class Botorch(ModelBased):
         given = options["reference_point"]
         self._reference = None if given is None else problem.signs() * reference_point(problem, str(given))
         self._models: _Fitted | None = None
+        optimizer, restarts, samples = (options[name] for name in ("optimizer", "num_restarts", "raw_samples"))
+        assert optimizer is None or isinstance(optimizer, str)
+        assert isinstance(restarts, int)
+        assert isinstance(samples, int)
+        self._search = Search(optimizer, restarts, samples, _MOST_LISTED, _CHUNK)
 
     def update(self, finished: Sequence[TrialRecord]) -> None:
         if finished:
@@ -115,44 +120,10 @@ class Botorch(ModelBased):
         random: np.random.Generator,
         seed: int,
     ) -> Configuration | None:
-        """Return the free configuration with the largest acquisition; None if the pool has no free configuration."""
-        known, avoided = models.known, taken | self._often(region)
-        pool, listed = self._pool(region, known.rows, avoided, random)
-        if not len(pool) and avoided != taken:
-            avoided = taken
-            pool, listed = self._pool(region, known.rows, avoided, random)
-        if not len(pool):
-            return None
+        """Return the free configuration with the largest acquisition; None if none was found."""
         name = acquisition_for(self.problem, self.options)
-        function = acquisition(name, known, self._encoding.encode(running), self.options, seed=seed)
-        optimizer = optimizer_for(region, self.options, listed=listed)
-        log.debug("%s maximises %s of %s", optimizer, type(function).__name__, type(models.objectives[0]).__name__)
-        for row in maximised(optimizer, function, region, pool, self.options):
-            configuration = region.settle(row)
-            free = self.problem.space.key(configuration) not in avoided
-            if free and self.problem.space.feasible(configuration):
-                return configuration
-        return None
-
-    def _pool(
-        self, region: Region, incumbents: FloatArray, taken: set[str], random: np.random.Generator
-    ) -> tuple[FloatArray, bool]:
-        """Return rows of free, feasible configurations, [p, d], and whether they are all of the region's."""
-        key = self.problem.space.key
-        whole = region.whole()
-        if whole is not None and len(whole[0]) <= _MOST_LISTED:
-            configurations, rows = whole
-            return rows[[key(one) not in taken for one in configurations]], True
-        count = self.options["raw_samples"]
-        assert isinstance(count, int)
-        fixed = {name: region.part[name].value_at(0) for name in region.fixed}
-        spread = Sobol(self.problem, seed=int(random.integers(2**31)), options={})
-        rows = self._encoding.encode(spread.suggest(count, cursor=0, fixed=fixed).configurations)
-        near = region.matching(incumbents)[:_INCUMBENTS]
-        if len(near):
-            near = region.vary(near[random.integers(0, len(near), count)], random, (-3.0, -0.5))
-            rows = np.vstack([rows, near[region.feasible(near)]])
-        return rows[[key(region.settle(row)) not in taken for row in rows]], False
+        function = acquisition(name, models.known, self._encoding.encode(running), self.options, seed=seed)
+        return self._maximum(function, region, models.known.rows, taken, self._search, random)
 
     def _known(self) -> _Fitted | None:
         """Return the fitted models, from memory if nothing has changed; None before any measurement."""

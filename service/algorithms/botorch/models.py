@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +18,7 @@ from botorch.models.transforms.input import InputTransform
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from service.algorithms.gp.candidates import Region
+from service.algorithms.gp.region import Region
 from service.core.encoding import FloatArray
 
 MODELS: dict[str, Any] = {
@@ -37,20 +35,6 @@ MODELS: dict[str, Any] = {
 _NO_NOISE = 1e-6
 # With more choices than this, the order of the list serves as a scale.
 _MOST_AXES = 64
-
-
-@contextmanager
-def isolated(seed: int) -> Iterator[None]:
-    """Give torch a seed and one thread and hide BoTorch's warnings; afterwards restore the state of the process."""
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.manual_seed(seed)
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)

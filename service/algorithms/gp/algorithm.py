@@ -10,8 +10,8 @@ account of running trials; for several objectives see `multi`. The improvement i
 configuration works, which a process learns from INFEASIBLE trials, and by the probability that each outcome constraint
 holds, for which there is one process each.
 
-The model, the fit and the acquisitions have the definitions of BoTorch's, but this package computes them with NumPy, at
-a twentieth of the cost. BoTorch itself serves only `multi`, with three or more objectives.
+The models are BoTorch's `SingleTaskGP`s with the fit routine in `closed_form`, the acquisitions are BoTorch's analytic
+kind (`acquisition`, `multi`), and BoTorch's optimisers search for the maximum (`optimise`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from threadpoolctl import ThreadpoolController
 
 from service.algorithms.gp import multi
 from service.algorithms.gp.acquisition import (
-    Acquisition,
+    Analytic,
     Average,
     LogNoisyExpectedImprovement,
     LogProbability,
     LogUncertainty,
     Sum,
 )
-from service.algorithms.gp.candidates import Region, search
 from service.algorithms.gp.fits import Ensemble, Fits, Kind, Process
 from service.algorithms.gp.known import Known
 from service.algorithms.gp.model_based import ModelBased
-from service.algorithms.gp.models import Layout, Points, Posterior, Prior
+from service.algorithms.gp.models import Active, Layout, Prior
+from service.algorithms.gp.optimise import NUMERICAL, Search, isolated
+from service.algorithms.gp.region import MOST_LISTED, Region
 from service.algorithms.gp.runs import Runs
 from service.algorithms.gp.sensitivity import sensitivities
 from service.core.encoding import FloatArray
@@ -77,7 +78,7 @@ class _Models:
         runs = processes[0].runs
         rows = np.unique(runs.rows[~runs.bounded], axis=0)
         rows = rows[self.known.acceptable(rows)]
-        expected = [process.posterior(rows[:0]).predict(rows)[0] for process in processes]
+        expected = [process.alone.predict(rows)[0] for process in processes]
         ranks = np.array([np.argsort(np.argsort(-one, kind="stable"), kind="stable") for one in expected])
         return rows[np.argsort(ranks.min(0), kind="stable")]
 
@@ -90,8 +91,12 @@ class GpAlgorithm(ModelBased):
         threads = options["threads"]
         assert isinstance(threads, int)
         _limit_threads(threads)
+        self._threads = threads
+        several = len(problem.objectives) > 1
+        self._search = Search(most_listed=_MOST_SCORED_FOR_SEVERAL if several else MOST_LISTED)
         self._layout = Layout.of(self._encoding)
-        self._fits = Fits(self._layout)
+        conditional = any(one.condition is not None for one in problem.space.parameters)
+        self._fits = Fits(self._layout, Active(self._region_of(())) if conditional else None)
         self._models: _Models | None = None
         self._multi = multi.Settings.of(problem, options)
 
@@ -117,7 +122,7 @@ class GpAlgorithm(ModelBased):
             (ensemble,) = objectives
             mean, deviation = ensemble.predict(self._encoding.encode(configurations))
             return Prediction(mean, deviation, ensemble.noise() if self.problem.noisy else 0.0)
-        except ArithmeticError as error:
+        except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). There is no prediction.", error)
             return None
 
@@ -126,7 +131,7 @@ class GpAlgorithm(ModelBased):
             # A random weighting of several objectives has no process for a single objective, hence not strict.
             ensembles = zip(self.problem.metrics, self._known().objectives, strict=False)
             return {metric: sensitivities(one, self._encoding, seed=self.seed) for metric, one in ensembles}
-        except ArithmeticError as error:
+        except NUMERICAL as error:
             log.warning("The model cannot be computed (%s). There are no sensitivities.", error)
             return {}
 
@@ -176,31 +181,28 @@ class GpAlgorithm(ModelBased):
         found: Configuration | None = None
         if self._begun(0):
             try:
-                acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
-                often = self._often(region)
-                found = self._ranked(acquisition, region, incumbents, taken | often, random)
-                if found is None and often:
-                    found = self._ranked(acquisition, region, incumbents, taken, random)
-            except ArithmeticError as error:
+                with isolated(int(random.integers(2**31)), self._threads):
+                    acquisition, incumbents = self._acquisition(region, self._encoding.encode(running), random)
+                    found = self._maximum(acquisition, region, incumbents, taken, self._search, random)
+            except NUMERICAL as error:
                 log.warning("The model cannot be computed (%s). The next suggestion is random.", error)
         return found or self._any(region, taken, random)
 
     def _acquisition(
         self, region: Region, running: FloatArray, random: np.random.Generator
-    ) -> tuple[Acquisition, FloatArray]:
+    ) -> tuple[Analytic, FloatArray]:
         """Return the function to maximise and rows near which it may be large, the best first."""
         models = self._known()
-        parts: list[Acquisition] = []
+        parts: list[Analytic] = []
         if models.works is not None:
-            parts.append(LogProbability(models.works.posterior(running[:0]), least=0.0, noise=True))
+            parts.append(LogProbability(models.works.alone, least=0.0, noise=models.works.noise))
         for process in models.constraints:
             kept = float(process.scale.apply(np.zeros(1))[0])
-            parts.append(LogProbability(process.posterior(running[:0]), least=kept, noise=False))
+            parts.append(LogProbability(process.alone, least=kept, noise=0.0))
         if not models.runs:
             # Without measurements, prefer configurations that may work and about which the least is known.
             rows, labels = models.labels.rows, -models.labels.values
-            theta = Prior.of(self._layout, noisy=True).mean
-            parts.append(LogUncertainty(Posterior(self._layout, theta, Points.single(rows, labels), running)))
+            parts.append(LogUncertainty(self._fits.unfitted(models.labels).posterior(running)))
             return Sum(parts), rows[labels > 0.0]
         ensembles = models.objectives or [self._ensemble(multi.weighted(models.runs, random), "weighted")]
         processes = [process for one in ensembles for process in one.members]
@@ -221,38 +223,15 @@ class GpAlgorithm(ModelBased):
         region: Region,
         running: FloatArray,
         random: np.random.Generator,
-    ) -> Acquisition:
+    ) -> Analytic:
         """Return the expected improvement on the best of the incumbents."""
         if self.problem.noisy and not self._all_measured(region):
             posterior = process.posterior(np.vstack([incumbents[:_BASELINE], running]))
             return LogNoisyExpectedImprovement(posterior, draws=_DRAWS, random=random)
         # Without noise the best value is known; only the values of running trials are not. If all configurations have
         # been measured, the improvement on the best expected value gives replicates a positive score.
-        best = float(process.posterior(running[:0]).predict(incumbents[:1])[0][0])
+        best = float(process.alone.predict(incumbents[:1])[0][0])
         return LogNoisyExpectedImprovement(process.posterior(running), draws=_DRAWS, random=random, best=best)
-
-    def _ranked(
-        self,
-        acquisition: Acquisition,
-        region: Region,
-        incumbents: FloatArray,
-        taken: set[str],
-        random: np.random.Generator,
-    ) -> Configuration | None:
-        """Return the best free configuration, from the whole region if it is small and otherwise from a search."""
-        key = self.problem.space.key
-        whole = region.whole()
-        several = len(self.problem.objectives) > 1
-        if whole is not None and not (several and len(whole[0]) > _MOST_SCORED_FOR_SEVERAL):
-            configurations, rows = whole
-            order = np.argsort(-acquisition.score(rows), kind="stable")
-            return next((configurations[place] for place in order if key(configurations[place]) not in taken), None)
-        rows, values = search(acquisition, region, incumbents, random)
-        for row in rows[np.isfinite(values)]:
-            configuration = region.settle(row)
-            if key(configuration) not in taken and self.problem.space.feasible(configuration):
-                return configuration
-        return None
 
 
 @lru_cache(1)

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr
 
-from service.algorithms.gp.models import Layout, Points, Posterior
+from service.algorithms.gp.closed_form import Conditioned
+from service.algorithms.gp.models import Layout, Points
 from service.core.encoding import FloatArray
 
 _SWEEPS = 30
@@ -34,7 +35,7 @@ def with_bounds(points: Points, rows: FloatArray, bounds: FloatArray, layout: La
     damping = np.ones(0)
     for _ in range(_SWEEPS):
         together = points.joined(rows, shift / precision, 1.0 / precision, share=0.0)
-        mean, covariance = _bounded(Posterior(layout, theta, together, rows[:0]), count)
+        mean, covariance = _bounded(Conditioned(layout, theta, together), count)
         variance = np.diagonal(covariance)
         if not len(damping):
             # All sites change at once, so each of several equal sites may make only its share of the change.
@@ -60,9 +61,9 @@ def with_bounds(points: Points, rows: FloatArray, bounds: FloatArray, layout: La
     return points.joined(rows, shift / precision, 1.0 / precision, share=0.0)
 
 
-def _bounded(posterior: Posterior, first: int) -> tuple[FloatArray, FloatArray]:
+def _bounded(posterior: Conditioned, first: int) -> tuple[FloatArray, FloatArray]:
     """Return means and covariances of the latent values at the posterior's points from `first` on."""
-    covariance = posterior.kernel(posterior.points[first:])[0]
+    covariance = posterior.kernel(posterior.points.rows[first:])
     white = solve_triangular(posterior.factor, covariance.T, lower=True, check_finite=False)
     left = covariance[:, first:] - white.T @ white
     np.fill_diagonal(left, np.maximum(np.diagonal(left), 1e-10 * posterior.scale))

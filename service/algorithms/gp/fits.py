@@ -15,11 +15,15 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import InputTransform
 
 from service.algorithms.gp import noise
 from service.algorithms.gp.censoring import with_bounds
-from service.algorithms.gp.models import Evidence, Layout, Points, Posterior, Prior
+from service.algorithms.gp.closed_form import Conditioned, Evidence
+from service.algorithms.gp.models import Layout, Points, Prior, surrogate
 from service.algorithms.gp.outcomes import NEGATED, OFFSETS, Scale, offsets
+from service.algorithms.gp.posterior import Posterior
 from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
@@ -66,17 +70,38 @@ class Kind:
 
 @dataclass(frozen=True)
 class Process:
-    """A process fitted to `runs`: hyper-parameters `theta`, the points on which it is conditioned, their scale."""
+    """A process fitted to `runs`: hyper-parameters `theta`, the points on which it is conditioned, their scale.
+
+    `inputs`: the transform of rows to those that the process compares.
+    """
 
     layout: Layout
+    prior: Prior
     theta: FloatArray
     points: Points
     scale: Scale
     runs: Runs
+    inputs: InputTransform | None = None
+
+    @property
+    def noise(self) -> float:
+        """The variance of one measurement, on the process's scale."""
+        return math.exp(self.theta[-1])
+
+    @cached_property
+    def model(self) -> SingleTaskGP:
+        """The process as a model of BoTorch."""
+        mean = Conditioned(self.layout, self.theta, self.points).mean
+        return surrogate(self.layout, self.prior, self.theta, self.points, mean, self.inputs)
+
+    @cached_property
+    def alone(self) -> Posterior:
+        """The posterior given the points."""
+        return Posterior(self.model, self.points.rows[:0])
 
     def posterior(self, extra: FloatArray) -> Posterior:
         """Return the posterior given the points, with unknown values at the rows `extra`."""
-        return Posterior(self.layout, self.theta, self.points, extra)
+        return Posterior(self.model, extra) if len(extra) else self.alone
 
 
 @dataclass(frozen=True)
@@ -85,14 +110,9 @@ class Ensemble:
 
     members: tuple[Process, ...]
 
-    @cached_property
-    def _posteriors(self) -> list[Posterior]:
-        return [process.posterior(process.points.rows[:0]) for process in self.members]
-
     def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations, [b] each, of the values without noise, in the metric's unit."""
-        pairs = zip(self.members, self._posteriors, strict=True)
-        found = [process.scale.restore(*posterior.predict(rows)) for process, posterior in pairs]
+        found = [process.scale.restore(*process.alone.predict(rows)) for process in self.members]
         means = np.array([mean for mean, _ in found])
         variance = np.mean([deviation**2 for _, deviation in found], axis=0) + means.var(0)
         return means.mean(0), np.sqrt(variance)
@@ -103,9 +123,9 @@ class Ensemble:
         On a logarithmic scale the noise depends on the value.
         """
         found = []
-        for process, posterior in zip(self.members, self._posteriors, strict=True):
-            best = posterior.predict(process.points.rows)[0].max(keepdims=True)
-            found.append(process.scale.restore(best, np.full(1, math.sqrt(posterior.noise)))[1][0])
+        for process in self.members:
+            best = process.alone.predict(process.points.rows)[0].max(keepdims=True)
+            found.append(process.scale.restore(best, np.full(1, math.sqrt(process.noise)))[1][0])
         return float(np.mean(found))
 
 
@@ -145,10 +165,10 @@ class _Fit:
 
 
 class Fits:
-    """Creates processes and keeps the latest fits."""
+    """Creates processes and keeps the latest fits. `inputs`: see `Process`."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self, layout: Layout, inputs: InputTransform | None = None) -> None:
+        self._layout, self._inputs = layout, inputs
         self._known: OrderedDict[str, _Fit] = OrderedDict()
 
     def process(self, runs: Runs, kind: Kind) -> Process:
@@ -164,7 +184,7 @@ class Fits:
         theta = np.array(fit.theta)
         scale, _ = kind.scale(everything, fit.offset)
         points = self._points(everything, scale, fit.added(everything), theta)
-        return Process(self._layout, theta, points, scale, everything)
+        return Process(self._layout, kind.prior, theta, points, scale, everything, self._inputs)
 
     def ensemble(self, runs: Runs, kind: Kind, others: Sequence[Prior]) -> Ensemble:
         """Return a process with the prior of `kind` and one with each of the `others`, on the scale of the first."""
@@ -176,6 +196,12 @@ class Fits:
             for number, prior in enumerate(others, 2)
         )
         return Ensemble((first, *further))
+
+    def unfitted(self, labels: Runs) -> Process:
+        """Return the process of labels with the hyper-parameters that are most probable a priori."""
+        prior = Prior.of(self._layout, noisy=True)
+        points = Points.single(labels.rows, NEGATED.apply(labels.values))
+        return Process(self._layout, prior, prior.mean, points, NEGATED, labels, self._inputs)
 
     def dump(self) -> JsonValue:
         """Return the fits, for `load`."""

@@ -6,6 +6,7 @@ whose trial FAILED may be suggested once more, but not a third time. Without noi
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,16 +14,20 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+from botorch.acquisition.acquisition import AcquisitionFunction
 
 from service.algorithms.base import NOTHING_FIXED, Algorithm, Batch, Cost
 from service.algorithms.doe import Sobol
-from service.algorithms.gp.candidates import Region
-from service.core.encoding import Encoding
+from service.algorithms.gp.optimise import DISCRETE, Search, best_of, maximised
+from service.algorithms.gp.region import Region
+from service.core.encoding import Encoding, FloatArray
 from service.core.errors import JsonValue
 from service.core.lifecycle import TrialState
 from service.core.problem import Problem
 from service.core.space import Configuration, Scalar
 from service.core.trial import TrialRecord
+
+log = logging.getLogger(__name__)
 
 _REMEMBERED_REGIONS = 8
 _MOST_FAILURES = 2
@@ -90,6 +95,56 @@ class ModelBased(Algorithm):
             running.append(configuration)
             taken.add(self.problem.space.key(configuration))
         return Batch(tuple(found), cursor, False)
+
+    def _maximum(
+        self,
+        acquisition: AcquisitionFunction,
+        region: Region,
+        incumbents: FloatArray,
+        taken: set[str],
+        search: Search,
+        random: np.random.Generator,
+    ) -> Configuration | None:
+        """Return the free configuration with the largest acquisition; None if none was found.
+
+        `incumbents`: rows near which it may be large, the best first. Configurations that were measured often count as
+        free only if nothing else is.
+        """
+        often = self._often(region)
+        for ruled_out in (taken | often, taken) if often else (taken,):
+            found = self._free_maximum(acquisition, region, incumbents, ruled_out, search, random)
+            if found is not None:
+                return found
+        return None
+
+    def _free_maximum(
+        self,
+        acquisition: AcquisitionFunction,
+        region: Region,
+        incumbents: FloatArray,
+        taken: set[str],
+        search: Search,
+        random: np.random.Generator,
+    ) -> Configuration | None:
+        key, whole = self.problem.space.key, region.whole()
+        listed = whole is not None and len(whole[0]) <= search.most_listed
+        optimizer = DISCRETE if listed else search.optimizer_for(region)
+        models = getattr(acquisition.model, "models", [acquisition.model])
+        log.debug("%s maximises %s of %s", optimizer, type(acquisition).__name__, type(models[0]).__name__)
+        if whole is not None and listed:
+            rows = whole[1][[one not in taken for one in region.keys]]
+            return region.settle(best_of(acquisition, rows, search)[0]) if len(rows) else None
+        pool = region.pool(incumbents, search.raw_samples, random)
+        if optimizer == DISCRETE:
+            free = pool[[key(region.settle(row)) not in taken for row in pool]]
+            rows = best_of(acquisition, free, search) if len(free) else free
+        else:
+            rows = maximised(acquisition, region, pool, search, random) if len(pool) else pool
+        for row in rows:
+            configuration = region.settle(row)
+            if key(configuration) not in taken and self.problem.space.feasible(configuration):
+                return configuration
+        return None
 
     @abstractmethod
     def _best(self, region: Region, running: Sequence[Configuration], taken: set[str]) -> Configuration | None:

@@ -1,33 +1,33 @@
-"""The Gaussian process of `gp`, with its likelihood and posterior in closed form.
+"""The Gaussian process of `gp`: its columns, the priors of its hyper-parameters, its data, and the BoTorch model.
 
-The model equals `botorch.models.SingleTaskGP` with a constant mean and a Matérn kernel (nu = 5/2) with a lengthscale
-for each numeric column, times a Hamming kernel for the categorical columns. The lengthscales have log-normal priors
-that grow with the square root of the dimension [hvarfner-2024].
-
-A general fit with automatic differentiation takes a few milliseconds for each step, most of which is bookkeeping. With
-up to a few hundred trials, the closed forms of the same posterior density and its gradient, in `Evidence` and
-`Posterior`, take a twentieth of that. The tests compare them with BoTorch's results.
+The model is `botorch.models.SingleTaskGP` with a constant mean and a Matérn kernel (nu = 5/2) with a lengthscale for
+each numeric column, times a Hamming kernel for the categorical columns. The lengthscales have log-normal priors that
+grow with the square root of the dimension [hvarfner-2024]. `closed_form` has its fit routine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import gpytorch
 import numpy as np
-from scipy.linalg import blas, lapack, solve_triangular
-from scipy.optimize import minimize
+import torch
+from botorch.models import SingleTaskGP
+from botorch.models.kernels import CategoricalKernel
+from botorch.models.transforms.input import InputTransform
+from gpytorch.constraints import Interval
+from gpytorch.kernels import Kernel, MaternKernel, ProductKernel, ScaleKernel
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
 
+from service.algorithms.gp.region import Region
 from service.core.encoding import Encoding, FloatArray
 
-if TYPE_CHECKING:
-    from botorch.models import SingleTaskGP
-
-# This addition, relative to the kernel's scale, keeps a covariance matrix of near points positive definite.
-JITTER = 1e-8
-_FAILED = 1e10
+# GPyTorch would otherwise replace the smaller variances of measurements without noise by a larger one.
+_LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Layout:
                     numeric.append(place)
             elif column.size != 1:
                 (categorical if column.kind == "categorical" else numeric).append(place)
-        return cls(tuple(numeric), tuple(categorical))
+        # Without a column that varies, a constant one keeps the kernel from being empty.
+        return cls(tuple(numeric) if numeric or categorical else (0,), tuple(categorical))
 
 
 @dataclass(frozen=True)
@@ -150,196 +151,32 @@ class Points:
         )
 
 
-class Evidence:
-    """The log posterior density of the hyper-parameters given n points, and its gradient.
+class Active(InputTransform):
+    """Inactive parameters at their defaults, and activity columns to match, so that a row is that of a configuration.
 
-    The constant mean has its best value for each choice of the others. The distances of all pairs depend only on the
-    rows and are computed once.
+    An optimiser of an acquisition function moves all columns.
     """
 
-    def __init__(self, points: Points, layout: Layout, prior: Prior) -> None:
-        self.points, self.layout, self.prior = points, layout, prior
-        rows = points.rows
-        self._count = len(rows)
-        self._first, self._second = np.tril_indices(self._count, -1)
-        self._flat = self._first * self._count + self._second
-        numeric, categorical = list(layout.numeric), list(layout.categorical)
-        left, right = rows[self._first], rows[self._second]
-        self._squares = (left[:, numeric] - right[:, numeric]) ** 2
-        self._differ = (left[:, categorical] != right[:, categorical]) / max(len(categorical), 1)
+    def __init__(self, region: Region) -> None:
+        super().__init__()
+        self.transform_on_train = self.transform_on_eval = self.transform_on_fantasize = True
+        self._region = region
+        self._activity = torch.arange(region.encoding.dimension) >= len(region.levels)
 
-    def value(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log density up to constants, and its gradient.
-
-        The density is -1e10 if the covariance is not positive definite.
-        """
-        count, split, choices = self._count, len(self.layout.numeric), len(self.layout.categorical)
-        weights = np.exp(-2.0 * theta[:split])
-        scale, noise = math.exp(theta[-2]), math.exp(theta[-1])
-        squares = self._squares @ weights
-        root = np.sqrt(5.0 * squares)
-        decay = np.exp(-root)
-        if choices:
-            inverse = np.exp(-theta[split : split + choices])
-            decay *= np.exp(-(self._differ @ inverse))
-        correlation = decay * (1.0 + root + (5.0 / 3.0) * squares)
-        covariance = np.zeros((count, count))
-        flat = covariance.ravel()
-        flat[self._flat] = scale * correlation
-        flat[:: count + 1] = scale * (1.0 + JITTER) + noise * self.points.share + self.points.added
-        # Row-major lower is column-major upper: LAPACK works in place.
-        factor, failed = lapack.dpotrf(covariance.T, lower=0, overwrite_a=1)
-        if failed:
-            return -_FAILED, np.zeros_like(theta)
-        determinant = 2.0 * np.log(np.diagonal(factor)).sum()
-        inverse_covariance, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
-        ones = blas.dsymv(1.0, inverse_covariance, np.ones(count))
-        outcomes = self.points.outcomes
-        solved = blas.dsymv(1.0, inverse_covariance, outcomes)
-        mean = solved.sum() / ones.sum()
-        solved = solved - mean * ones
-        z = (theta - self.prior.mean) / self.prior.sd
-        spread, degrees = self.points.squares / noise, self.points.degrees
-        value = -0.5 * (solved @ (outcomes - mean) + determinant + z @ z + degrees * theta[-1] + spread)
-
-        # The derivative by a pair's covariance; a pair stands for two entries of the matrix, hence no half.
-        pairs = solved[self._first] * solved[self._second] - inverse_covariance.T.ravel()[self._flat]
-        diagonal = solved * solved - np.diagonal(inverse_covariance)
-        gradient = -z / self.prior.sd
-        gradient[:split] += (5.0 / 3.0) * scale * weights * (self._squares.T @ (pairs * decay * (1.0 + root)))
-        agreed = pairs * correlation
-        if choices:
-            gradient[split : split + choices] += scale * inverse * (self._differ.T @ agreed)
-        gradient[-2] += scale * (agreed.sum() + 0.5 * (1.0 + JITTER) * diagonal.sum())
-        gradient[-1] += 0.5 * (noise * (self.points.share @ diagonal) - degrees + spread)
-        return float(value), gradient
-
-    def fit(self, starts: Iterable[FloatArray], iterations: int) -> tuple[FloatArray, float]:
-        """Return the most probable hyper-parameters found from `starts`, and their log density.
-
-        If no density can be computed, the result is the prior's mode.
-        """
-        best, best_value = self.prior.mean.clip(self.prior.low, self.prior.high), -math.inf
-
-        def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, gradient = self.value(theta)
-            return -value, -gradient
-
-        for start in starts:
-            found = minimize(
-                loss,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(self.prior.low, self.prior.high, strict=True)),
-                options={"maxiter": iterations, "ftol": 1e-7, "gtol": 1e-3},
-            )
-            if math.isfinite(found.fun) and np.isfinite(found.x).all() and -found.fun > best_value:
-                best, best_value = np.asarray(found.x), float(-found.fun)
-        return best, best_value
+    def transform(self, X: Tensor) -> Tensor:  # noqa: N803 - the name in BoTorch
+        rows = self._region.exact(X.detach().reshape(-1, X.shape[-1]).numpy().copy())
+        given = torch.from_numpy(self._region.inactive(rows)).reshape(X.shape) | self._activity
+        return torch.where(given, torch.from_numpy(rows).reshape(X.shape), X)
 
 
-class Posterior:
-    """The process given n noisy outcomes, with its noise-free values at m `extra` points as further unknowns.
+def surrogate(
+    layout: Layout, prior: Prior, theta: FloatArray, points: Points, mean: float, inputs: InputTransform | None = None
+) -> SingleTaskGP:
+    """Return the process as a BoTorch model in evaluation mode, with these hyper-parameters and their priors.
 
-    All results use one Cholesky factor, of the joint covariance of the n outcomes and the m values. A vector of n + m
-    whitened values determines a mean function; its first n entries come from the outcomes, and the others can be drawn.
+    `mean`: the constant mean. `inputs`: a transform of the rows, which leaves the points as they are. The model has no
+    prior of the noise, because each outcome has its own variance, which follows from `theta`.
     """
-
-    def __init__(self, layout: Layout, theta: FloatArray, points: Points, extra: FloatArray) -> None:
-        self._numeric, self._categorical = list(layout.numeric), list(layout.categorical)
-        split, choices = len(layout.numeric), len(layout.categorical)
-        self._inverse = np.exp(-theta[:split])
-        self._unlike = np.exp(-np.exp(-theta[split : split + choices]) / max(choices, 1))
-        self.scale, self.noise = math.exp(theta[-2]), math.exp(theta[-1])
-        self.count, self.points = len(points.rows), np.vstack([points.rows, extra])
-        self._scaled = self.points[:, self._numeric] * self._inverse
-        self._lengths = (self._scaled**2).sum(1)
-        covariance = self.kernel(self.points)[0]
-        added = np.full(len(self.points), 10.0 * JITTER * self.scale)
-        added[: self.count] = self.noise * points.share + points.added + JITTER * self.scale
-        self.factor = _cholesky(covariance, added, self.scale)
-        half = solve_triangular(
-            self.factor[: self.count, : self.count], np.stack([points.outcomes, np.ones(self.count)], 1), lower=True
-        )
-        self.mean = float(half[:, 0] @ half[:, 1] / (half[:, 1] @ half[:, 1]))
-        self.white = half[:, 0] - self.mean * half[:, 1]
-
-    def kernel(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return covariances of b rows with the points, [b, n + m], and the common factor of their derivatives."""
-        scaled = rows[:, self._numeric] * self._inverse
-        squares = (scaled**2).sum(1)[:, None] + self._lengths - 2.0 * scaled @ self._scaled.T
-        np.maximum(squares, 0.0, out=squares)
-        root = np.sqrt(5.0 * squares)
-        decay = self.scale * np.exp(-root)
-        for unlike, column in zip(self._unlike, self._categorical, strict=True):
-            decay *= np.where(rows[:, column, None] != self.points[:, column], unlike, 1.0)
-        root += 1.0
-        squares *= 5.0 / 3.0
-        return decay * (root + squares), decay * root
-
-    def project(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return whitened covariances of b rows, [n + m, b], standard deviations, [b], and kernel derivatives.
-
-        The standard deviations are those given all n + m values.
-        """
-        covariance, slope = self.kernel(rows)
-        white = solve_triangular(self.factor, covariance.T, lower=True, check_finite=False)
-        variance = self.scale * (1.0 + JITTER) - (white * white).sum(0)
-        return white, np.sqrt(np.maximum(variance, 1e-12 * self.scale)), slope
-
-    def predict(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means and standard deviations, [b] each, of the noise-free process given only the n outcomes."""
-        covariance = self.kernel(rows)[0][:, : self.count]
-        white = solve_triangular(self.factor[: self.count, : self.count], covariance.T, lower=True, check_finite=False)
-        variance = np.maximum(self.scale * (1.0 + JITTER) - (white * white).sum(0), 1e-12 * self.scale)
-        return self.mean + self.white @ white, np.sqrt(variance)
-
-    def pull_back(self, weights: FloatArray, rows: FloatArray, slope: FloatArray) -> FloatArray:
-        """Return the gradient, [b, d], of the sum of `weights`, [n + m, b], times the whitened covariances."""
-        outer = solve_triangular(self.factor, weights, lower=True, trans=1, check_finite=False).T * slope
-        numeric = outer.sum(1)[:, None] * rows[:, self._numeric] - outer @ self.points[:, self._numeric]
-        gradient = np.zeros_like(rows)
-        gradient[:, self._numeric] = (-5.0 / 3.0) * numeric * self._inverse**2
-        return gradient
-
-
-def _cholesky(covariance: FloatArray, added: FloatArray, scale: float) -> FloatArray:
-    """Return the lower factor of the covariance plus the diagonal `added`, or plus more if that is not definite."""
-    diagonal = np.diagonal(covariance) + added
-    for jitter in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
-        np.fill_diagonal(covariance, diagonal + jitter * scale)
-        factor, failed = lapack.dpotrf(covariance, lower=1, clean=1)
-        if not failed:
-            return np.ascontiguousarray(factor)
-    raise FloatingPointError("The covariance of the trials is not positive definite.")
-
-
-def botorch_model(layout: Layout, prior: Prior, theta: FloatArray, points: Points) -> SingleTaskGP:
-    """Return the same process as a BoTorch model in evaluation mode, with these hyper-parameters and the same priors.
-
-    Only tests use it, as the reference. The model has no prior of the noise: each outcome has its variance of `theta`.
-    """
-    import torch
-    from botorch.models import SingleTaskGP
-    from botorch.models.kernels import CategoricalKernel
-    from gpytorch.constraints import Interval
-    from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
-    from gpytorch.priors import LogNormalPrior
-
-    def part(first: int, last: int) -> tuple[Any, Any, Any]:
-        """Return values, constraint and prior.
-
-        A prior density of the logarithm is a density of the value with a shifted location.
-        """
-        values = torch.from_numpy(np.exp(theta[first:last]))
-        wide = 1.0 + 1e-6
-        bounds = Interval(
-            float(np.exp(prior.low[first:last]).min()) / wide, float(np.exp(prior.high[first:last]).max()) * wide
-        )
-        sd = torch.from_numpy(prior.sd[first:last])
-        return values, bounds, LogNormalPrior(torch.from_numpy(prior.mean[first:last]) + sd**2, sd)
-
     split, choices = len(layout.numeric), len(layout.categorical)
     kernels: list[Kernel] = []
     for kind, active, first, last in (
@@ -347,24 +184,69 @@ def botorch_model(layout: Layout, prior: Prior, theta: FloatArray, points: Point
         (CategoricalKernel, layout.categorical, split, split + choices),
     ):
         if active:
-            values, bounds, density = part(first, last)
+            values, bounds, density = _hyper_parameter(prior, theta, first, last)
             options = {"ard_num_dims": len(active), "active_dims": active, "lengthscale_constraint": bounds}
             kernels.append(kind(**options, **({"nu": 2.5} if kind is MaternKernel else {})).double())
             kernels[-1].lengthscale = values
             kernels[-1].register_prior("lengthscale_prior", density, "lengthscale")
-    values, bounds, density = part(split + choices, split + choices + 1)
+    values, bounds, density = _hyper_parameter(prior, theta, split + choices, split + choices + 1)
     product = kernels[0] if len(kernels) == 1 else kernels[0] * kernels[1]
     covariance = ScaleKernel(product, outputscale_constraint=bounds).double()
     covariance.outputscale = values[0]
     covariance.register_prior("outputscale_prior", density, "outputscale")
     variances = math.exp(theta[-1]) * points.share + points.added
-    model = SingleTaskGP(
-        torch.from_numpy(points.rows),
-        torch.from_numpy(points.outcomes)[:, None],
-        train_Yvar=torch.from_numpy(variances)[:, None],
-        covar_module=covariance,
-        outcome_transform=None,
-    )
-    mean = Posterior(layout, theta, points, points.rows[:0]).mean
+    with gpytorch.settings.min_fixed_noise(double_value=_LEAST_NOISE):
+        model = SingleTaskGP(
+            torch.from_numpy(points.rows),
+            torch.from_numpy(points.outcomes)[:, None],
+            train_Yvar=torch.from_numpy(variances)[:, None],
+            covar_module=covariance,
+            outcome_transform=None,
+            input_transform=inputs,
+        )
     model.mean_module.initialize(constant=torch.tensor(mean, dtype=torch.double))
+    model.requires_grad_(False)
     return model.eval()
+
+
+def kernel_of(model: SingleTaskGP, points: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the function from b rows, [b, d], to their covariances with n points, [b, n], of a model of `surrogate`.
+
+    It takes a fifth of the time of the model's own kernel, whose work is mostly bookkeeping.
+    """
+    scale = model.covar_module.outputscale
+    inner = model.covar_module.base_kernel
+    parts = {type(one): one for one in (inner.kernels if isinstance(inner, ProductKernel) else [inner])}
+    matern, hamming = parts.get(MaternKernel), parts.get(CategoricalKernel)
+    if matern is not None:
+        numeric, lengths = matern.active_dims, math.sqrt(5.0) / matern.lengthscale
+        scaled = points[:, numeric] * lengths
+    if hamming is not None:
+        categorical = hamming.active_dims
+        unlike = -1.0 / (hamming.lengthscale[0, :, None] * len(categorical))
+        codes = points[:, categorical].T
+
+    def covariances(rows: Tensor) -> Tensor:
+        found: Tensor = scale
+        if matern is not None:
+            distance = torch.cdist(rows[:, numeric] * lengths, scaled)
+            found = found * (1.0 + distance + distance.square() / 3.0) * (-distance).exp()
+        if hamming is not None:
+            found = found * ((rows[:, categorical, None] != codes) * unlike).sum(1).exp()
+        return found
+
+    return covariances
+
+
+def _hyper_parameter(prior: Prior, theta: FloatArray, first: int, last: int) -> tuple[Any, Any, Any]:
+    """Return values, constraint and prior.
+
+    A prior density of the logarithm is a density of the value with a shifted location.
+    """
+    values = torch.from_numpy(np.exp(theta[first:last]))
+    wide = 1.0 + 1e-6
+    bounds = Interval(
+        float(np.exp(prior.low[first:last]).min()) / wide, float(np.exp(prior.high[first:last]).max()) * wide
+    )
+    sd = torch.from_numpy(prior.sd[first:last])
+    return values, bounds, LogNormalPrior(torch.from_numpy(prior.mean[first:last]) + sd**2, sd)

@@ -15,10 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from botorch.models.model_list_gp_regression import ModelListGP
+from botorch.utils.multi_objective.box_decompositions import BoxDecompositionList, FastNondominatedPartitioning
+from torch import Tensor
 
-from service.algorithms.gp.acquisition import Acquisition, draws_of, log_improvement_of
+from service.algorithms.gp.acquisition import Analytic, log_improvement_of
 from service.algorithms.gp.fits import Process
-from service.algorithms.gp.models import Posterior
+from service.algorithms.gp.posterior import Posterior
 from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
 from service.core.errors import JsonValue
@@ -29,12 +33,12 @@ from service.core.problem import Problem
 _MOST_OBJECTIVES = 4
 _BASELINE = 24
 _DRAWS = 16
-_CHUNK = 1024
 # The distance of an inferred reference point beyond the worst of the Pareto set, in spans of the set.
 _BEYOND_WORST = 0.1
 _BEYOND_BEST = 0.5
 # A limit in standard deviations, against overflows.
 _FARTHEST = 1e6
+_LEAST_SHARE = 1e-12
 _AUGMENTED = 0.05
 
 
@@ -75,12 +79,12 @@ def hypervolume(
     running: FloatArray,
     settings: Settings,
     random: np.random.Generator,
-) -> Acquisition:
+) -> Analytic:
     """Return the acquisition for one more configuration in addition to the running ones.
 
     `processes` has one for each objective. `incumbents`: [k, d], acceptable rows with measurements.
     """
-    expected = np.stack([one.posterior(running[:0]).predict(incumbents)[0] for one in processes], 1)
+    expected = np.stack([one.alone.predict(incumbents)[0] for one in processes], 1)
     worst = _inferred(expected)
     if settings.reference is not None:
         worst = np.concatenate(
@@ -97,10 +101,10 @@ def hypervolume(
     )
 
 
-class LogHypervolumeImprovement:
+class LogHypervolumeImprovement(Analytic):
     """The logarithm of the expected growth of the volume that outcomes dominate; larger outcomes are better.
 
-    `posteriors`: one for each of m independent objectives; their extra points are the configurations whose values are
+    `posteriors`: one for each of m independent objectives; their extra rows are the configurations whose values are
     drawn. `known`: [k, m] certain outcomes. `reference`: [m], the point where the volume begins.
     """
 
@@ -113,93 +117,39 @@ class LogHypervolumeImprovement:
         draws: int,
         random: np.random.Generator,
     ) -> None:
+        super().__init__(ModelListGP(*(posterior.model for posterior in posteriors)), allow_multi_output=True)
         self._posteriors = posteriors
-        self._white = [draws_of(posterior, draws, random) for posterior in posteriors]
-        drawn = np.stack(
-            [
-                posterior.mean + posterior.factor[posterior.count :] @ white
-                for posterior, white in zip(posteriors, self._white, strict=True)
-            ],
-            -1,
-        )
-        cells = [_cells(np.vstack([known, drawn[:, draw]]), reference) for draw in range(drawn.shape[1])]
-        most = max(len(low) for low, _ in cells)
+        pairs = [posterior.drawn(draws, random) for posterior in posteriors]
+        self._white = [white for white, _ in pairs]
+        drawn = torch.stack([values for _, values in pairs], -1).transpose(0, 1)
+        certain = torch.from_numpy(known).expand(len(drawn), *known.shape)
         # The arrays are [draws, cells, m]; cells that only pad a draw have no extent.
-        self._low, self._high = (
-            np.stack(
-                [np.vstack([cell[side], np.full((most - len(cell[side]), len(reference)), 1e6)]) for cell in cells]
-            )
-            for side in (0, 1)
-        )
+        worst = torch.from_numpy(reference)
+        boxes = [FastNondominatedPartitioning(worst, one) for one in torch.cat([certain, drawn], 1)]
+        low, high = BoxDecompositionList(*boxes).get_hypercell_bounds()
+        # Infinite ends would have gradients that are no numbers.
+        self._low, self._high = low, high.clamp_max(_FARTHEST)
 
-    def score(self, rows: FloatArray) -> FloatArray:
-        scores = [self._parts(rows[first : first + _CHUNK])[0] for first in range(0, len(rows), _CHUNK)]
-        return np.concatenate(scores) if scores else np.zeros(0)
-
-    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        value, share, parts = self._parts(rows)
-        gradient = np.zeros_like(rows)
-        for posterior, drawn, (white, deviation, slope, by_mean, by_deviation) in zip(
-            self._posteriors, self._white, parts, strict=True
-        ):
-            means = (share * by_mean).sum(2)
-            deviations = (share * by_deviation).sum((1, 2))
-            gradient += posterior.pull_back(drawn @ means.T - white * (deviations / deviation), rows, slope)
-        return value, gradient
-
-    def _parts(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, list[tuple[FloatArray, ...]]]:
-        """Return values, [b], their shares, [b, draws, cells], and for each objective the parts of the derivatives."""
-        total: FloatArray = np.zeros(())
-        parts: list[tuple[FloatArray, ...]] = []
+    def values(self, rows: Tensor) -> Tensor:
+        total = torch.zeros((), dtype=rows.dtype)
         for objective, (posterior, drawn) in enumerate(zip(self._posteriors, self._white, strict=True)):
-            white, deviation, slope = posterior.project(rows)
+            white, deviation = posterior.project(rows)
             mean = posterior.mean + white.T @ drawn
-            extent, by_mean, by_deviation = _extent(
-                mean[:, :, None], deviation[:, None, None], self._low[:, :, objective], self._high[:, :, objective]
-            )
-            total = total + extent
-            parts.append((white, deviation, slope, by_mean, by_deviation))
-        largest: FloatArray = total.max((1, 2), keepdims=True)
-        share: FloatArray = np.exp(total - largest)
-        summed: FloatArray = share.sum((1, 2), keepdims=True)
-        value: FloatArray = (largest + np.log(summed / share.shape[1])).ravel()
-        return value, share / summed, parts
+            low, high = self._low[..., objective], self._high[..., objective]
+            total = total + _log_reach(mean[:, :, None], deviation[:, None, None], low, high)
+        total = total.where((self._high > self._low).all(-1), -math.inf)
+        return total.flatten(1).logsumexp(1) - math.log(total.shape[1])
 
 
-def _extent(
-    mean: FloatArray, deviation: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the logarithm of a normal value's expected reach into [low, high], and its derivatives.
+def _log_reach(mean: Tensor, deviation: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return the logarithm of a normal value's expected reach into [low, high], the mean of max(min(f, high) - low, 0).
 
-    The expectation of max(min(f, high) - low, 0) is the expected improvement on `low` minus that on `high`.
+    It is the expected improvement on `low` minus that on `high`.
     """
-    above_low = np.maximum((mean - low) / deviation, -_FARTHEST)
-    above_high = np.maximum((mean - high) / deviation, -_FARTHEST)
-    log_low, ratio_low = log_improvement_of(above_low)
-    log_high, ratio_high = log_improvement_of(above_high)
-    left = np.where(np.isinf(high), 0.0, np.exp(log_high - log_low))
-    rest = np.maximum(1.0 - left, 1e-12)
-    by_mean = (ratio_low - left * ratio_high) / (deviation * rest)
-    by_deviation = (1.0 - above_low * ratio_low - left * (1.0 - above_high * ratio_high)) / (deviation * rest)
-    return log_low + np.log(rest) + np.log(deviation), by_mean, by_deviation
-
-
-def _cells(values: FloatArray, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and upper corners, [c, m] each, of boxes that fill the non-dominated part above `reference`."""
-    above = values[(values > reference).all(1)]
-    front = above[non_dominated(-above)]
-    front = np.unique(front, axis=0)
-    if len(reference) == 2:
-        edges = np.concatenate([reference[:1], front[:, 0], [math.inf]])
-        floors = np.concatenate([front[:, 1], reference[1:]])
-        return np.stack([edges[:-1], floors], 1), np.stack([edges[1:], np.full(len(floors), math.inf)], 1)
-    import torch
-    from botorch.utils.multi_objective.box_decompositions import FastNondominatedPartitioning
-
-    low, high = FastNondominatedPartitioning(
-        torch.from_numpy(reference), torch.from_numpy(front)
-    ).get_hypercell_bounds()
-    return low.numpy(), high.numpy()
+    above_low = log_improvement_of(((mean - low) / deviation).clamp(-_FARTHEST, _FARTHEST))
+    above_high = log_improvement_of(((mean - high) / deviation).clamp(-_FARTHEST, _FARTHEST))
+    share = (above_high - above_low).exp()
+    return above_low + (1.0 - share).clamp_min(_LEAST_SHARE).log() + deviation.log()
 
 
 def _inferred(expected: FloatArray) -> FloatArray:

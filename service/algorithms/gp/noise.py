@@ -18,7 +18,8 @@ import math
 import numpy as np
 from scipy.linalg import lapack
 
-from service.algorithms.gp.models import Layout, Posterior
+from service.algorithms.gp.closed_form import Conditioned
+from service.algorithms.gp.models import Layout
 from service.algorithms.gp.runs import BoolArray, Runs
 from service.core.encoding import FloatArray
 
@@ -83,7 +84,7 @@ def _left_out(
     A run with its own variance influences its neighbours only as much as that variance allows.
     """
     points = runs.points(outcomes, added)
-    posterior = Posterior(layout, theta, points, points.rows[:0])
+    posterior = Conditioned(layout, theta, points)
     noise = posterior.noise
     # Whatever noise of a point the diagonal contains, leaving the point out gives the distribution of its latent value.
     inverse, _ = lapack.dpotri(posterior.factor, lower=1)

@@ -17,6 +17,7 @@ import math
 import numpy as np
 from scipy.linalg import cho_solve
 
+from service.algorithms.gp.closed_form import Conditioned
 from service.algorithms.gp.fits import Ensemble, Process
 from service.core.encoding import Encoding, FloatArray
 from service.core.sensitivity import Sensitivity, Share
@@ -62,8 +63,8 @@ def sensitivities(ensemble: Ensemble, encoding: Encoding, *, seed: int) -> dict[
 
 def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.Generator) -> FloatArray:
     """Return the values, [functions, b], of functions drawn from the posterior at b rows, on the process's scale."""
-    posterior = process.posterior(rows[:0])
     known, layout = process.points, process.layout
+    posterior = Conditioned(layout, process.theta, known)
     numeric, categorical = list(layout.numeric), list(layout.categorical)
     split, choices = len(numeric), len(categorical)
     # The spectral density of a Matérn kernel is Student's, with twice nu degrees of freedom.
@@ -88,16 +89,16 @@ def drawn(process: Process, rows: FloatArray, functions: int, random: np.random.
 
     weights = random.standard_normal((_FEATURES, functions))
     noise = np.sqrt(posterior.noise * known.share + known.added)[:, None] * random.standard_normal(
-        (posterior.count, functions)
+        (len(known.rows), functions)
     )
     missed = known.outcomes[:, None] - posterior.mean - features(known.rows) @ weights - noise
-    moved = cho_solve((posterior.factor[: posterior.count, : posterior.count], True), missed)
+    moved = cho_solve((posterior.factor, True), missed)
     found = np.empty((functions, len(rows)))
     # Process some rows at a time, because each row has a thousand features.
     for start in range(0, len(rows), 4096):
         part = rows[start : start + 4096]
         prior = features(part) @ weights
-        found[:, start : start + 4096] = (posterior.mean + prior + posterior.kernel(part)[0] @ moved).T
+        found[:, start : start + 4096] = (posterior.mean + prior + posterior.kernel(part) @ moved).T
     return found
 
 

@@ -14,7 +14,7 @@ from service.algorithms import registry
 from service.algorithms.base import Algorithm
 from service.algorithms.botorch import acquisition, models, options
 from service.algorithms.botorch.models import Coordinates, Scale
-from service.algorithms.gp.candidates import Region
+from service.algorithms.gp.region import Region
 from service.core.encoding import Encoding
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
@@ -85,7 +85,7 @@ def test_the_names_are_those_of_botorch() -> None:
     *({"optimizer": name} for name in ("optimize_acqf", "optimize_acqf_discrete")),
 ], ids=lambda given: ", ".join(given.values()))  # fmt: skip
 def test_the_chosen_classes_compute_the_suggestion(given: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "service.algorithms.botorch")
+    caplog.set_level(logging.DEBUG, "service.algorithms.gp.model_based")
     algorithm = create(MIXED, completed(drawn(MIXED, 8)), **given)
     running = [TrialRecord(9, drawn(MIXED, 9)[-1], TrialState.ACTIVE, {})]
     (one,) = algorithm.suggest(1, cursor=0, pending=running).configurations
@@ -110,7 +110,7 @@ def test_the_chosen_classes_compute_the_suggestion(given: dict[str, str], caplog
 def test_defaults_depend_on_the_problem(
     problem: Problem, chosen: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "service.algorithms.botorch")
+    caplog.set_level(logging.DEBUG, "service.algorithms.gp.model_based")
     create(problem, completed(drawn(problem, 7), rate=1.0)).suggest(1, cursor=0)
     assert caplog.messages == [f"{chosen[0]} maximises {chosen[1]} of SingleTaskGP"]
 

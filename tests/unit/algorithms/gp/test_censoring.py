@@ -5,8 +5,10 @@ import pytest
 from scipy.stats import norm
 
 from service.algorithms.gp.censoring import with_bounds
+from service.algorithms.gp.closed_form import Conditioned
 from service.algorithms.gp.fits import Fits, Kind
-from service.algorithms.gp.models import Layout, Points, Posterior, Prior
+from service.algorithms.gp.models import Layout, Points, Prior, surrogate
+from service.algorithms.gp.posterior import Posterior
 from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
 
@@ -16,7 +18,8 @@ POINTS = Points.single(np.array([[0.1], [0.4], [0.8]]), np.array([0.5, 1.0, -0.5
 
 
 def predicted(points: Points, at: float) -> tuple[float, float]:
-    mean, deviation = Posterior(LAYOUT, THETA, points, points.rows[:0]).predict(np.array([[at]]))
+    model = surrogate(LAYOUT, Prior.of(LAYOUT, noisy=True), THETA, points, Conditioned(LAYOUT, THETA, points).mean)
+    mean, deviation = Posterior(model, points.rows[:0]).predict(np.array([[at]]))
     return float(mean[0]), float(deviation[0])
 
 

@@ -1,18 +1,22 @@
-"""The closed forms, held to BoTorch's own figures for the same model."""
+"""The closed forms of the fit and of the posterior, held to BoTorch's own figures for the same model."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from botorch.models import SingleTaskGP
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
     get_gaussian_likelihood_with_lognormal_prior,
 )
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
+from service.algorithms.gp.closed_form import Conditioned, Evidence
 from service.algorithms.gp.fits import Ensemble, Fits, Kind
-from service.algorithms.gp.models import Evidence, Layout, Points, Posterior, Prior, botorch_model
+from service.algorithms.gp.models import Active, Layout, Points, Prior, kernel_of, surrogate
+from service.algorithms.gp.posterior import Posterior
+from service.algorithms.gp.region import Region
 from service.algorithms.gp.runs import Runs
 from service.core.encoding import Encoding, FloatArray
 from service.core.space import (
@@ -41,6 +45,10 @@ def data(layout: Layout, count: int = 15) -> Points:
     )
 
 
+def model_of(layout: Layout, prior: Prior, theta: FloatArray, points: Points) -> SingleTaskGP:
+    return surrogate(layout, prior, theta, points, Conditioned(layout, theta, points).mean)
+
+
 def thetas(prior: Prior, count: int) -> list[FloatArray]:
     random = np.random.default_rng(5)
     return [(prior.mean + 0.5 * random.normal(size=len(prior.mean))).clip(prior.low, prior.high) for _ in range(count)]
@@ -57,7 +65,7 @@ def test_evidence_is_botorchs_up_to_a_constant(layout: Layout, noisy: bool) -> N
     for theta in thetas(prior, 4):
         # BoTorch adds no jitter of its own as long as the noise suffices.
         theta[-1] = np.log(0.01 if noisy else 9e-6)
-        model = botorch_model(layout, prior, theta, points)
+        model = model_of(layout, prior, theta, points)
         model.train()
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
         value = likelihood(model(*model.train_inputs), model.train_targets).item() * len(points.rows)
@@ -84,15 +92,32 @@ def test_the_gradient_is_that_of_the_value(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_all_three_kernels_agree(layout: Layout) -> None:
+    """That of the fit, that of the posterior and GPyTorch's."""
+    prior = Prior.of(layout, noisy=True)
+    points = data(layout)
+    (theta,) = thetas(prior, 1)
+    rows = data(layout, 7).rows
+    model = model_of(layout, prior, theta, points)
+    given = torch.from_numpy(points.rows)
+    with torch.no_grad():
+        expected = model.covar_module(torch.from_numpy(rows), given).to_dense().numpy()
+        found = kernel_of(model, given)(torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(Conditioned(layout, theta, points).kernel(rows), expected, atol=1e-7)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_predictions_are_botorchs(layout: Layout) -> None:
     prior = Prior.of(layout, noisy=True)
     points = data(layout)
     theta = prior.mean.copy()
     theta[-1] = np.log(0.01)
     rows = data(layout, 7).rows
-    mean, deviation = Posterior(layout, theta, points, rows[:2]).predict(rows)
+    model = model_of(layout, prior, theta, points)
+    mean, deviation = Posterior(model, rows[:2]).predict(rows)
     with torch.no_grad():
-        theirs = botorch_model(layout, prior, theta, points).posterior(torch.from_numpy(rows))
+        theirs = model.posterior(torch.from_numpy(rows))
     np.testing.assert_allclose(mean, theirs.mean[:, 0].numpy(), atol=1e-5)
     np.testing.assert_allclose(deviation**2, theirs.variance[:, 0].numpy(), atol=1e-5)
 
@@ -151,7 +176,7 @@ def test_a_fit_of_nonsense_is_finite() -> None:
             points = Points.single(rows, outcomes)
             theta, _ = Evidence(points, layout, prior).fit(prior.starts(layout), 50)
             assert np.isfinite(theta).all()
-            mean, deviation = Posterior(layout, theta, points, rows).predict(rows)
+            mean, deviation = Posterior(model_of(layout, prior, theta, points), rows).predict(rows)
             assert np.isfinite(mean).all()
             assert (deviation > 0.0).all()
 
@@ -183,3 +208,19 @@ def test_the_layout_has_one_activity_column_for_each_condition_on_a_number() -> 
         ]
     )
     assert Layout.of(Encoding(space)).numeric == (0, 1, 2, 3, 4, 6)
+
+
+def test_an_optimiser_cannot_move_inactive_columns() -> None:
+    space = Space.build(
+        [
+            IntParameter("threads", 0, 3),
+            FloatParameter("x", 0, 1, condition=Condition("threads", (2, 3))),
+            FloatParameter("y", 0, 1),
+        ]
+    )
+    rows = torch.tensor([[0.0, 0.7, 0.2, 1.0], [1.0, 0.7, 0.2, 0.0]], dtype=torch.double, requires_grad=True)
+    moved = Active(Region(Encoding(space), {})).transform(rows)
+    default = Encoding(space).encode([{}])[0, 1]
+    np.testing.assert_allclose(moved.detach().numpy(), [[0.0, default, 0.2, 0.0], [1.0, 0.7, 0.2, 1.0]])
+    (gradient,) = torch.autograd.grad(moved.sum(), rows)
+    np.testing.assert_array_equal(gradient.numpy(), [[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]])

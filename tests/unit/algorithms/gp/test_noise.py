@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.algorithms.gp.fits import Fits, Kind
-from service.algorithms.gp.models import Layout, Posterior, Prior
+from service.algorithms.gp.models import Layout, Prior
 from service.algorithms.gp.noise import pursue
 from service.algorithms.gp.runs import Runs
 from service.core.encoding import FloatArray
@@ -98,8 +98,7 @@ def test_a_robust_fit_predicts_better_than_a_plain_one() -> None:
         errors = {}
         for robust in (True, False):
             process = Fits(LAYOUT).process(runs, Kind("objective", "bent", Prior.of(LAYOUT, noisy=True), robust=robust))
-            posterior = Posterior(LAYOUT, process.theta, process.points, at[:0])
-            mean, _ = process.scale.restore(*posterior.predict(at))
+            mean, _ = process.scale.restore(*process.alone.predict(at))
             errors[robust] = float(np.sqrt(((mean - true[70:]) ** 2).mean()))
         better += errors[True] < 0.8 * errors[False]
     assert better >= 5

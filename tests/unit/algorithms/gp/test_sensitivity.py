@@ -103,8 +103,8 @@ def test_functions_are_drawn_from_the_posterior() -> None:
     others = registry.create("random", ONE, seed=9, options={}).suggest(60, cursor=0).configurations
     rows = algorithm._encoding.encode(others)  # type: ignore[attr-defined]
     functions = drawn(process, rows, 4000, np.random.default_rng(0))
-    mean, deviation = process.posterior(rows[:0]).predict(rows)
-    scale = np.sqrt(process.posterior(rows[:0]).scale)
+    mean, deviation = process.alone.predict(rows)
+    scale = np.sqrt(process.alone.scale)
     # Features of the prior are random as well: a thousand of them are within a few percent of the kernel.
     assert np.abs(functions.mean(0) - mean).max() < 0.12 * scale
     assert functions.std(0) == pytest.approx(deviation, abs=0.12 * scale)

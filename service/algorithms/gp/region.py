@@ -1,34 +1,27 @@
-"""The part of a space from which an ask may draw, as rows of the encoding, and the search for the best row."""
+"""The part of a space from which an ask may draw, as rows of the encoding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+from scipy.stats.qmc import Sobol
 
-from service.algorithms.gp.acquisition import Acquisition
 from service.core.encoding import Encoding, FloatArray
 from service.core.parameters import Condition, Parameter
 from service.core.space import Configuration, Scalar
 
-# In a space with at most this many feasible configurations, all of them are scored.
-MOST_SCORED = 50_000
+# At most this many feasible configurations of a region are listed.
+MOST_LISTED = 50_000
 # In a finite space with constraints, at most this many configurations are examined to find whether few are feasible.
 _MOST_WALKED = 2**18
 # A finer grid is searched as a continuum, and the result is moved to the nearest point.
 _MOST_LEVELS = 1024
-_ALL_LEVELS = 24
-_GLOBAL, _LOCAL = 1024, 1024
-# Constraints require each candidate to be decoded for the check, so the number of candidates is divided by this.
-_CONSTRAINED = 4
-_STARTS = 8
 _INCUMBENTS = 5
-_PASSES = 4
-_STEPS = 50
-_REFINEMENTS = 3
+_CONSTRAINED = 4
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -65,15 +58,21 @@ class Region:
         self._grid: tuple[list[Configuration], FloatArray] | None = None
 
     def whole(self) -> tuple[list[Configuration], FloatArray] | None:
-        """Return all feasible configurations and their rows; None if there are too many to score."""
+        """Return all feasible configurations and their rows; None if there are too many to list."""
         if self._grid is None:
             size = self.part.cardinality()
-            most = _MOST_WALKED if self.space.constraints else MOST_SCORED
-            listed = None if size is None or size > most else self.part.enumerate(MOST_SCORED)
+            most = _MOST_WALKED if self.space.constraints else MOST_LISTED
+            listed = None if size is None or size > most else self.part.enumerate(MOST_LISTED)
             if listed is None:
                 return None
             self._grid = listed, self.encoding.encode(listed)
         return self._grid
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of all feasible configurations, in the order of `whole`; empty if there are too many to list."""
+        whole = self.whole()
+        return [] if whole is None else [self.space.key(one) for one in whole[0]]
 
     def settle(self, row: FloatArray) -> Configuration:
         """Return the configuration of a row, with exact fixed values."""
@@ -96,6 +95,19 @@ class Region:
             else:
                 rows[:, place] = levels[np.minimum((numbers * len(levels)).astype(np.intp), len(levels) - 1)]
         return self.canonical(rows)
+
+    def pool(self, incumbents: FloatArray, count: int, random: np.random.Generator) -> FloatArray:
+        """Return feasible rows: of `count` rows of a Sobol sequence and as many neighbours of the first incumbents.
+
+        Constraints require each row to be decoded for the check, so then there are fewer. `count`: a power of two.
+        """
+        if self.space.constraints:
+            count //= _CONSTRAINED
+        rows = self.spread(np.asarray(Sobol(len(self.levels), rng=random).random(count), dtype=np.float64))
+        near = self.matching(incumbents[:_INCUMBENTS])
+        if len(near):
+            rows = np.vstack([rows, self.vary(near[random.integers(0, len(near), count)], random, (-3.0, -0.5))])
+        return rows[self.feasible(rows)]
 
     def vary(self, rows: FloatArray, random: np.random.Generator, widths: tuple[float, float]) -> FloatArray:
         """Return neighbours of the rows, in which some coordinates are moved.
@@ -185,116 +197,6 @@ class Region:
             yield _Conditional(place, parent, codes[:, parent], float(defaults[place]), activity[name])
 
 
-def search(
-    acquisition: Acquisition,
-    region: Region,
-    incumbents: FloatArray,
-    random: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Return rows of the region with high scores, the best first, and the scores.
-
-    The search scores feasible rows of a Sobol sequence and rows around the incumbents, [k, d] with the best first. From
-    the best of both kinds it climbs: by gradient along continuous columns and level by level along the others. The
-    result is empty if no feasible row was found.
-    """
-    share = _CONSTRAINED if region.space.constraints else 1
-    pools = [region.spread(_sobol(len(region.levels), _GLOBAL // share, random))]
-    near = region.matching(incumbents[:_INCUMBENTS])
-    if len(near):
-        chosen = near[random.integers(0, len(near), _LOCAL // share)]
-        pools.append(region.vary(chosen, random, (-3.0, -0.5)))
-    pools = [pool[region.feasible(pool)] for pool in pools]
-    scores = [acquisition.score(pool) for pool in pools]
-    best = [np.argsort(-score, kind="stable")[: _STARTS // len(pools)] for score in scores]
-    rows = np.vstack([pool[order] for pool, order in zip(pools, best, strict=True)])
-    values = np.concatenate([score[order] for score, order in zip(scores, best, strict=True)])
-    if len(rows):
-        rows, values = _climb(acquisition, region, rows, values, random)
-    # The other rows follow, in case the best are taken.
-    rows, values = np.vstack([rows, *pools]), np.concatenate([values, *scores])
-    order = np.argsort(-values, kind="stable")
-    return rows[order], values[order]
-
-
-def _climb(
-    acquisition: Acquisition, region: Region, rows: FloatArray, values: FloatArray, random: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    rows, values = rows.copy(), values.copy()
-
-    def offer(others: FloatArray) -> bool:
-        """Replace each row by its counterpart in `others` if that is feasible and better; return whether any was."""
-        scores = np.where(region.feasible(others), acquisition.score(others), -np.inf)
-        better = scores > values + 1e-9
-        rows[better], values[better] = others[better], scores[better]
-        return bool(better.any())
-
-    for _ in range(_PASSES):
-        if region.smooth:
-            _ascend(acquisition, region, rows, offer)
-        if not region.stepped or not _step(acquisition, region, rows, values):
-            break
-    if region.space.constraints and region.smooth:
-        # Gradients ignore constraints, so random neighbours explore the boundary.
-        for width in range(_REFINEMENTS):
-            for _ in range(8):
-                offer(region.vary(rows, random, (-2.5 - width, -1.0 - width)))
-    return rows, values
-
-
-def _ascend(acquisition: Acquisition, region: Region, rows: FloatArray, offer: Callable[[FloatArray], bool]) -> None:
-    """Climb along the continuous columns, all rows at once."""
-    smooth = region.smooth
-    still = region.inactive(rows)[:, smooth].ravel()
-    start = rows[:, smooth].ravel()
-
-    def at(point: FloatArray) -> FloatArray:
-        moved = rows.copy()
-        moved[:, smooth] = point.reshape(len(rows), -1)
-        return moved
-
-    def loss(point: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = acquisition.value_and_gradient(at(point))
-        flat = gradient[:, smooth].ravel()
-        return -float(value.sum()), np.where(still, 0.0, -flat)
-
-    bounds = np.stack([np.where(still, start, 0.0), np.where(still, start, 1.0)], 1)
-    found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS, "ftol": 1e-8, "gtol": 1e-4}
-    )
-    if not np.isfinite(found.x).all():
-        return
-    offer(region.canonical(at(found.x)))
-    if region.space.constraints:
-        # Go back towards the start until the constraints hold.
-        for part in (0.75, 0.5, 0.25, 0.1):
-            offer(region.canonical(at(start + part * (found.x - start))))
-
-
-def _step(acquisition: Acquisition, region: Region, rows: FloatArray, values: FloatArray) -> bool:
-    """Move each row to the best level of each stepped column in turn; return whether any row moved."""
-    moved = False
-    count = len(rows)
-    for place in region.stepped:
-        levels = region.levels[place]
-        assert levels is not None
-        if len(levels) <= _ALL_LEVELS:
-            choice = np.broadcast_to(levels, (count, len(levels)))
-        else:
-            strides = 2 ** np.arange(int(np.log2(len(levels))))
-            ranks = _nearest(levels, rows[:, place])[:, None] + np.concatenate([-strides, strides])
-            choice = levels[ranks.clip(0, len(levels) - 1).astype(np.intp)]
-        others = np.repeat(rows, choice.shape[1], axis=0)
-        others[:, place] = choice.ravel()
-        others = region.canonical(others)
-        scores = np.where(region.feasible(others), acquisition.score(others), -np.inf).reshape(choice.shape)
-        best = scores.argmax(1)
-        better = scores[np.arange(count), best] > values + 1e-9
-        rows[better] = others.reshape(count, choice.shape[1], -1)[better, best[better]]
-        values[better] = scores[better, best[better]]
-        moved |= bool(better.any())
-    return moved
-
-
 def _nearest(levels: FloatArray, codes: FloatArray) -> npt.NDArray[np.intp]:
     """Return the ranks of the levels nearest to the codes; `levels` is ascending."""
     above = np.searchsorted(levels, codes).clip(1, len(levels) - 1)
@@ -305,10 +207,3 @@ def _nearest(levels: FloatArray, codes: FloatArray) -> npt.NDArray[np.intp]:
 def _condition(parameter: Parameter) -> Condition:
     assert parameter.condition is not None
     return parameter.condition
-
-
-def _sobol(dimension: int, count: int, random: np.random.Generator) -> FloatArray:
-    """Return points, [count, dimension], of a newly scrambled Sobol sequence; `count` is a power of two."""
-    from scipy.stats import qmc
-
-    return np.asarray(qmc.Sobol(dimension, rng=random).random(count), dtype=np.float64)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.algorithms.gp.candidates import Region, search
-from service.core.encoding import Encoding, FloatArray
+from service.algorithms.gp.region import Region
+from service.core.encoding import Encoding
 from service.core.space import (
     BoolParameter,
     CategoricalParameter,
@@ -26,19 +26,6 @@ CONDITIONAL = Space.build(
 )
 
 
-class Peak:
-    """Largest at one row."""
-
-    def __init__(self, top: FloatArray) -> None:
-        self._top = top
-
-    def score(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(-((rows - self._top) ** 2).sum(1), dtype=np.float64)
-
-    def value_and_gradient(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.score(rows), -2.0 * (rows - self._top)
-
-
 def test_candidate_rows_match_the_encoding_of_their_configurations() -> None:
     encoding = Encoding(CONDITIONAL)
     random = np.random.default_rng(0)
@@ -58,47 +45,11 @@ def test_fixed_values_hold_in_all_rows() -> None:
     region = Region(Encoding(space), {"count": 4, "x": 0.3})
     random = np.random.default_rng(0)
     rows = region.spread(random.random((100, 7)))
-    top = Encoding(space).encode([space.default()])[0]
-    found, _ = search(Peak(top), region, rows[:3], random)
-    for row in np.vstack([region.vary(rows, random, (-2.0, 0.0)), found]):
+    for row in np.vstack([region.vary(rows, random, (-2.0, 0.0)), region.pool(rows[:3], 64, random)]):
         configuration = space.validate(region.settle(row))
         assert configuration["count"] == 4
         assert configuration["algorithm"] == "forest"
         assert configuration["x"] == 0.3
-
-
-def test_a_search_finds_the_top() -> None:
-    space = Space.build(
-        [
-            FloatParameter("x", -2, 5),
-            IntParameter("n", 1, 100),
-            IntParameter("wide", 0, 10**9),
-            CategoricalParameter("algorithm", ("a", "b", "c")),
-            BoolParameter("huge"),
-        ]
-    )
-    encoding = Encoding(space)
-    top = space.validate({"x": 1.2345, "n": 77, "wide": 123456789, "algorithm": "b", "huge": True})
-    region = Region(encoding, {})
-    rows, values = search(
-        Peak(encoding.encode([top])[0]), region, encoding.encode([space.default()]), np.random.default_rng(0)
-    )
-    assert (np.diff(values) <= 0.0).all()
-    found = region.settle(rows[0])
-    assert [found[name] for name in ("n", "algorithm", "huge")] == [77, "b", True]
-    assert abs(float(found["x"]) - 1.2345) < 1e-2
-    assert abs(int(found["wide"]) - 123456789) < 10**6
-
-
-def test_a_search_climbs_to_the_edge_of_a_constraint() -> None:
-    space = Space.build([FloatParameter("x", 0, 1), FloatParameter("y", 0, 1)], ["x + y <= 1"])
-    region = Region(Encoding(space), {})
-    rows, _ = search(Peak(np.array([0.9, 0.7])), region, np.zeros((0, 2)), np.random.default_rng(0))
-    found = region.settle(rows[0])
-    assert space.feasible(found)
-    assert abs(float(found["x"]) - 0.6) < 0.05
-    assert float(found["x"]) + float(found["y"]) > 0.99
-    assert all(space.feasible(region.settle(row)) for row in rows)
 
 
 def test_small_regions_are_listed_whole() -> None:
