@@ -99,6 +99,13 @@ GP_OPTIONS: tuple[Option, ...] = (
         name="threads", type="int", default=1, doc="Number of threads for linear algebra in a worker.", min=1, max=64
     ),
     Option(
+        name="per_second",
+        type="bool",
+        default=False,
+        doc="Divide the expected improvement by the time that the trial is expected to take. Useful if trials differ "
+        "much in time and the budget is one of hours.",
+    ),
+    Option(
         name="multi_objective",
         type="text",
         default=None,

@@ -89,6 +89,22 @@ class LogProbability(Analytic):
         return plain + _STEEPER * (plain - _LOG_DOUBTFUL).clamp_max(0.0)
 
 
+class LogSavings(Analytic):
+    """The negative of the expected logarithm of a quantity that a process describes, such as the time of a trial.
+
+    `unit`: what one unit of the process's outcomes is in the logarithm.
+    """
+
+    def __init__(self, posterior: Posterior, *, unit: float) -> None:
+        super().__init__(posterior.model)
+        self._posterior, self._unit = posterior, unit
+
+    def values(self, rows: Tensor) -> Tensor:
+        white, _ = self._posterior.project(rows)
+        mean: Tensor = self._posterior.mean + self._posterior.white @ white[: self._posterior.count]
+        return self._unit * mean
+
+
 class LogUncertainty(Analytic):
     """The logarithm of the posterior's standard deviation, which is largest where the least is known."""
 

@@ -68,6 +68,16 @@ class Known:
             found.append(Runs.of(self._rows[places], np.array([margins[place] for place in places])))
         return found
 
+    def durations(self) -> Runs:
+        """Return the completed runs whose running time is known, with its logarithm; empty if there is none."""
+        timed = [
+            (place, math.log(trial.seconds))
+            for place, trial in enumerate(self._trials)
+            if trial.state == TrialState.COMPLETED and trial.seconds is not None and trial.seconds > 0.0
+        ]
+        places = [place for place, _ in timed]
+        return Runs.of(self._rows[places], np.array([seconds for _, seconds in timed]))
+
     def works(self) -> Runs:
         """Return the runs that show whether a configuration works: -1 if it did, else 1."""
         known = [place for place, trial in enumerate(self._trials) if trial.state != TrialState.FAILED]

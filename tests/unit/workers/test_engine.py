@@ -1,4 +1,4 @@
-"""What a worker computes a suggestion with: BoTorch's models, acquisition functions and optimisers."""
+"""The engine of a worker: BoTorch's models, acquisition functions and optimisers compute its suggestions."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -102,6 +103,38 @@ def test_branin_is_solved_where_random_is_far_away() -> None:
     distances = [best(run(problem(SQUARE), branin, 30, seed)) - 0.397887 for seed in range(3)]
     # 30 random draws come within 0.05 once in some hundred studies; the median of these three is near 0.001.
     assert statistics.median(distances) < 0.05
+
+
+def hours(per_second: bool, seed: int) -> tuple[float, float]:
+    """Return the time of 25 trials of which some take a hundred times as long as others, and the best value."""
+    gp = algorithm(problem(SQUARE), seed, per_second=per_second)
+    history: list[TrialRecord] = []
+    cursor = 0
+    for number_ in range(1, 26):
+        batch = gp.suggest(1, cursor=cursor)
+        cursor = batch.cursor
+        x, y = (float(batch.configurations[0][name]) for name in "xy")
+        # There are two equal optima, (0.2, 0.4) and (0.8, 0.4). Trials take 10 seconds at x = 0 and 1000 at x = 1.
+        value = 1 + min((x - 0.2) ** 2, (x - 0.8) ** 2) + (y - 0.4) ** 2
+        made = trial(number_, batch.configurations[0], value)
+        history.append(replace(made, seconds=10 ** (1 + 2 * x)))
+        gp.update(history[-1:])
+    return sum(one.seconds or 0.0 for one in history), best(history)
+
+
+def test_improvement_per_second_prefers_short_trials_where_they_are_as_good() -> None:
+    weighed, plain = ([hours(per_second, seed) for seed in range(3)] for per_second in (True, False))
+    assert sum(time for time, _ in weighed) < 0.75 * sum(time for time, _ in plain)
+    assert max(value for _, value in weighed) < 1.01
+
+
+def test_improvement_per_second_needs_no_known_times() -> None:
+    what, history = problem(SQUARE), measured(12)
+    gp = algorithm(what, per_second=True)
+    gp.update(history)
+    plain = algorithm(what)
+    plain.update(history)
+    assert gp.suggest(1, cursor=0) == plain.suggest(1, cursor=0)
 
 
 def test_a_known_configuration_waits_until_others_have_been_measured() -> None:
