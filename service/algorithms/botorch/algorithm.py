@@ -8,8 +8,7 @@
 - INFEASIBLE: the worst measured value of each objective.
 - FAILED: nothing, because the machine was at fault.
 
-Constraints between parameters are not passed to BoTorch. The optimiser starts from feasible configurations, and if its
-result breaks a constraint, the best feasible configuration of the starting points and of their neighbours is suggested.
+Constraints between parameters are not passed to BoTorch: see `gp/optimise.py`.
 """
 
 from __future__ import annotations

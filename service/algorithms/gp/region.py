@@ -99,10 +99,10 @@ class Region:
     def pool(self, incumbents: FloatArray, count: int, random: np.random.Generator) -> FloatArray:
         """Return feasible rows: of `count` rows of a Sobol sequence and as many neighbours of the first incumbents.
 
-        Constraints require each row to be decoded for the check, so then there are fewer. `count`: a power of two.
+        Constraints require each row to be decoded for the check, so then there are fewer.
         """
         if self.space.constraints:
-            count //= _CONSTRAINED
+            count = max(count // _CONSTRAINED, 1)
         rows = self.spread(np.asarray(Sobol(len(self.levels), rng=random).random(count), dtype=np.float64))
         near = self.matching(incumbents[:_INCUMBENTS])
         if len(near):
