@@ -34,7 +34,7 @@ from trimtab.method import (
 )
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params
-from trimtab.spec import Outside, Placement, StartedFrom, StudyState
+from trimtab.spec import EarlierTrials, Outside, Placement, SpaceEdit, StartedFrom, StudyState
 from trimtab.trial import Measurement, Trial, TrialState
 
 __version__ = "0.1.0"
@@ -47,6 +47,7 @@ __all__ = [
     "Categorical",
     "Client",
     "Component",
+    "EarlierTrials",
     "Effects",
     "FinalCheck",
     "Float",
@@ -69,6 +70,7 @@ __all__ = [
     "Policy",
     "Recommendation",
     "SmallestConfiguration",
+    "SpaceEdit",
     "StartedFrom",
     "StudyState",
     "Timeout",

@@ -33,7 +33,16 @@ from trimtab.method import (
 )
 from trimtab.objective import Maximize, Minimize, Objective
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar, cast, condition
-from trimtab.spec import Execution, Placement, StartedFrom, StudySpec, StudyState, StudyStatus
+from trimtab.spec import (
+    EarlierTrials,
+    Execution,
+    Placement,
+    SpaceEdit,
+    StartedFrom,
+    StudySpec,
+    StudyState,
+    StudyStatus,
+)
 from trimtab.structs import from_struct, to_struct
 from trimtab.trial import Measurement, Trial, TrialState
 
@@ -48,6 +57,7 @@ State = TypeVar("State", StudyState, TrialState)
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 # The longest time that a Duration message can hold: about 10,000 years.
 _LONGEST_SECONDS = 315_576_000_000
+_LIMITS = ("max_trials", "max_time", "max_node_hours")
 
 
 # --- values
@@ -284,9 +294,11 @@ def to_spec(spec: StudySpec) -> pb.StudySpec:
 
 
 def to_budget(changes: Mapping[str, float | None]) -> tuple[pb.Budget, FieldMask]:
-    """Return the changed fields of a budget (max_time in seconds) and their names."""
+    """Return the changed fields of a budget (max_time in seconds) and their names. Raises InvalidInput."""
     message = pb.Budget()
     for name, value in changes.items():
+        if name not in _LIMITS:
+            raise InvalidInput.of("budget", name, ", ".join(_LIMITS))
         if value is None:
             continue
         if name == "max_trials":
@@ -369,7 +381,68 @@ def from_status(message: pb.Study) -> StudyStatus:
         search_end_reason=message.search_end_reason,
         space_version=message.space_version,
         started_from=tuple(StartedFrom(one.study, one.taken, one.passed_over) for one in message.started_from),
+        fixed=_from_values(message.fixed),
+        removed=_from_values(message.removed),
+        imputed=_from_values(message.imputed),
+        space_edits=tuple(map(_from_edit, message.space_edits)),
     )
+
+
+def _from_edit(message: pb.SpaceEdit) -> SpaceEdit:
+    return SpaceEdit(
+        version=message.version,
+        added=tuple(message.added),
+        removed=_from_values(message.removed),
+        fixed=_from_values(message.fixed),
+        freed=tuple(message.freed),
+        trials=from_earlier_trials(message.trials),
+        actor=message.actor,
+        made_at=_time(message.made_at),
+    )
+
+
+def from_earlier_trials(message: pb.EarlierTrials) -> EarlierTrials:
+    """Return how the trials of a study count after an edit of its space."""
+    return EarlierTrials(
+        total=message.total,
+        used=message.used,
+        imputed=message.imputed,
+        unfinished=message.unfinished,
+        left_out=dict(message.left_out),
+        values=_from_values(message.values),
+        text=message.text,
+    )
+
+
+def _from_values(values: Mapping[str, pb.Value]) -> Params:
+    return {name: from_value(value) for name, value in values.items()}
+
+
+def to_edit(
+    study: str,
+    space: Sequence[Parameter],
+    *,
+    add: Sequence[Parameter],
+    remove: Sequence[str] | Mapping[str, object],
+    fix: Mapping[str, object],
+    free: Sequence[str],
+) -> pb.EditSpaceRequest:
+    """Return the message for an edit of a space. Raises InvalidInput for values that a message cannot hold."""
+    for name, names in (("remove", remove), ("free", free)):
+        if isinstance(names, str):
+            raise InvalidInput.of(name, names, "a list of names of parameters")
+    message = pb.EditSpaceRequest(
+        study=study,
+        add=[to_parameter(f"add[{index}]", parameter) for index, parameter in enumerate(add)],
+        fix=to_params("fix", space, fix),
+        free=free,
+    )
+    given = remove if isinstance(remove, Mapping) else {}
+    values = to_params("remove", space, {name: value for name, value in given.items() if value is not None})
+    for name in remove:
+        # A value that is not set stands for the parameter's default.
+        message.remove[name].CopyFrom(values.get(name, pb.Value()))
+    return message
 
 
 def to_final_check(check: FinalCheck) -> pb.FinalCheck:

@@ -1,7 +1,7 @@
 """The specification and the status of a study."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -9,7 +9,7 @@ from typing import Literal
 from trimtab.errors import JsonValue
 from trimtab.method import Choice, FinalCheck, Policy
 from trimtab.objective import Objective
-from trimtab.space import Parameter
+from trimtab.space import Parameter, Scalar
 
 
 class StudyState(StrEnum):
@@ -104,6 +104,43 @@ class Outside:
 
 
 @dataclass(frozen=True)
+class EarlierTrials:
+    """How the trials of a study count after an edit of its space."""
+
+    total: int
+    used: int
+    """How many of them the algorithm uses."""
+    imputed: int
+    """How many of the used trials lack a parameter and count with its value in `values`."""
+    unfinished: int
+    """How many of all trials were running or waiting. They finish with their configuration."""
+    left_out: Mapping[str, int]
+    """How many trials are left out, by the parameter of which they have another value."""
+    values: Mapping[str, Scalar]
+    text: str
+    """The numbers as a sentence."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class SpaceEdit:
+    """An edit of the parameters of a study's space."""
+
+    version: int
+    """The version of the space that the edit has made."""
+    added: tuple[str, ...]
+    removed: Mapping[str, Scalar]
+    """The removed parameters, with the values that they have since."""
+    fixed: Mapping[str, Scalar]
+    freed: tuple[str, ...]
+    trials: EarlierTrials
+    actor: str
+    made_at: datetime | None
+
+
+@dataclass(frozen=True)
 class StudyStatus:
     """The progress of a study at the time when it was read."""
 
@@ -124,3 +161,10 @@ class StudyStatus:
     """It increases by one with each change of the space."""
     started_from: tuple[StartedFrom, ...] = ()
     """The configurations taken from each study in `start_from`."""
+    fixed: Mapping[str, Scalar] = field(default_factory=dict)
+    """The values of the fixed parameters. In `Study.spec`, such a parameter has only this value."""
+    removed: Mapping[str, Scalar] = field(default_factory=dict)
+    """The removed parameters, with the values that they have since."""
+    imputed: Mapping[str, Scalar] = field(default_factory=dict)
+    """The added parameters, with the values with which trials that lack them count."""
+    space_edits: tuple[SpaceEdit, ...] = ()

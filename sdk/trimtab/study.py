@@ -15,8 +15,8 @@ from trimtab.asking import HeldTrials
 from trimtab.errors import Conflict, InvalidInput, JsonValue, NotFound
 from trimtab.method import FinalCheck, ParetoVerdict, Recommendation, Verdict
 from trimtab.objective import Objective
-from trimtab.space import Params
-from trimtab.spec import Outside, StudySpec, StudyState, StudyStatus
+from trimtab.space import Parameter, Params
+from trimtab.spec import EarlierTrials, Outside, StudySpec, StudyState, StudyStatus
 from trimtab.transport import Transport
 from trimtab.trial import Trial, TrialState
 
@@ -523,6 +523,58 @@ class Study:
         answer = self._transport.call(self._stub.ChangeSpace, request)
         self._keep(answer.study)
         return Outside(answer.finished_outside, answer.running_outside, answer.waiting_outside)
+
+    def edit_space(
+        self,
+        *,
+        add: Sequence[Parameter] = (),
+        remove: Sequence[str] | Mapping[str, object] = (),
+        fix: Mapping[str, object] | None = None,
+        free: Sequence[str] = (),
+        budget: Mapping[str, float | None] | None = None,
+        validate_only: bool = False,
+        request_id: str | None = None,
+    ) -> EarlierTrials:
+        """Add, remove, fix and free parameters while the search runs; return how the trials so far count.
+
+            print(study.edit_space(add=[trimtab.Int("cache", 1, 64, default=8)], fix={"threads": 16}))
+            # 31 of 40 trials are used, 31 of them with cache = 8 in place of a value that they lack;
+            # 9 had another value of threads and are left out.
+            study.edit_space(free=["threads"], remove=["level"])
+
+        Trials keep their configurations. A trial that lacks an added parameter counts with its default. A trial with
+        another value of a fixed or removed parameter is left out: the algorithm does not learn from it, and it is not
+        recommended. Running and waiting trials finish as they are, and count by the same rule.
+
+        A fixed parameter has the same value in all later trials. Later trials do not have a removed parameter, so the
+        program must use the stated value without being given it.
+
+        Args:
+            add: new parameters, each with a default: the value that it had in the trials so far.
+            remove: names of parameters, or a dict with the values that they have from now on; None or no value: the
+                default.
+            fix: values by parameter.
+            free: names of fixed parameters, which get their whole range again.
+            budget: limits that change at the same time, as in `extend_budget`. A COMPLETED study needs more budget.
+            validate_only: change nothing; only return how the trials would count.
+            request_id: repeated calls with the same value (1 to 100 characters) change the space once.
+
+        Raises:
+            InvalidInput: `data["field"]` names the parameter: it is unknown (`unknown_parameter`), its value in earlier
+                trials is not known (`default_needed`) or another one (`value_differs`), a condition or constraint names
+                it (`parameter_in_use`), or nothing is left to search (`nothing_to_search`).
+            Conflict: the search has ended, or its final check is in progress (`search_over`).
+        """
+        request = converters.to_edit(self.name, self.spec.space, add=add, remove=remove, fix=fix or {}, free=free)
+        if budget is not None:
+            limits, fields = converters.to_budget(budget)
+            request.budget.CopyFrom(limits)
+            request.budget_fields.CopyFrom(fields)
+        request.validate_only = validate_only
+        request.request_id = request_id or uuid.uuid4().hex
+        answer = self._transport.call(self._stub.EditSpace, request)
+        self._keep(answer.study)
+        return converters.from_earlier_trials(answer.trials)
 
     def watch(self, timeout: float | None = None) -> Iterator[Change]:
         """Yield the study with all its trials, then every change, until the study has ended.

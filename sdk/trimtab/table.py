@@ -18,10 +18,13 @@ def columns(spec: StudySpec, trials: Sequence[Trial]) -> list[str]:
     """Return the column names: the trial, its parameters, its metrics, then the rest."""
     metrics = list(dict.fromkeys([objective.metric for objective in spec.objectives]))
     others = sorted({name for trial in trials for name in trial.metrics} - set(metrics))
+    # Trials from before an edit of the space may have parameters that it lacks now.
+    names = [parameter.name for parameter in spec.space]
+    removed = sorted({name for trial in trials for name in trial.params} - set(names))
     return [
         "number",
         "state",
-        *(f"params.{parameter.name}" for parameter in spec.space),
+        *(f"params.{name}" for name in [*names, *removed]),
         *(f"metrics.{name}" for name in [*metrics, *others]),
         "reason",
         "origin",

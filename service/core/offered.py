@@ -18,6 +18,7 @@ from service.core.parameters import (
     OrdinalParameter,
     Parameter,
     Scalar,
+    identity,
 )
 from service.core.space import Space
 
@@ -36,6 +37,18 @@ def check_within(space: Space, offered: Mapping[str, Parameter], places: Mapping
             problem = "is not a parameter of the component"
             raise InvalidInput(f"{where}.name", name, allowed, problem=problem, code=CODE)
         _check(space[name], offered[name], where)
+
+
+def check_omitted(values: Mapping[str, Scalar], offered: Mapping[str, Parameter], places: Mapping[str, str]) -> None:
+    """Check that a component gives these values to parameters that a study no longer sends: their own defaults.
+
+    `places`: the paths of the parameters to check, by name. Raises InvalidInput (`outside_component`).
+    """
+    for name, where in places.items():
+        if name in offered and identity(offered[name].default_value()) != identity(values[name]):
+            allowed = f"the component's default {offered[name].default_value()!r}, or fix the parameter to the value"
+            problem = "is not the value that the component uses if it is given none"
+            raise InvalidInput(where, values[name], allowed, problem=problem, code=CODE)
 
 
 def _check(parameter: Parameter, offered: Parameter, where: str) -> None:

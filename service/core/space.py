@@ -58,13 +58,18 @@ class Space:
     constraints: tuple[Constraint, ...] = ()
 
     @classmethod
-    def build(cls, parameters: Sequence[Parameter], constraints: Sequence[str] = ()) -> Space:
-        """Return a checked space. Raises InvalidInput with the path of the field at fault, such as `space[2].min`."""
+    def build(
+        cls, parameters: Sequence[Parameter], constraints: Sequence[str] = (), *, places: Sequence[str] | None = None
+    ) -> Space:
+        """Return a checked space. Raises InvalidInput with the path of the field at fault, such as `space[2].min`.
+
+        `places`: the paths of the parameters, if they are not `space[0]`, `space[1]`, ...
+        """
         if not 1 <= len(parameters) <= MOST_PARAMETERS:
             raise InvalidInput("space", len(parameters), f"1 to {MOST_PARAMETERS} parameters")
         by_name: dict[str, Parameter] = {}
-        for index, parameter in enumerate(parameters):
-            where = f"space[{index}]"
+        fields = [f"space[{index}]" for index in range(len(parameters))] if places is None else places
+        for where, parameter in zip(fields, parameters, strict=True):
             name = parameter.name
             if not isinstance(name, str) or not NAME.fullmatch(name):
                 allowed = "at most 127 characters: a letter, digit or _, then letters, digits and _ . : / + -"
@@ -72,9 +77,9 @@ class Space:
             if name in by_name:
                 raise InvalidInput(f"{where}.name", name, "each name once", problem="is repeated")
             by_name[name] = parameter.checked(where)
-        for index, parameter in enumerate(parameters):
+        for where, parameter in zip(fields, parameters, strict=True):
             if parameter.condition is not None:
-                condition = _checked_condition(parameter, parameter.condition, by_name, f"space[{index}].condition")
+                condition = _checked_condition(parameter, parameter.condition, by_name, f"{where}.condition")
                 by_name[parameter.name] = replace(by_name[parameter.name], condition=condition)
         if len(constraints) > MOST_CONSTRAINTS:
             raise InvalidInput("constraints", len(constraints), f"at most {MOST_CONSTRAINTS} constraints")
@@ -97,7 +102,7 @@ class Space:
         Values of inactive parameters are ignored. The children of a parameter without a value are inactive.
         """
         found: dict[str, None] = {}
-        for parameter in self._parents_first:
+        for parameter in self.parents_first:
             condition = parameter.condition
             if condition is None or (
                 condition.parent in found and condition.parent in values and condition.met_by(values[condition.parent])
@@ -122,7 +127,7 @@ class Space:
             if name not in self._by_name:
                 raise self._unknown(f"{where}.{name}", configuration[name])
         values: dict[str, Scalar] = {}
-        for parameter in self._parents_first:
+        for parameter in self.parents_first:
             name, condition = parameter.name, parameter.condition
             if condition is None or (condition.parent in values and condition.met_by(values[condition.parent])):
                 given = configuration.get(name)
@@ -290,7 +295,7 @@ class Space:
         return any(parameter.condition is not None for parameter in self.parameters)
 
     @cached_property
-    def _parents_first(self) -> tuple[Parameter, ...]:
+    def parents_first(self) -> tuple[Parameter, ...]:
         """The parameters in their order, except that each one comes after the parent of its condition."""
         placed: dict[str, Parameter] = {}
         for parameter in self.parameters:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.core.errors import InvalidInput
-from service.core.offered import check_within
+from service.core.offered import check_omitted, check_within
 from service.core.parameters import Parameter, parameter_from_json
 from service.fleet import selectors
 from service.fleet.models import Agent
@@ -19,17 +19,22 @@ from service.tenancy.principal import Principal
 def check_space(principal: Principal, spec: StudySpec, places: Mapping[str, str]) -> None:
     """Check that some agent's version of the study's component accepts all values of these parameters.
 
-    `places`: the parameters' fields in the request, for errors. A study without a component passes. So does a study
-    whose component no agent offers or whose space the agents do not send, because its values cannot be checked.
+    `places`: the parameters' fields in the request, for errors; a parameter that was removed from the space must have
+    the component's default. A study without a component passes. So does a study whose component no agent offers or
+    whose space the agents do not send, because its values cannot be checked.
 
     Raises InvalidInput (`outside_component`), by the version that an agent offered last.
     """
     if spec.execution is None:
         return
+    omitted = spec.whole_space.left
+    sent = {name: where for name, where in places.items() if name in spec.space.names()}
+    removed = {name: where for name, where in places.items() if name in omitted}
     refusal: InvalidInput | None = None
     for offered in _versions(principal, spec.execution.component, spec.execution.digest):
         try:
-            check_within(spec.space, offered, places)
+            check_within(spec.space, offered, sent)
+            check_omitted(omitted, offered, removed)
         except InvalidInput as error:
             refusal = refusal or error
         else:

@@ -16,6 +16,7 @@ from service.studies import actions, notifications, selectors
 from service.studies.change import Work, changing, lock
 from service.studies.models import Study, Trial
 from service.studies.specs import (
+    Budget,
     StudySpec,
     budget_of,
     check_identifier,
@@ -194,27 +195,33 @@ def extend_budget(principal: Principal, name: str, budget: Mapping[str, object])
             ending.check_searching(study, "budget")
             if wanted == budget_of(study):
                 return study
-        begun = study.trial_count - study.added_count
-        if wanted.max_trials is not None and wanted.max_trials <= begun:
-            raise InvalidInput(
-                "budget.max_trials",
-                wanted.max_trials,
-                f"more than the {begun} trials so far, or null",
-            )
-        deadline = _deadline(work, wanted.max_seconds)
-        if deadline is not None and deadline <= work.time:
-            spent = (work.time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
-            allowed = f"more than the {spent:.0f} s that the study has used, or null"
-            raise InvalidInput("budget.max_seconds", wanted.max_seconds, allowed, above=spent)
-        if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := tuners.hours_used(work)):
-            allowed = f"more than the {used:.3g} hours that the study has used, or null"
-            raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, allowed)
-        study.budget, study.deadline = wanted.to_json(), deadline
-        access.save(principal, study, "budget")
-        work.revise()
+        give_budget(work, wanted)
         work.detail = wanted.to_json()
         top_up(work)
         return study
+
+
+def give_budget(work: Work, wanted: Budget) -> None:
+    """Replace the budget of a study whose search goes on. Raises InvalidInput for a limit that it has reached."""
+    study = work.study
+    begun = study.trial_count - study.added_count
+    if wanted.max_trials is not None and wanted.max_trials <= begun:
+        raise InvalidInput(
+            "budget.max_trials",
+            wanted.max_trials,
+            f"more than the {begun} trials so far, or null",
+        )
+    deadline = _deadline(work, wanted.max_seconds)
+    if deadline is not None and deadline <= work.time:
+        spent = (work.time - deadline).total_seconds() + (wanted.max_seconds or 0.0)
+        allowed = f"more than the {spent:.0f} s that the study has used, or null"
+        raise InvalidInput("budget.max_seconds", wanted.max_seconds, allowed, above=spent)
+    if wanted.max_node_hours is not None and wanted.max_node_hours <= (used := tuners.hours_used(work)):
+        allowed = f"more than the {used:.3g} hours that the study has used, or null"
+        raise InvalidInput("budget.max_node_hours", wanted.max_node_hours, allowed)
+    study.budget, study.deadline = wanted.to_json(), deadline
+    access.save(work.principal, study, "budget")
+    work.revise()
 
 
 def _deadline(work: Work, seconds: float | None) -> datetime | None:

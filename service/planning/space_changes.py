@@ -1,4 +1,4 @@
-"""Changes of the ranges in the space of a study whose search goes on.
+"""Changes of the ranges in the space of a study whose search goes on. `space_edits.py` edits its parameters.
 
 A change gives the space a new version. Trials keep their values. The algorithm learns again from the trials inside the
 new ranges. Trials outside stay in the history and count against the budget, but the algorithm does not learn from them
@@ -9,14 +9,14 @@ border would invent a measurement. A REQUESTED trial outside is withdrawn and do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Count
 
-from service.core.errors import Conflict
+from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import StudyState, TrialState
 from service.core.ranges import with_ranges
-from service.core.space import Space
+from service.planning.census import Census
 from service.planning.component_check import SpaceCheck, takes_all
 from service.studies import actions, selectors, specs
 from service.studies.actions import OPEN_STATES
@@ -52,7 +52,7 @@ def preview(
     changed = _changed(study, ranges)
     if changed is not None and isinstance(ranges, Mapping):
         check_space(principal, changed, {name: f"ranges.{name}" for name in ranges})
-    return study, _outside(principal, study, spec_of(study).space if changed is None else changed.space)
+    return study, _outside(principal, study, spec_of(study) if changed is None else changed)
 
 
 def change_space(
@@ -73,8 +73,8 @@ def change_space(
             changed = _changed(study, ranges)
             if changed is None:
                 return study, outside
-            _write(work, changed)
-            _withdraw(work, changed.space)
+            write_space(work, changed)
+            _withdraw(work)
             was = study.state
             top_up(work)
             if (was, study.state) == (StudyState.ACTIVE, StudyState.PAUSED):
@@ -90,18 +90,25 @@ def _changed(study: Study, ranges: object) -> StudySpec | None:
     """Return the study's spec with these ranges, None if they change nothing."""
     ending.check_searching(study, "space")
     spec = spec_of(study)
-    space = with_ranges(spec.space, ranges)
+    whole = spec.whole_space
+    space = with_ranges(whole.declared, ranges)
+    assert isinstance(ranges, Mapping)
+    for name in whole.fixed:
+        if name in ranges:
+            problem = f"is fixed to {whole.fixed[name]!r}"
+            allowed = "other parameters, or free this one first"
+            raise InvalidInput(f"ranges.{name}", name, allowed, problem=problem, code="parameter_unchangeable")
     # True and 1 are equal in Python but are two values of a parameter, so this compares texts.
-    if repr(space.parameters) == repr(spec.space.parameters):
+    if repr(space.parameters) == repr(whole.declared.parameters):
         return None
-    changed = spec.with_space(space)
+    changed = spec.with_space(replace(whole, declared=space))
     # Raises InvalidInput if the algorithm or a policy cannot work in this space.
     Tuner(changed.problem, method_of(changed))
     return changed
 
 
-def _write(work: Work, changed: StudySpec) -> None:
-    """Store the next version of the study's space."""
+def write_space(work: Work, changed: StudySpec) -> None:
+    """Store the next version of the study's space, for which everything is learned and computed again."""
     study = work.study
     before = work.spec.space.to_json()
     work.note("study", {"space": before}, {"space": changed.space.to_json()})
@@ -115,18 +122,24 @@ def _write(work: Work, changed: StudySpec) -> None:
     work.revise()
 
 
-def _withdraw(work: Work, space: Space) -> None:
+def _withdraw(work: Work) -> None:
     """Withdraw the REQUESTED trials outside the study's new space."""
+    spec = work.spec
     waiting = access.rows(Trial, work.principal).filter(study_id=work.study.pk, state=TrialState.REQUESTED)
-    numbers = [number for number, params in waiting.values_list("number", "params") if space.inside(params) is None]
+    numbers = [number for number, params in waiting.values_list("number", "params") if spec.present(params) is None]
     actions.withdraw_outside(work, numbers, WITHDRAWN)
 
 
-def _outside(principal: Principal, study: Study, space: Space) -> Outside:
-    """Return how many trials lie outside a space that has the study's parameters. PostgreSQL counts them."""
+def _outside(principal: Principal, study: Study, spec: StudySpec) -> Outside:
+    """Return how many trials lie outside the space of a spec. PostgreSQL counts them if only ranges have changed."""
+    if spec.edited is not None:
+        census = Census(spec.edited)
+        census.read(principal, study)
+        finished = [state for state in TrialState if state not in OPEN_STATES]
+        return Outside(census.outside(*finished), *(census.outside(state) for state in reversed(OPEN_STATES)))
     before = spec_of(study).space
     # After an earlier change, trials may lie outside any range of the space.
-    moved = [one for one in space.parameters if study.space_version > 1 or one != before[one.name]]
+    moved = [one for one in spec.space.parameters if study.space_version > 1 or one != before[one.name]]
     trials = access.rows(Trial, principal).filter(beyond(moved), study_id=study.pk)
     found = dict(trials.order_by().values_list("state").annotate(count=Count("pk")))
     open_count = sum(found.get(state, 0) for state in OPEN_STATES)

@@ -17,7 +17,7 @@ from service.core.errors import InvalidInput
 from service.core.space import Configuration
 from service.results.analysis import leaders
 from service.studies.models import Study
-from service.studies.specs import StartedFrom, StudySpec
+from service.studies.specs import StartedFrom, StudySpec, spec_of
 from service.tenancy import access
 from service.tenancy.permissions import Action, require
 from service.tenancy.principal import Principal
@@ -51,7 +51,10 @@ def warm_start(principal: Principal, spec: StudySpec, *, may_lag: bool = False) 
     default = default_first(space) if studies else None
     taken = set() if default is None else {space.key(default)}
     room = MOST_EARLIER if spec.budget.max_trials is None else min(MOST_EARLIER, spec.budget.max_trials - len(taken))
-    adopted = [[space.adopt(one) for one in leaders(principal, study, may_lag=may_lag)] for study in studies]
+    adopted = [
+        [space.adopt({**spec_of(study).whole_space.left, **one}) for one in leaders(principal, study, may_lag=may_lag)]
+        for study in studies
+    ]
     counts = [0] * len(studies)
     configurations: list[Configuration] = []
     for turn in zip_longest(*adopted):

@@ -208,7 +208,7 @@ def _read_on(principal: Principal, study: Study, memory: _Memory) -> None:
             continue
         memory.numbers.add(number)
         if spec.space_version > 1:
-            params = spec.space.inside(params)
+            params = spec.present(params)
             if params is None:
                 continue
             key = actions.configuration_key(study, params)
@@ -297,7 +297,7 @@ def _pareto_verdict(study: Study, memory: _Memory) -> ParetoVerdict | None:
     """Return the verdict of the last final check with several objectives that is over."""
     if study.verdict is None:
         return None
-    found = stored_verdict(study.verdict, spec_of(study).space)
+    found = stored_verdict(study.verdict, spec_of(study).present)
     return found and replace(found, measured=len(memory.numbers), doubtful=memory.doubtful)
 
 
@@ -308,10 +308,14 @@ def _effects(study: Study, recommended: Recommendation) -> Effects | None:
     # While the study continues, the verdict itself holds what its check has found.
     found, spec = {**(study.final_check or {}), **study.verdict}, spec_of(study)
     stored = found.get("effects")
-    if stored is None or not stored["over"] or recommended.configuration != spec.space.inside(found["best"]):
+    if stored is None or not stored["over"] or recommended.configuration != spec.present(found["best"]):
         return None
     policy = FinalCheck.parse(found.get("policy") or spec.final_check or {}, "final_check")
-    return describe(State.parse(stored), spec.problem, recommended.configuration, policy.level)
+    state = State.parse(stored)
+    smallest = None if state.smallest is None else spec.present(state.smallest.params)
+    if state.smallest is not None:
+        state = replace(state, smallest=None if smallest is None else replace(state.smallest, params=smallest))
+    return describe(state, spec.problem, recommended.configuration, policy.level)
 
 
 def _after_check(study: Study, memory: _Memory, checked: CheckResult | None) -> Recommendation | None:
@@ -319,7 +323,7 @@ def _after_check(study: Study, memory: _Memory, checked: CheckResult | None) -> 
     found = {**(study.final_check or {}), **(study.verdict or {})}
     if checked is None or found["best"] is None:
         return None
-    best = spec_of(study).space.inside(found["best"])
+    best = spec_of(study).present(found["best"])
     if best is None or actions.configuration_key(study, best) not in memory.estimates:
         return None
     return after_check(spec_of(study).problem, best, checked)

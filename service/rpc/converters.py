@@ -1,6 +1,6 @@
 """Translate messages to plain Python and back. The code that uses a value checks it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -20,6 +20,7 @@ from service.fleet.leases import plain
 from service.fleet.models import Agent, ComponentFile
 from service.fleet.runs import Outcome
 from service.results.analysis import Analysis
+from service.studies.edit_records import EarlierTrials
 from service.studies.models import Measurement, Study, Trial
 from service.studies.selectors import Changes, OperationDetail, TrialDetail
 from service.studies.specs import Budget, Policy, StudySpec, budget_of, spec_of
@@ -77,6 +78,12 @@ def set_value(message: tuning_pb2.Value, value: Scalar) -> None:
         message.integer = value
     else:
         message.text = value
+
+
+def set_values(message: MutableMapping[str, tuning_pb2.Value], values: Mapping[str, Scalar]) -> None:
+    """Write plain values by name into a message."""
+    for name, value in values.items():
+        set_value(message[name], value)
 
 
 def duration(seconds: float) -> Duration:
@@ -224,6 +231,20 @@ def ranges_json(ranges: Mapping[str, tuning_pb2.Range]) -> Json:
     return found
 
 
+def edit_json(request: tuning_pb2.EditSpaceRequest) -> Json:
+    """Return an edit of a space in its JSON form."""
+    return {
+        "add": [parameter_json(f"add[{index}]", parameter) for index, parameter in enumerate(request.add)],
+        # A value that is not set stands for the parameter's default.
+        "remove": {
+            name: plain_value(f"remove.{name}", value) if value.WhichOneof("kind") else None
+            for name, value in request.remove.items()
+        },
+        "fix": plain_values("fix", request.fix),
+        "free": list(request.free),
+    }
+
+
 def _policy_json(policy: tuning_pb2.Policy) -> Json:
     return {"name": policy.name, "options": _plain_struct(policy.options)}
 
@@ -353,6 +374,35 @@ def spec_message(spec: StudySpec) -> tuning_pb2.StudySpec:
     return message
 
 
+def _set_edits(message: tuning_pb2.Study, spec: StudySpec) -> None:
+    space = spec.whole_space
+    set_values(message.fixed, space.fixed)
+    set_values(message.removed, space.left)
+    set_values(message.imputed, space.added)
+    for record in spec.edits:
+        shown = message.space_edits.add(version=record.version, actor=record.actor)
+        shown.added.extend(record.added)
+        set_values(shown.removed, record.removed)
+        set_values(shown.fixed, record.fixed)
+        shown.freed.extend(record.freed)
+        shown.trials.CopyFrom(earlier_trials(record.trials))
+        set_time(shown.made_at, datetime.fromisoformat(record.at))
+
+
+def earlier_trials(trials: EarlierTrials) -> tuning_pb2.EarlierTrials:
+    """Return how the trials of a study count after an edit of its space, as a message."""
+    message = tuning_pb2.EarlierTrials(
+        total=trials.total,
+        used=trials.used,
+        imputed=trials.imputed,
+        unfinished=trials.unfinished,
+        left_out=trials.left_out,
+        text=trials.text,
+    )
+    set_values(message.values, trials.values)
+    return message
+
+
 def _set_policy(message: tuning_pb2.Policy, policy: Policy) -> None:
     message.name = policy.name
     message.options.update(policy.options)
@@ -413,6 +463,7 @@ def study_message(study: Study) -> tuning_pb2.Study:
     if study.budget is not None:
         message.spec.ClearField("budget")
         _set_budget(message.spec, budget_of(study))
+    _set_edits(message, spec_of(study))
     set_time(message.created_at, study.created_at)
     set_time(message.updated_at, study.updated_at)
     choice = spec_of(study).choice

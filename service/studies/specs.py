@@ -11,8 +11,9 @@
      "start_from": [names of earlier studies], "description": Markdown}
 
 Only `space` and `objectives` are required. A stored spec also has "space_version"; "algorithm_choice": {"name",
-"reason", "options"} where the algorithm is one that chooses another; and with "start_from" its result, "started_from":
-[{"study", "taken", "passed_over"}].
+"reason", "options"} where the algorithm is one that chooses another; with "start_from" its result, "started_from":
+[{"study", "taken", "passed_over"}]; and once its space was edited, "edited" (`core/edits.py`) and "edits"
+(`edit_records.py`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.parameters import Scalar
 from service.core.problem import Problem
 from service.core.remembered import Remembered
-from service.core.space import Space
+from service.core.space import Configuration, Space
+from service.studies.edit_records import EditRecord
 
 if TYPE_CHECKING:
     from service.studies.models import Study
@@ -147,7 +151,8 @@ class StudySpec:
 
     `resampling` None: what suits the algorithm. `stopping` and `final_check` are JSON as it came. `space_version`: 1
     for the space that the study was created with, one more with each change of it. `start_from`: names of the studies
-    whose best configurations were to be measured first, and `started_from` what came of each.
+    whose best configurations were to be measured first, and `started_from` what came of each. `edited`: the space with
+    its edits, None before the first; `edits`: the records of these edits. `problem` has the space that is searched now.
     """
 
     problem: Problem
@@ -166,10 +171,26 @@ class StudySpec:
     start_from: tuple[str, ...] = ()
     started_from: tuple[StartedFrom, ...] = ()
     description: str = ""
+    edited: EditedSpace | None = None
+    edits: tuple[EditRecord, ...] = ()
 
     @property
     def space(self) -> Space:
         return self.problem.space
+
+    @property
+    def whole_space(self) -> EditedSpace:
+        """The space with its edits, of which there may be none."""
+        return EditedSpace(self.space) if self.edited is None else self.edited
+
+    def present(self, configuration: Mapping[str, Scalar]) -> Configuration | None:
+        """Return the configuration of an earlier trial as one of the present space; None if the trial does not count.
+
+        This is the only place that decides how a trial counts after a change of the space.
+        """
+        if self.space_version == 1:
+            return dict(configuration)
+        return self.space.inside(configuration) if self.edited is None else self.edited.present(configuration)
 
     def same_question(self, study: Study) -> bool:
         """Return whether a stored study has the same space and objectives, so that both have the same results.
@@ -179,9 +200,18 @@ class StudySpec:
         mine, theirs = self.problem.to_json(), spec_of(study).problem.to_json()
         return mine["objectives"] == theirs["objectives"] and mine["space"] in (theirs["space"], study.first_space)
 
-    def with_space(self, space: Space) -> StudySpec:
-        """Return the spec with the next version of its space."""
-        return replace(self, problem=replace(self.problem, space=space), space_version=self.space_version + 1)
+    def with_space(self, space: EditedSpace) -> StudySpec:
+        """Return the spec with the next version of its space.
+
+        Raises InvalidInput (`outcome_constraints[<n>]`) if an outcome constraint names a new parameter.
+        """
+        problem = self.problem
+        constraints = [constraint.text for constraint in problem.outcome_constraints]
+        changed = Problem.build(
+            space.searched, problem.objectives, noisy=problem.noisy, outcome_constraints=constraints
+        )
+        is_plain = self.edited is None and space == EditedSpace(space.declared)
+        return replace(self, problem=changed, edited=None if is_plain else space, space_version=self.space_version + 1)
 
     def stored(self) -> dict[str, Any]:
         """Return the form for the database, which `spec_of` parses."""
@@ -193,6 +223,8 @@ class StudySpec:
             if choice is None
             else {"name": choice.name, "reason": choice.reason, "options": dict(choice.options)},
             **({"started_from": [one.to_json() for one in self.started_from]} if self.started_from else {}),
+            **({} if self.edited is None else {"edited": self.edited.to_json()}),
+            **({"edits": [one.to_json() for one in self.edits]} if self.edits else {}),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -410,12 +442,21 @@ def _read(stored: Mapping[str, Any]) -> StudySpec:
         data["final_check"] = {"effects": 0, **data["final_check"]}
     choice, version = data.pop("algorithm_choice", None), data.pop("space_version", 1)
     started = tuple(StartedFrom(**one) for one in data.pop("started_from", ()))
-    return replace(
+    edited, edits = data.pop("edited", None), tuple(EditRecord.from_json(one) for one in data.pop("edits", ()))
+    if edited is not None:
+        # The searched space follows from the declared one. Its own JSON need not be a space that a user may declare.
+        data["space"] = edited["declared"]
+    spec = replace(
         parse(data),
         choice=None if choice is None else Choice(**choice),
         space_version=version,
         started_from=started,
+        edits=edits,
     )
+    if edited is None:
+        return spec
+    space = EditedSpace.from_json(edited)
+    return replace(spec, edited=space, problem=replace(spec.problem, space=space.searched))
 
 
 def _hours(field: str, value: object) -> float:

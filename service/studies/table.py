@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from django.db.models import Count, DurationField, ExpressionWrapper, F, FloatField, Max, Min, QuerySet, TextField
 from django.db.models.expressions import CombinedExpression, RawSQL
 
+from service.core.edits import EditedSpace
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
-from service.core.space import Space
 from service.studies.models import Study, Trial
 from service.studies.selectors import check_size, check_states
 from service.studies.specs import spec_of
@@ -66,7 +66,7 @@ def rows(
     if reason is not None:
         found = found.filter(reason=reason)
     total = found.count()
-    ordered = _ordered(found, spec_of(study).problem.space, order, descending)
+    ordered = _ordered(found, spec_of(study).whole_space, order, descending)
     return TrialRows(list(ordered[offset : offset + check_size(size)]), total)
 
 
@@ -77,13 +77,13 @@ def failures(principal: Principal, study: Study) -> list[Failure]:
     return [Failure(**found) for found in counted.order_by("-count", "first")[:_MOST_REASONS]]
 
 
-def _ordered(found: QuerySet[Trial], space: Space, order: str, descending: bool) -> QuerySet[Trial]:
+def _ordered(found: QuerySet[Trial], space: EditedSpace, order: str, descending: bool) -> QuerySet[Trial]:
     key = _key(space, order)
     way = key.desc(nulls_last=True) if descending else key.asc(nulls_last=True)
     return found.order_by(way, "number")
 
 
-def _key(space: Space, order: str) -> F | RawSQL | ExpressionWrapper[CombinedExpression]:
+def _key(space: EditedSpace, order: str) -> F | RawSQL | ExpressionWrapper[CombinedExpression]:
     kind, _, name = order.partition(":")
     if order in ("number", "state"):
         return F(order)
@@ -93,7 +93,7 @@ def _key(space: Space, order: str) -> F | RawSQL | ExpressionWrapper[CombinedExp
         return ExpressionWrapper(F("finished_at") - F("started_at"), output_field=DurationField())
     if kind == "metric" and name:
         return RawSQL("(metrics ->> %s)::float8", (name,), output_field=FloatField())
-    parameter = next((one for one in space.parameters if one.name == name), None) if kind == "param" else None
+    parameter = space.parameter(name) if kind == "param" else None
     if parameter is None:
         raise InvalidInput("order", order, "number, state, agent, duration, metric:NAME, param:NAME of a parameter")
     if parameter.kind in ("float", "int"):

@@ -120,7 +120,7 @@ def _measured_first(work: Work, first: Sequence[Suggestion]) -> set[str]:
         rows = access.rows(Trial, work.principal).filter(
             study_id=work.study.pk, number__lte=1 + MOST_EARLIER, origin="earlier"
         )
-        inside = [spec.space.inside(params) for params in rows.values_list("params", flat=True)]
+        inside = [spec.present(params) for params in rows.values_list("params", flat=True)]
         keys |= {spec.space.key(one) for one in inside if one is not None}
     return keys
 

@@ -4,8 +4,9 @@ A tuner that needs no history depends on its cursor alone, so any process may ma
 costly to feed: a process keeps it, with the revision that it has seen, and feeds it only the trials that finished
 since.
 
-When the ranges of a study's space change, its tuners are made again for the new version. Trials outside of the space
-cannot be encoded, so no tuner sees them; it learns from those inside as usual. Only the hours of all trials count.
+When a study's space changes, its tuners are made again for the new version. `StudySpec.present` says how a trial
+counts in it. Trials outside of the space cannot be encoded, so no tuner sees them; it learns from those inside as
+usual. Only the hours of all trials count.
 """
 
 from __future__ import annotations
@@ -111,10 +112,10 @@ def as_seen(trials: Sequence[Trial]) -> list[TrialRecord]:
 
 
 def within(spec: StudySpec, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Return the trials whose configurations lie in the study's space, which may have been another when they began."""
+    """Return the trials that count in the study's space, which may have been another when they began."""
     if spec.space_version == 1:
         return list(trials)
-    inside = [(trial, spec.space.inside(trial.configuration)) for trial in trials]
+    inside = [(trial, spec.present(trial.configuration)) for trial in trials]
     return [replace(trial, configuration=configuration) for trial, configuration in inside if configuration is not None]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from service.core.problem import Problem
-from service.core.space import Configuration, Space
+from service.core.space import Configuration
 from service.policies.check import CheckResult, Side, interval_text, percent_text, word_for
 from service.policies.members import volume
 from service.policies.noise import Gain
@@ -223,16 +223,19 @@ def conclude_pareto(members: Sequence[Member], confidence: float, trials: int) -
     return ParetoVerdict(level, text, gain, low, high, trials, tuple(members), confidence=confidence)
 
 
-def stored_verdict(stored: Mapping[str, Any], space: Space) -> ParetoVerdict | None:
+def stored_verdict(
+    stored: Mapping[str, Any], present: Callable[[Configuration], Configuration | None]
+) -> ParetoVerdict | None:
     """Return the verdict that `to_json` has stored, without the members that have left the space since.
 
-    The result is None if none is left.
+    `present` returns a configuration as one of the present space, and None if it is outside. The result is None if
+    none is left.
     """
     if "members" not in stored:
         return None
     found = []
     for one in stored["members"]:
-        params = space.inside(one["params"])
+        params = present(one["params"])
         if params is not None:
             found.append(Member(params, one["runs"], tuple(ObjectiveGain(**gain) for gain in one["objectives"])))
     if stored["members"] and not found:

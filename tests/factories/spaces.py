@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from service.core.edits import Edit, EditedSpace
 from service.core.parameters import FINEST_STEP
 from service.core.space import (
     BoolParameter,
@@ -180,3 +181,30 @@ def _ranges_of(draw: st.DrawFn, parameter: Parameter, kept: Scalar | None) -> di
     if kept is not None and not replace(parameter, default=None, **bounds).contains(kept):
         return {}
     return bounds
+
+
+@st.composite
+def edits_of(draw: st.DrawFn, space: EditedSpace) -> Edit:
+    """Generate an edit that `EditedSpace.edited` takes, unless it leaves nothing to search."""
+    declared = space.declared
+    parents = {one.condition.parent for one in declared.parameters if one.condition is not None}
+    names = draw(st.lists(st.sampled_from(declared.names()), unique=True, max_size=3))
+    removable = [name for name in names if name not in parents and name not in space.absent]
+    remove = draw(st.lists(st.sampled_from(removable), unique=True, max_size=1)) if removable else []
+    fixed = [name for name in names if name not in remove]
+    free = draw(st.lists(st.sampled_from(fixed), unique=True)) if fixed else []
+    add = []
+    for index in range(draw(st.integers(0, 2))):
+        parameter = draw(parameters(f"new{len(space.names)}_{index}")).checked("p")
+        grids = [one for one in declared.parameters if one.size() is not None and one.name not in remove]
+        if grids and draw(st.booleans()):
+            parent = draw(st.sampled_from(grids))
+            parameter = replace(parameter, condition=Condition(parent.name, (draw(values_of(parent)),)))
+        add.append(replace(parameter, default=draw(values_of(parameter))))
+    edit = Edit(
+        tuple(parameter.to_json() for parameter in add),
+        {name: draw(values_of(declared[name])) for name in remove},
+        {name: draw(values_of(declared[name])) for name in fixed if name not in free},
+        tuple(free),
+    )
+    return edit if edit.to_json() else Edit(free=(declared.names()[0],))

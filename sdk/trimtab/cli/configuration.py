@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from trimtab.errors import InvalidInput
-from trimtab.space import Categorical, Float, Int, Ordinal, Parameter, Params, Scalar
+from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar
 
 
 def parse(space: Sequence[Parameter], items: Sequence[str]) -> Params:
@@ -23,6 +23,53 @@ def parse_ranges(space: Sequence[Parameter], items: Sequence[str]) -> dict[str, 
         InvalidInput: as in `parse`.
     """
     return {parameter.name: _range(parameter, text) for parameter, text in _items(space, items, "RANGE")}
+
+
+def parse_removals(space: Sequence[Parameter], items: Sequence[str]) -> dict[str, Scalar | None]:
+    """Return the parameters to remove, NAME or NAME=VALUE, with their values; None: the default.
+
+    Raises:
+        InvalidInput: as in `parse`. The service checks a name without a value.
+    """
+    plain = [item for item in items if "=" not in item]
+    return {**dict.fromkeys(plain), **parse(space, [item for item in items if "=" in item])}
+
+
+def parse_declarations(items: Sequence[str]) -> list[Parameter]:
+    """Return the parameters that NAME={"type": "int", "min": 1, "max": 64, "default": 8} declare.
+
+    Raises:
+        InvalidInput: an item is not such a text, or lacks a key. The service checks the values.
+    """
+    return [_declaration(item) for item in items]
+
+
+_TYPES: dict[object, type[Parameter]] = {
+    "float": Float,
+    "int": Int,
+    "ordinal": Ordinal,
+    "categorical": Categorical,
+    "bool": Bool,
+}
+
+
+def _declaration(item: str) -> Parameter:
+    field, allowed = "PARAMETER=JSON", 'NAME={"type": "int", "min": 1, "max": 64, "default": 8}, as in a study file'
+    name, _, text = item.partition("=")
+    try:
+        keys = json.loads(text)
+    except ValueError:
+        keys = None
+    if not isinstance(keys, dict) or keys.get("type") not in _TYPES:
+        raise InvalidInput.of(field, item, allowed)
+    kind = _TYPES[keys.pop("type")]
+    condition = keys.pop("condition", None)
+    if condition is not None:
+        keys["when"] = (condition.get("parent"), condition.get("values")) if isinstance(condition, dict) else condition
+    try:
+        return kind(name, **keys)
+    except TypeError:
+        raise InvalidInput.of(field, item, allowed) from None
 
 
 def _items(space: Sequence[Parameter], items: Sequence[str], what: str) -> list[tuple[Parameter, str]]:

@@ -95,6 +95,7 @@ def study_json(study: "Study") -> dict[str, object]:
     choice = status.algorithm_choice
     reported["algorithm_choice"] = None if choice is None else asdict(choice)
     reported["started_from"] = [asdict(one) for one in status.started_from]
+    reported["space_edits"] = [asdict(one) for one in status.space_edits]
     return {"name": study.name, **reported}
 
 

@@ -118,6 +118,12 @@ def show_study(name: Name, as_json: AsJson = False) -> None:
                 f"application {spec.execution.application} with component {spec.execution.component}, on agents"
             )
             rows["placement"] = _placement(spec.execution.placement)
+        if status.fixed:
+            rows["fixed"] = ", ".join(f"{name} = {value}" for name, value in status.fixed.items())
+        if status.removed:
+            rows["removed"] = ", ".join(f"{name} = {value}" for name, value in status.removed.items())
+        if status.space_edits:
+            rows["space edit"] = status.space_edits[-1].trials.text
         if spec.pruning:
             rows["pruning"] = ", ".join(policy.name for policy in spec.pruning)
         if status.search_end_reason and status.state == "ACTIVE":
@@ -215,6 +221,62 @@ def change_space(
         if dry_run
         else f"Changed: {trials} lie outside the new ranges. The waiting ones are withdrawn."
     )
+
+
+@app.command(
+    "edit-space",
+    epilog="Examples:\n\n`trimtab study edit-space my-study --fix threads=16 --dry-run`\n\n"
+    "`trimtab study edit-space my-study --remove level=O2 --free unroll`\n\n"
+    """`trimtab study edit-space my-study --add 'cache={"type": "int", "min": 1, "max": 64, "default": 8}'`""",
+)
+def edit_space(
+    name: Name,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PARAMETER=JSON",
+            help="Add a parameter, as in a study file. Its default is its value in the trials so far. Can be repeated.",
+        ),
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PARAMETER[=VALUE]",
+            help="Remove a parameter, which has this value from now on (without a value: its default). "
+            "Can be repeated.",
+        ),
+    ] = None,
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PARAMETER=VALUE", help="Fix a parameter to a value. Can be repeated."),
+    ] = None,
+    free: Annotated[
+        list[str] | None, typer.Option(metavar="PARAMETER", help="Free a fixed parameter. Can be repeated.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Change the total number of trials too; a COMPLETED study needs more.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; only say how the trials would count.")
+    ] = False,
+) -> None:
+    """Add, remove, fix and free parameters while the search runs.
+
+    A trial that lacks an added parameter counts with its default. A trial with another value of a fixed or removed
+    parameter is left out of what the algorithm learns from.
+    """
+    with _connect() as client:
+        study = client.get_study(name)
+        space = study.spec.space
+        found = study.edit_space(
+            add=configuration.parse_declarations(add or []),
+            remove=configuration.parse_removals(space, remove or []),
+            fix=configuration.parse(space, fix or []),
+            free=free or [],
+            budget=None if trials is None else {"max_trials": trials},
+            validate_only=dry_run,
+        )
+    typer.echo(f"{'It would be' if dry_run else 'Edited'}: {found}")
 
 
 @app.command(

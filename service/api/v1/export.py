@@ -123,7 +123,8 @@ def _csv(study: Study, trials: Iterable[Trial]) -> str:
     found = list(trials)
     # Metrics that are not objectives are included.
     metrics = list(dict.fromkeys([*problem.metrics, *(name for trial in found for name in trial.metrics or {})]))
-    parameters = problem.space.names()
+    # Trials from before an edit of the space have values of removed parameters.
+    parameters = spec_of(study).whole_space.names
     written = io.StringIO()
     sheet = csv.writer(written, lineterminator="\n")
     sheet.writerow(

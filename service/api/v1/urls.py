@@ -15,7 +15,7 @@ from service.api.v1.logs import log_events
 from service.api.v1.operations import OperationView, SuggestionList
 from service.api.v1.plans import DryRunList, MethodList, PlanList
 from service.api.v1.session import Session, SignInOptions
-from service.api.v1.space import StudySpace
+from service.api.v1.space import StudySpace, StudySpaceEdits
 from service.api.v1.studies import (
     StudyAnalysis,
     StudyAsFile,
@@ -68,6 +68,7 @@ urlpatterns = [
     path("studies/<str:name>/budget", StudyBudget.as_view()),
     path("studies/<str:name>/check", StudyCheck.as_view()),
     path("studies/<str:name>/space", StudySpace.as_view()),
+    path("studies/<str:name>/space/edits", StudySpaceEdits.as_view()),
     path("studies/<str:name>/events", events),
     path("studies/<str:name>/suggestions", SuggestionList.as_view()),
     path("studies/<str:name>/queue", TrialQueue.as_view()),

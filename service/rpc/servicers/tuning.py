@@ -11,7 +11,7 @@ from service.core.errors import InvalidInput, NotFound, Unavailable
 from service.fleet import selectors as fleet
 from service.fleet.components import best_settings
 from service.fleet.spaces import check_space, offered_space
-from service.planning import space_changes, study_file
+from service.planning import space_changes, space_edits, study_file
 from service.planning.create import create_study, delete_study, extend_budget, update_state
 from service.planning.plan import checked
 from service.results.analysis import analyse, best_trials
@@ -89,6 +89,10 @@ class TuningServicer(tuning_pb2_grpc.TuningServiceServicer):
         self, request: tuning_pb2.ChangeSpaceRequest, context: Context
     ) -> tuning_pb2.ChangeSpaceResponse:
         return await self._threads.run(_change_space, current_principal(), request)
+
+    @requires(Action.STUDY_UPDATE, study="study")
+    async def EditSpace(self, request: tuning_pb2.EditSpaceRequest, context: Context) -> tuning_pb2.EditSpaceResponse:
+        return await self._threads.run(_edit_space, current_principal(), request)
 
     @requires(Action.STUDY_DELETE, study="name")
     async def DeleteStudy(
@@ -286,6 +290,22 @@ def _change_space(principal: Principal, request: tuning_pb2.ChangeSpaceRequest) 
         finished_outside=outside.finished,
         running_outside=outside.running,
         waiting_outside=outside.waiting,
+    )
+
+
+def _edit_space(principal: Principal, request: tuning_pb2.EditSpaceRequest) -> tuning_pb2.EditSpaceResponse:
+    asked = space_edits.preview if request.validate_only else space_edits.edit_space
+    budget = converters.budget_changes(request.budget, request.budget_fields)
+    found = asked(
+        principal,
+        request.study,
+        converters.edit_json(request),
+        budget=budget or None,
+        request_id=request.request_id,
+        check_space=check_space,
+    )
+    return tuning_pb2.EditSpaceResponse(
+        study=converters.study_message(found.study), trials=converters.earlier_trials(found.trials)
     )
 
 

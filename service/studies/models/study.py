@@ -21,7 +21,7 @@ class Study(TenantOwned):
 
     name = models.CharField(max_length=63)
     spec = ExactJSONField()
-    # Each change of the ranges increases it. Tuners then learn again from the trials inside the new ranges.
+    # Each change of the space increases it. Tuners then learn again from the trials that count in the new space.
     space_version = models.PositiveIntegerField(default=1, db_default=1)
     # The space that the study was created with, as core Space JSON; null while it is the space of the spec.
     first_space = ExactJSONField(null=True)

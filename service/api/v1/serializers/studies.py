@@ -17,7 +17,7 @@ from service.api.v1.serializers.fields import (
     ScalarsField,
     StateField,
 )
-from service.api.v1.serializers.problems import StudySpecSerializer
+from service.api.v1.serializers.problems import ParameterSerializer, StudySpecSerializer
 from service.api.v1.serializers.trials import TrialSerializer
 from service.core.lifecycle import StudyState
 from service.studies import selectors
@@ -247,6 +247,34 @@ class AnalysisSerializer(serializers.Serializer[Any]):
     )
 
 
+class EarlierTrialsSerializer(serializers.Serializer[Any]):
+    """How the trials of a study count after an edit of its space."""
+
+    total = serializers.IntegerField(help_text="Number of trials.")
+    used = serializers.IntegerField(help_text="Number of them that the algorithm uses.")
+    imputed = serializers.IntegerField(help_text="Number of used trials that lack a parameter and count with `values`.")
+    unfinished = serializers.IntegerField(help_text="Number of all trials that were running or waiting.")
+    left_out = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Number of trials that are left out, by the parameter of which they have another value.",
+    )
+    values = ConfigurationField(help_text="Values with which trials that lack the added parameters count.")
+    text = serializers.CharField(help_text="The numbers as a sentence.")
+
+
+class SpaceEditSerializer(serializers.Serializer[Any]):
+    """An edit of the parameters of a study."""
+
+    version = serializers.IntegerField(help_text="Version of the space that the edit has made.")
+    added = serializers.ListField(child=serializers.CharField())
+    removed = ConfigurationField(help_text="Removed parameters, with the values that they have since.")
+    fixed = ConfigurationField()
+    freed = serializers.ListField(child=serializers.CharField())
+    trials = EarlierTrialsSerializer()
+    actor = serializers.CharField()
+    at = serializers.DateTimeField()
+
+
 class StudySerializer(serializers.Serializer[Any]):
     """A study."""
 
@@ -257,6 +285,10 @@ class StudySerializer(serializers.Serializer[Any]):
     algorithm_choice = serializers.SerializerMethodField()
     search_end_reason = serializers.SerializerMethodField()
     started_from = serializers.SerializerMethodField()
+    fixed = serializers.SerializerMethodField()
+    removed = serializers.SerializerMethodField()
+    imputed = serializers.SerializerMethodField()
+    space_edits = serializers.SerializerMethodField()
     revision = serializers.IntegerField(help_text="Every change of the study or of a trial increases it.")
     check_count = serializers.SerializerMethodField(help_text=_OF_CHECK)
     trial_count = serializers.IntegerField()
@@ -285,6 +317,26 @@ class StudySerializer(serializers.Serializer[Any]):
     def get_started_from(self, study: Study) -> Any:
         """Return the configurations by `start_from` when the study was created."""
         return StartedFromSerializer(spec_of(study).started_from, many=True).data
+
+    @extend_schema_field(ConfigurationField())
+    def get_fixed(self, study: Study) -> Any:
+        """Return the values of the fixed parameters, which have only this value in the spec."""
+        return dict(spec_of(study).whole_space.fixed)
+
+    @extend_schema_field(ConfigurationField())
+    def get_removed(self, study: Study) -> Any:
+        """Return the removed parameters, with the values that they have since."""
+        return spec_of(study).whole_space.left
+
+    @extend_schema_field(ConfigurationField())
+    def get_imputed(self, study: Study) -> Any:
+        """Return the added parameters, with the values with which trials that lack them count."""
+        return spec_of(study).whole_space.added
+
+    @extend_schema_field(SpaceEditSerializer(many=True))
+    def get_space_edits(self, study: Study) -> Any:
+        """Return the edits of the space, oldest first."""
+        return SpaceEditSerializer(spec_of(study).edits, many=True).data
 
     def get_check_count(self, study: Study) -> int:
         """Return the number of trials of the final check."""
@@ -512,6 +564,63 @@ class ChangedSpaceSerializer(serializers.Serializer[Any]):
 
     study = StudySerializer()
     outside = OutsideSerializer()
+
+
+@extend_schema_field(serializers.DictField(child=ScalarField(allow_null=True)))
+class RemovedField(ObjectField):
+    """Parameters to remove, with the values that they have from now on; null: the default."""
+
+
+@extend_schema_field(ConfigurationField())
+class FixedField(ObjectField):
+    """Parameters to fix, with their values."""
+
+
+@extend_schema_field(ParameterSerializer(many=True))
+class AddedField(serializers.JSONField):
+    """Parameters to add. `core/edits.py` checks them."""
+
+
+class EditSerializer(serializers.Serializer[Any]):
+    """An edit of a space: at least one of its parts."""
+
+    add = AddedField(
+        required=False, help_text="Each with a default: the value that the parameter had in the trials so far."
+    )
+    remove = RemovedField(required=False)
+    fix = FixedField(required=False)
+    free = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+@extend_schema_field(EditSerializer)
+class EditField(ObjectField):
+    """An edit. `core/edits.py` checks it."""
+
+
+class EditSpaceSerializer(Input):
+    """An edit of the parameters of a study."""
+
+    edit = EditField()
+    budget = ObjectField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Limits to change as well: max_trials, max_seconds, max_node_hours. A COMPLETED study needs more "
+        "budget, and then continues its search.",
+    )
+    request_id = serializers.CharField(
+        required=False, default="", allow_blank=True, help_text="A repeated call with the same value changes nothing."
+    )
+    validate_only = serializers.BooleanField(
+        required=False, default=False, help_text="Only check the edit and count the trials. Nothing changes."
+    )
+
+
+class EditedSpaceSerializer(serializers.Serializer[Any]):
+    """A study with its edited space, or a preview of it."""
+
+    study = StudySerializer()
+    trials = EarlierTrialsSerializer()
 
 
 class StudyEventSerializer(serializers.Serializer[Any]):
