@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.errors import InvalidInput, shorten
 from service.core.parameters import Condition, Parameter, Scalar, identity, parameter_from_json
 from service.core.space import Configuration, Space
 
@@ -170,11 +170,15 @@ class EditedSpace:
     def edited(self, edit: Edit) -> EditedSpace:
         """Return the space after an edit; an equal one if the edit has been made before.
 
-        Raises InvalidInput with the field (`add[0].default`, `remove.threads`, `fix.level`, `free[0]`), and one of these
-        codes besides those of `Space.build`: `unknown_parameter`; `default_needed` if the value in earlier trials is
-        unknown; `parameter_in_use` if a condition or a constraint names the removed parameter; `value_differs` if
-        trials that lack the parameter had another value; `declaration_differs` if a removed parameter comes back with
-        another type or condition; `nothing_to_search` if no parameter is left that has more than one value.
+        Raises InvalidInput with the field (`add[0].default`, `remove.threads`, `fix.level`, `free[0]`), with a code of
+        `Space.build` or one of these:
+
+        - `unknown_parameter`;
+        - `default_needed` if the value in earlier trials is unknown;
+        - `parameter_in_use` if a condition or a constraint names the removed parameter;
+        - `value_differs` if trials that lack the parameter had another value;
+        - `declaration_differs` if a removed parameter comes back with another type or condition;
+        - `nothing_to_search` if no parameter is left that has more than one value.
         """
         found = self
         for name, value in edit.remove.items():

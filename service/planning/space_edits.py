@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from service.algorithms import registry
 from service.core.edits import Edit
 from service.core.errors import Conflict, InvalidInput
 from service.core.lifecycle import StudyState
@@ -74,9 +75,9 @@ def edit_space(
         budget: limits that change together with the space, as in `extend_budget`.
 
     Raises InvalidInput from `EditedSpace.edited`, `check_space` and for a space that the algorithm or a policy cannot
-    search (also `default_checked` for another default than the one of the study's verdict); NotFound; Conflict
-    (`search_over`, also during a final check; `too_many_edits`; `algorithm_failed` if agents run the study and the
-    algorithm cannot suggest their trials).
+    search (also `default_checked` for another default than the one of the study's verdict, and
+    `no_feasible_configuration`); NotFound; Conflict (`search_over`, also during a final check; `request_id_reused`;
+    `too_many_edits`; `algorithm_failed` if agents run the study and the algorithm cannot suggest their trials).
     """
     check_identifier("request_id", request_id, 100)
     edit = Edit.parse(data)
@@ -127,6 +128,8 @@ def _prepared(
     _expect_same_default(study, changed, edit)
     # Raises InvalidInput if the algorithm or a policy cannot work in this space.
     Tuner(changed.problem, method_of(changed))
+    # Raises InvalidInput (`no_feasible_configuration`) if the constraints rule out what is left.
+    registry.create("random", changed.problem, seed=changed.seed, options={}).suggest(1, cursor=0)
     return changed, census
 
 

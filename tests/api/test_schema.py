@@ -18,6 +18,7 @@ def test_the_schema_is_valid_and_lists_every_path() -> None:
             "/studies/{name}/trials/{number}", "/studies/{name}/trials/{number}/complete",
             "/studies/{name}/trials/{number}/fail", "/studies/{name}/trials/{number}/stop",
             "/studies/{name}/insight", "/studies/{name}/budget", "/studies/{name}/space", "/studies/{name}/check",
+                "/studies/{name}/space/edits",
             "/studies/{name}/table", "/studies/{name}/sample",
             "/studies/{name}/failures", "/studies/{name}/trials.csv", "/studies/{name}/trials.json",
             "/studies/{name}/verdict.csv",

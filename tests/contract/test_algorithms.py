@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from service.algorithms import registry
 from service.algorithms.base import Algorithm, Batch, Cost
+from service.core.edits import Edit, EditedSpace
 from service.core.errors import InvalidInput
 from service.core.lifecycle import TrialState
 from service.core.problem import Objective, Problem
@@ -438,6 +439,39 @@ def carried_over(problem: Problem, trials: Sequence[TrialRecord]) -> list[TrialR
     """After a change of the space, a tuner gets only the trials inside it."""
     inside = [(trial, problem.space.inside(trial.configuration)) for trial in trials]
     return [replace(trial, configuration=one) for trial, one in inside if one is not None]
+
+
+# A parameter was added, one with a child was fixed, and one was removed.
+EDITED = EditedSpace(
+    Space.build([*MIXED.space.parameters, IntParameter("depth", 1, 4)], [one.text for one in MIXED.space.constraints])
+).edited(
+    Edit.parse(
+        {
+            "add": [{"name": "cache", "type": "int", "min": 1, "max": 64, "log": True, "default": 8}],
+            "fix": {"level": "O2", "share": 0.5},
+            "remove": {"depth": 2},
+        }
+    )
+)
+
+
+@every_algorithm
+def test_goes_on_in_an_edited_space(name: str) -> None:
+    before = replace(MIXED, space=Space(EDITED.declared.parameters[:-1], MIXED.space.constraints))
+    after = replace(MIXED, space=EDITED.searched)
+    drawn = create("random", before, seed=99).suggest(60, cursor=0).configurations
+    present = [
+        EDITED.present({**one, "level": "O2", "share": 0.5, "depth": 2 + place % 2}) for place, one in enumerate(drawn)
+    ]
+    kept = [one for one in present if one is not None]
+    assert 3 < len(kept) < 60
+    algorithm = create(name, after, seed=1)
+    algorithm.update(completed(kept[:-1]))
+    check(after, batch := algorithm.suggest(3, cursor=0, pending=active(kept[-1:], first=len(kept))))
+    assert len(batch.configurations) == 3
+    assert (
+        all(one["cache"] != 8 for one in batch.configurations) or len({str(one) for one in batch.configurations}) == 3
+    )
 
 
 @every_algorithm

@@ -197,7 +197,8 @@ def edits_of(draw: st.DrawFn, space: EditedSpace) -> Edit:
     for index in range(draw(st.integers(0, 2))):
         parameter = draw(parameters(f"new{len(space.names)}_{index}")).checked("p")
         grids = [one for one in declared.parameters if one.size() is not None and one.name not in remove]
-        if grids and draw(st.booleans()):
+        conditional = draw(st.booleans())
+        if grids and conditional:
             parent = draw(st.sampled_from(grids))
             parameter = replace(parameter, condition=Condition(parent.name, (draw(values_of(parent)),)))
         add.append(replace(parameter, default=draw(values_of(parameter))))

@@ -196,6 +196,10 @@ def good_requests(prey: Prey) -> dict[str, list[Message]]:
             )
             for most, only in ((6, True), (7, False))
         ],
+        "EditSpace": [
+            tuning_pb2.EditSpaceRequest(study=prey.study, fix={"n": value(4)}, validate_only=only, request_id="fuzz")
+            for only in (True, False)
+        ],
         "ExtendBudget": [
             tuning_pb2.ExtendBudgetRequest(
                 study=prey.study, budget=tuning_pb2.Budget(max_trials=999), fields=FieldMask(paths=["max_trials"])

@@ -235,6 +235,39 @@ def test_budget_and_space_of_a_search_that_goes_on(tuning: TuningServiceStub) ->
     assert (error.code, error.data["field"]) == ("default_outside", "ranges.x.max")
 
 
+def test_an_edited_space_of_a_search_that_goes_on(tuning: TuningServiceStub) -> None:
+    name = unique()
+    tuning.CreateStudy(pb.CreateStudyRequest(name=name, spec=rich_spec()))
+    cache = pb.Parameter(name="cache", integer=IntRange(min=1, max=64), default=value(8))
+
+    def edit(**changes: Any) -> pb.EditSpaceRequest:
+        return pb.EditSpaceRequest(study=name, **changes)
+
+    request = edit(add=[cache], fix={"huge": value(False)}, request_id=unique())
+    would = tuning.EditSpace(pb.EditSpaceRequest(study=name, add=[cache], validate_only=True))
+    assert (would.study.space_version, would.trials.total) == (1, 0)
+    answer = tuning.EditSpace(request)
+    assert answer.study == tuning.GetStudy(pb.GetStudyRequest(name=name))
+    assert tuning.EditSpace(request) == answer
+    study = answer.study
+    assert (study.space_version, study.fixed["huge"].flag, study.imputed["cache"].integer) == (2, False, 8)
+    assert [parameter.name for parameter in study.spec.space][-1] == "cache"
+    (record,) = study.space_edits
+    assert (record.version, list(record.added), record.fixed["huge"]) == (2, ["cache"], value(False))
+    assert record.made_at.seconds > 0
+    assert record.trials.text == "0 of 0 trials are used."
+    removed = tuning.EditSpace(edit(remove={"cache": pb.Value()}, free=["huge"])).study
+    assert (dict(removed.fixed), removed.removed["cache"].integer) == ({}, 8)
+    error = refusal(tuning.EditSpace, edit(fix={"cache": value(8)}))
+    assert (error.code, error.data["field"]) == ("unknown_parameter", "fix.cache")
+    error = refusal(tuning.EditSpace, edit(fix={"huge": pb.Value()}))
+    assert error.data["field"] == "fix.huge"
+    extended = edit(
+        fix={"huge": value(True)}, budget=pb.Budget(max_trials=99), budget_fields=FieldMask(paths=["max_trials"])
+    )
+    assert tuning.EditSpace(extended).study.spec.budget.max_trials == 99
+
+
 def test_delete(tuning: TuningServiceStub, grpc_service: GrpcService) -> None:
     name = create(tuning)
     tuning.SuggestTrials(pb.SuggestTrialsRequest(study=name, count=2))

@@ -281,6 +281,55 @@ def test_ranges_and_budget_are_changed_while_the_search_goes_on(client: trimtab.
     assert refused.value.code == "search_over"
 
 
+def test_parameters_are_edited_while_the_search_goes_on(client: trimtab.Client, name: str) -> None:
+    space = [
+        trimtab.Float("x", 0.0, 1.0, default=0.5),
+        trimtab.Int("n", 1, 16, default=4),
+        trimtab.Categorical("alg", ["a", "b"], default="a"),
+    ]
+    study = make_study(client, name, space=space, constraints=[], algorithm="gp", max_trials=24)
+    for trial in study.ask(8):
+        study.tell(trial, float(trial.params["x"]) + (trial.params["alg"] == "b"))
+    others = sum(trial.params["alg"] == "b" for trial in study.trials())
+    cache = trimtab.Int("cache", 1, 64, default=8)
+    would = study.edit_space(add=[cache], fix={"alg": "a"}, validate_only=True)
+    assert (study.status.space_version, study.spec.space) == (1, tuple(space))
+    found = study.edit_space(add=[cache], fix={"alg": "a"}, request_id="edit-1")
+    assert found == would == study.edit_space(add=[cache], fix={"alg": "a"}, request_id="edit-1")
+    assert (found.total, found.used, found.imputed, found.values) == (8, 8 - others, 8 - others, {"cache": 8})
+    assert found.left_out == ({"alg": others} if others else {})
+    assert str(found).startswith(f"{8 - others} of 8 trials are used")
+    status = study.status
+    assert (status.fixed, status.imputed, status.removed) == ({"alg": "a"}, {"cache": 8}, {})
+    assert [(one.version, one.added, one.fixed) for one in status.space_edits] == [(2, ("cache",), {"alg": "a"})]
+    assert [parameter.name for parameter in study.spec.space] == ["x", "n", "alg", "cache"]
+    for trial in study.ask(3):
+        assert (trial.params["alg"], 1 <= int(trial.params["cache"]) <= 64) == ("a", True)
+        study.tell(trial, float(trial.params["x"]) + 0.01 * int(trial.params["cache"]))
+    assert set(study.best_trial.params) <= {"x", "n", "alg", "cache"}
+    study.edit_space(free=["alg"], remove=["n"])
+    assert (study.status.fixed, study.status.removed) == ({}, {"n": 4})
+    (trial,) = study.ask()
+    assert set(trial.params) == {"x", "alg", "cache"}
+    study.tell(trial, 0.1)
+    frame = study.to_dataframe()
+    assert {"params.cache", "params.n"} <= set(frame.columns)
+    assert study.verdict is not None
+    with pytest.raises(trimtab.errors.InvalidInput) as caught:
+        study.edit_space(fix={"n": 4})
+    assert (caught.value.code, caught.value.data["field"]) == ("unknown_parameter", "fix.n")
+    with pytest.raises(trimtab.errors.InvalidInput, match="remove"):
+        study.edit_space(remove="n")
+    study.complete()
+    with pytest.raises(trimtab.errors.Conflict) as refused:
+        study.edit_space(fix={"alg": "a"})
+    assert refused.value.code == "search_over"
+    study.edit_space(fix={"alg": "a"}, budget={"max_trials": 30})
+    assert (study.state, study.spec.max_trials) == ("ACTIVE", 30)
+    study.optimize(lambda params: float(params["x"]), n_trials=3, progress=False)
+    assert {trial.params["alg"] for trial in study.trials()[-3:]} == {"a"}
+
+
 def test_measurements_are_kept_by_step(study: Study) -> None:
     [trial] = study.ask()
     study.report(trial, step=1, metrics=3.0, elapsed=1.5)

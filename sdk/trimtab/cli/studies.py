@@ -276,7 +276,7 @@ def edit_space(
             budget=None if trials is None else {"max_trials": trials},
             validate_only=dry_run,
         )
-    typer.echo(f"{'It would be' if dry_run else 'Edited'}: {found}")
+    typer.echo(f"{'Not changed' if dry_run else 'Edited'}: {found}")
 
 
 @app.command(

@@ -179,6 +179,35 @@ def test_enqueue_a_configuration(shell: Shell, study: Study) -> None:
     assert len(study.trials()) == 2
 
 
+def test_edit_the_space(shell: Shell, client: trimtab.Client, name: str) -> None:
+    space = [trimtab.Int("n", 1, 16, default=4), trimtab.Categorical("alg", ["a", "b"], default="a")]
+    study = make_study(client, name, space=space, constraints=[], max_trials=20)
+    study.add_trial({"n": 4, "alg": "b"}, 1.0)
+    study.add_trial({"n": 4, "alg": "a"}, 2.0)
+    cache = 'cache={"type": "int", "min": 1, "max": 64, "default": 8}'
+    dry = shell.succeed("study", "edit-space", name, "--add", cache, "--fix", "alg=a", "--dry-run")
+    assert dry.startswith("Not changed: 1 of 2 trials are used, 1 of them with cache = 8")
+    assert study.refresh().space_version == 1
+    done = shell.succeed("study", "edit-space", name, "--add", cache, "--fix", "alg=a")
+    assert done.startswith("Edited: 1 of 2 trials are used, 1 of them with cache = 8")
+    assert "1 had another value of alg and is left out." in done
+    shown = shell.succeed("study", "show", name)
+    assert "alg = a" in shown
+    assert "1 of 2 trials are used" in shown
+    shell.succeed(
+        "study", "edit-space", name, "--free", "alg", "--remove", "cache", "--remove", "n=4", "--trials", "30"
+    )
+    status = study.refresh()
+    assert (status.fixed, status.removed, study.spec.max_trials) == ({}, {"cache": 8, "n": 4}, 30)
+    data = json.loads(shell.succeed("study", "show", name, "--json"))
+    assert [one["version"] for one in data["space_edits"]] == [2, 3]
+    assert "params.n" in shell.succeed("study", "export", name, "--format", "csv").splitlines()[0]
+    for wrong in ("cache", "cache=1", 'cache={"type": "int", "least": 1}'):
+        assert "PARAMETER=JSON" in shell.fail("study", "edit-space", name, "--add", wrong)
+    assert "at least one parameter" in shell.fail("study", "edit-space", name)
+    assert "free[0]: 'n' was removed" in shell.fail("study", "edit-space", name, "--free", "n")
+
+
 def test_create_a_study_that_starts_from_an_earlier_one(
     shell: Shell, client: trimtab.Client, name: str, tmp_path: Path
 ) -> None:

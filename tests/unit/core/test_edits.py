@@ -66,7 +66,7 @@ def test_trials_with_another_value_of_a_removed_parameter_are_left_out() -> None
     assert found.present(TRIAL) == kept
     assert (found.present({**TRIAL, "pages": 2}), found.misfit({**TRIAL, "pages": 2})) == (None, "pages")
     # It had no effect where it was not active.
-    without = {"threads": 8, "huge": False, "level": "O2"}
+    without: Configuration = {"threads": 8, "huge": False, "level": "O2"}
     assert found.present(without) == without
 
 

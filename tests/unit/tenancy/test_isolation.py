@@ -146,6 +146,7 @@ BODIES: dict[str, Any] = {
     "createStudy": {"name": "strange", "spec": make_spec()},
     "updateStudy": {"state": "ABORTED"},
     "changeSpace": {"ranges": {"x": {"max": 0.9}}},
+    "editSpace": {"edit": {"fix": {"n": 2}}},
     "extendBudget": {"max_trials": 9, "max_seconds": None},
     "checkStudy": {"max_trials": 8},
     "suggestTrials": {"count": 1, "client_id": SECRET},
