@@ -82,8 +82,7 @@ function Report({ study, trials, sampled }: { study: Study; trials: Trial[]; sam
         // A printed page has no selector, so each objective has its own chart.
         <TrajectoryChart
           key={objective.metric}
-          study={name}
-          spec={{ ...spec, objectives: [objective] }}
+          study={{ ...study, spec: { ...spec, objectives: [objective] } }}
           trials={trials}
           objectives={analysis?.objectives}
           onPick={() => undefined}

@@ -1,6 +1,6 @@
 import { plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Button } from "@/components/Button";
 import { Dialog, DialogActions } from "@/components/Dialog";
 import { TextField } from "@/components/Field";
@@ -8,11 +8,10 @@ import { Problem } from "@/components/Message";
 import { ApiError, type Parameter, type Study } from "@/lib/api/client";
 import { formatNumber } from "@/lib/format";
 import { outsideQuery, useChangeSpace } from "./api";
-import { changedRanges, faultFor, typedOf, whyFixed, type Range, type Typed } from "./ranges";
+import { changedRanges, faultFor, typedOf, whyFixed, type Typed } from "./ranges";
 import styles from "./RangesDialog.module.css";
+import { useSettled } from "./useSettled";
 
-/** Milliseconds without a change before the service counts the trials outside. */
-const PAUSE = 350;
 /** With this many parameters or more, there is a search field. */
 const MANY = 7;
 
@@ -146,15 +145,4 @@ function describe(outside: { finished: number; running: number; waiting: number 
   if (waiting > 0)
     parts.push(plural(waiting, { one: "# waiting trial would also lie outside. It would be withdrawn.", other: "# waiting trials would also lie outside. They would be withdrawn." }));
   return parts.join(" ");
-}
-
-/** Return the ranges after the user has paused typing. */
-function useSettled(ranges: Record<string, Range>): Record<string, Range> {
-  const text = JSON.stringify(ranges);
-  const [settled, settle] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => settle(text), PAUSE);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return JSON.parse(settled) as Record<string, Range>;
 }

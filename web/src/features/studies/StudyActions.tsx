@@ -9,6 +9,7 @@ import { useCheckStudy, useDeleteStudy, useExtendBudget, useUpdateState } from "
 import { writtenTimes } from "@/lib/times";
 import { limitOf } from "./budget";
 import type { Connection } from "./feed";
+import { EditButton } from "./EditDialog";
 import { RangesButton } from "./RangesDialog";
 import { StopDialog } from "./StopDialog";
 import styles from "./StudyActions.module.css";
@@ -43,6 +44,7 @@ export function StudyActions({ study, connection, onDeleted }: { study: Study; c
         <>
           <BudgetButton study={study} />
           <RangesButton study={study} />
+          <EditButton study={study} />
         </>
       ) : null}
       {study.state === "COMPLETED" ? (

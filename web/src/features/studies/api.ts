@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { paths } from "@/lib/api/_gen/schema";
+import type { Edit } from "./edits";
 import type { Range } from "./ranges";
 import { api, unwrap, type ListedStudy, type StudyState } from "@/lib/api/client";
 
@@ -142,6 +143,27 @@ export function useChangeSpace(name: string) {
   return useMutation({
     mutationFn: (ranges: Record<string, Range>) =>
       unwrap(api.PATCH("/api/v1/studies/{name}/space", { params: { path: { name } }, body: { ranges, validate_only: false } })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
+  });
+}
+
+/** How the trials would count after an edit. An error says what is wrong with the edit. */
+export function wouldCountQuery(name: string, edit: Edit) {
+  return queryOptions({
+    queryKey: ["would-count", name, edit],
+    queryFn: async () =>
+      (await unwrap(api.POST("/api/v1/studies/{name}/space/edits", { params: { path: { name } }, body: { edit, validate_only: true, request_id: "", budget: null } }))).trials,
+    retry: false,
+    gcTime: 0,
+  });
+}
+
+/** Edit the parameters of a study. The event stream updates its page. */
+export function useEditSpace(name: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ edit, request_id }: { edit: Edit; request_id: string }) =>
+      unwrap(api.POST("/api/v1/studies/{name}/space/edits", { params: { path: { name } }, body: { edit, request_id, validate_only: false, budget: null } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["studies"] }),
   });
 }

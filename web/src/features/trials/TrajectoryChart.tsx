@@ -5,7 +5,7 @@ import { Chart } from "@/components/Chart";
 import type { Palette } from "@/components/palette";
 import { Legend } from "@/components/Legend";
 import { Segments } from "@/components/Segments";
-import type { ObjectiveProgress, StudySpec, Trial } from "@/lib/api/client";
+import type { ObjectiveProgress, Study, StudySpec, Trial } from "@/lib/api/client";
 import { formatMetric, formatNumber, unitOf } from "@/lib/format";
 import { aggregate, type Aggregate } from "./aggregate";
 import { trajectory, type Trajectory } from "./trajectory";
@@ -16,8 +16,7 @@ type Scale = "value" | "log";
 type Show = "raw" | "aggregated";
 
 interface Props {
-  study: string;
-  spec: StudySpec;
+  study: Study;
   trials: Trial[];
   objectives: ObjectiveProgress[] | undefined;
   onPick: (trial: number) => void;
@@ -27,7 +26,8 @@ interface Props {
 }
 
 /** Plot each trial's value, the best so far and the trials without a value; or the values of configurations over their replicates. */
-export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRange, title = t`Trajectory` }: Props) {
+export function TrajectoryChart({ study, trials, objectives, onPick, onRange, title = t`Trajectory` }: Props) {
+  const { spec } = study;
   const [metric, setMetric] = useState(spec.objectives[0]?.metric ?? "");
   const [scale, setScale] = useState<Scale>("value");
   const [show, setShow] = useState<Show>("raw");
@@ -69,11 +69,11 @@ export function TrajectoryChart({ study, spec, trials, objectives, onPick, onRan
     >
       <Plot
         key={`${objective.metric} ${show}`}
-        name={`${study}-${objective.metric}`}
+        name={`${study.name}-${objective.metric}`}
         show={show}
         trials={trials}
         objective={objective}
-        space={spec.space.parameters}
+        space={study}
         scale={scale}
         standard={objectives?.find((progress) => progress.metric === objective.metric)?.default ?? null}
         onPick={onPick}
@@ -88,7 +88,7 @@ interface PlotProps {
   show: Show;
   trials: Trial[];
   objective: StudySpec["objectives"][number];
-  space: StudySpec["space"]["parameters"];
+  space: Study;
   scale: Scale;
   standard: number | null;
   onPick: (trial: number) => void;
@@ -96,8 +96,9 @@ interface PlotProps {
 }
 
 function Plot({ name, show, trials, objective, space, scale, standard, onPick, onRange }: PlotProps) {
+  const { spec, removed, imputed } = space;
   const groups = useMemo(() => (show === "raw" ? null : aggregate(trials, [objective])), [show, trials, objective]);
-  const data = useMemo(() => trajectory(groups === null ? trials : asTrials(groups, trials), objective, space), [groups, trials, objective, space]);
+  const data = useMemo(() => trajectory(groups === null ? trials : asTrials(groups, trials), objective, { spec, removed, imputed }), [groups, trials, objective, spec, removed, imputed]);
   const unit = unitOf(objective);
   const positive = [...data.completed, ...data.pruned].every(([, value]) => value > 0) && (standard ?? 1) > 0;
   const logarithmic = scale === "log" && positive;

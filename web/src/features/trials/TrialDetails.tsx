@@ -6,6 +6,7 @@ import { Code, Problem } from "@/components/Message";
 import type { Configuration, StudySpec, Trial, TrialDetail } from "@/lib/api/client";
 import { formatDuration, formatMetric, formatNumber, formatTime, formatValue, unitOf } from "@/lib/format";
 import { trialQuery, useStopTrial } from "./api";
+import { namesOf } from "./columns";
 import styles from "./TrialDetails.module.css";
 
 interface Props {
@@ -29,9 +30,9 @@ export function TrialDetails({ study, spec, trial, standard, mayStop }: Props) {
         <section>
           <h3>{t`Configuration`}</h3>
           <dl className={styles.pairs}>
-            {spec.space.parameters
-              .filter(({ name }) => name in trial.params)
-              .map(({ name }) => (
+            {namesOf(spec, [trial])
+              .filter((name) => name in trial.params)
+              .map((name) => (
                 <div key={name} className={standard !== undefined && trial.params[name] !== standard[name] ? styles.differs : undefined}>
                   <dt>{name}</dt>
                   <dd>{formatValue(trial.params[name])}</dd>

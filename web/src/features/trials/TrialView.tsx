@@ -10,6 +10,7 @@ import { useNow } from "@/lib/clock";
 import { formatDuration, formatMetric, formatTime, unitOf } from "@/lib/format";
 import { useStopTrial } from "./api";
 import { Artifacts } from "./Artifacts";
+import { namesOf } from "./columns";
 import { Fact } from "./Fact";
 import { HowItRan } from "./HowItRan";
 import { Leases } from "./Leases";
@@ -123,7 +124,7 @@ function Parameters({ spec, trial, standard, best }: { spec: StudySpec; trial: T
   const own = best?.params !== undefined && spec.space.parameters.every(({ name }) => best.params[name] === trial.params[name]);
   return (
     <ConfigurationTable
-      names={spec.space.parameters.map(({ name }) => name)}
+      names={namesOf(spec, [trial])}
       columns={[
         { title: t`This trial`, values: trial.params },
         ...(best === undefined ? [] : [{ title: own ? t`Best (this one)` : t`Best (trial ${best.number})`, values: best.params }]),

@@ -7,6 +7,13 @@ export const DIFFERENCES = "differences";
 // With more parameters than this, one column lists the differences from the default, since the table would be too wide.
 const FEW = 6;
 
+/** Return the names of the parameters of the space, and then of those that only earlier trials have. */
+export function namesOf(spec: StudySpec, trials: readonly Trial[]): string[] {
+  const names = new Set(spec.space.parameters.map(({ name }) => name));
+  for (const { params } of trials) for (const name of Object.keys(params)) names.add(name);
+  return [...names];
+}
+
 /** Return all available columns in their order. Metrics that are not objectives are included if a trial has them. */
 export function columnsOf(spec: StudySpec, trials: Trial[]): Shown[] {
   const metrics = new Set(spec.objectives.map(({ metric }) => metric));
@@ -14,7 +21,7 @@ export function columnsOf(spec: StudySpec, trials: Trial[]): Shown[] {
   return [
     ...[...metrics].map((metric) => `metric:${metric}` as const),
     DIFFERENCES,
-    ...spec.space.parameters.map(({ name }) => `param:${name}` as const),
+    ...namesOf(spec, trials).map((name) => `param:${name}` as const),
     "agent",
     "duration",
     "started",
@@ -40,7 +47,7 @@ export function shownColumns(study: string, spec: StudySpec): Shown[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(key(study)) ?? "null");
     const known = new Set<unknown>([...columnsOf(spec, []), ...usualColumns(spec)]);
-    if (Array.isArray(stored)) return stored.filter((one): one is Shown => known.has(one) || String(one).startsWith("metric:"));
+    if (Array.isArray(stored)) return stored.filter((one): one is Shown => known.has(one) || /^(metric|param):/.test(String(one)));
   } catch {
     // Without storage, or with unreadable content, the usual columns are shown.
   }

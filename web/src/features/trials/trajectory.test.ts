@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { makeTrial } from "@/testing/factories";
+import { makeStudy, makeTrial } from "@/testing/factories";
 import { trajectory } from "./trajectory";
 
 const trials = [
@@ -45,7 +45,9 @@ it("is empty without results", () => {
 });
 
 it("ignores trials outside of the changed space", () => {
-  const space = [{ name: "x", type: "float" as const, min: 0.4, max: 1 }];
+  const { spec } = makeStudy();
+  const parameters = [{ name: "x", type: "float" as const, min: 0.4, max: 1 }];
+  const space = makeStudy({ spec: { ...spec, space: { parameters, constraints: [] } } });
   const measured = [makeTrial({ number: 1, params: { x: 0.1 }, metrics: { t: 1 } }), makeTrial({ number: 2, params: { x: 0.5 }, metrics: { t: 3 } })];
   const { best, completed } = trajectory(measured, { metric: "t", goal: "minimize" }, space);
   expect(best).toEqual([[2, 3]]);

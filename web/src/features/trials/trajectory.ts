@@ -1,5 +1,5 @@
-import type { Objective, Parameter, Trial } from "@/lib/api/client";
-import { isInside } from "@/lib/scale";
+import type { Objective, Trial } from "@/lib/api/client";
+import { present, type EditedSpace } from "@/lib/space";
 
 /** A trial's number and its value. */
 export type Point = [number: number, value: number];
@@ -15,7 +15,7 @@ export interface Trajectory {
 }
 
 /** Return the trajectory of one objective. `trials` is sorted by number; some may lie outside of the present space. */
-export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, space: readonly Parameter[] = []): Trajectory {
+export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "metric" | "goal">, space?: EditedSpace): Trajectory {
   const result: Trajectory = { completed: [], best: [], pruned: [], infeasible: [], failed: [] };
   let best: number | null = null;
   for (const { number, state, metrics, params } of trials) {
@@ -26,7 +26,7 @@ export function trajectory(trials: Trial[], { metric, goal }: Pick<Objective, "m
     else if (state === "PRUNED") result.pruned.push([number, value]);
     else if (state === "COMPLETED") {
       result.completed.push([number, value]);
-      if ((best === null || (goal === "minimize" ? value < best : value > best)) && isInside(space, params)) {
+      if ((best === null || (goal === "minimize" ? value < best : value > best)) && (space === undefined || present(space, params) !== null)) {
         best = value;
         result.best.push([number, value]);
       }

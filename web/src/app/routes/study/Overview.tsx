@@ -44,8 +44,7 @@ export function Overview({ study, trials, analysis, sampled, add, mayTune, openT
         <>
           <div className={styles.columns}>
             <TrajectoryChart
-              study={study.name}
-              spec={study.spec}
+              study={study}
               trials={trials}
               objectives={analysis?.objectives}
               onPick={openTrial}

@@ -5,7 +5,8 @@ import type { Options } from "react-markdown";
 import { Progress } from "@/components/Progress";
 import { Ago } from "@/components/Time";
 import type { Study } from "@/lib/api/client";
-import { formatDuration, formatNumber } from "@/lib/format";
+import { SpaceEdits } from "@/features/studies/SpaceEdits";
+import { formatDuration, formatNumber, formatValue } from "@/lib/format";
 import styles from "../pages.module.css";
 
 const Markdown = lazy(() => import("react-markdown"));
@@ -74,6 +75,9 @@ export function StudyFacts({ study }: { study: Study }) {
           <dd>
             {plural(space.parameters.length, { one: "# parameter", other: "# parameters" })}
             {space.constraints?.length ? `, ${plural(space.constraints.length, { one: "# constraint", other: "# constraints" })}` : ""}
+            {Object.entries(study.fixed).map(([name, value]) => (
+              <span key={name} className={styles.soft}>{t`${name} fixed to ${formatValue(value)}`}</span>
+            ))}
           </dd>
         </div>
         {study.started_from.length === 0 ? null : (
@@ -116,6 +120,7 @@ export function StudyFacts({ study }: { study: Study }) {
           </dd>
         </div>
       </dl>
+      <SpaceEdits edits={study.space_edits} />
       {description ? <Description text={description} /> : null}
     </>
   );

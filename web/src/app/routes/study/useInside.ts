@@ -1,10 +1,15 @@
 import { useMemo } from "react";
 import type { Study, Trial } from "@/lib/api/client";
-import { isInside } from "@/lib/scale";
+import { present } from "@/lib/space";
 
-/** Return the trials whose configurations lie in the study's present space. Its ranges may have changed since they were measured. */
+/** Return the trials that count in the study's present space, with the configurations with which they count. */
 export function useInside(study: Study, trials: Trial[]): Trial[] {
-  const { space_version: version } = study;
-  const { parameters } = study.spec.space;
-  return useMemo(() => (version === 1 ? trials : trials.filter(({ params }) => isInside(parameters, params))), [version, parameters, trials]);
+  const { space_version: version, spec, removed, imputed } = study;
+  return useMemo(() => {
+    if (version === 1) return trials;
+    return trials.flatMap((trial) => {
+      const params = present({ spec, removed, imputed }, trial.params);
+      return params === null ? [] : [{ ...trial, params }];
+    });
+  }, [version, spec, removed, imputed, trials]);
 }

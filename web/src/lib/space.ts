@@ -1,0 +1,29 @@
+import type { Configuration, Parameter, Scalar, Study } from "./api/client";
+import { isInside } from "./scale";
+
+/** The parts of a study that say how the configuration of an earlier trial counts now. */
+export type EditedSpace = Pick<Study, "spec" | "removed" | "imputed">;
+
+/** Return a trial's configuration as one of the study's present space; null if the trial is left out. The service has the same rule. */
+export function present({ spec, removed, imputed }: EditedSpace, params: Readonly<Record<string, Scalar>>): Configuration | null {
+  const { parameters } = spec.space;
+  const values: Configuration = {};
+  for (const [name, value] of Object.entries(params)) {
+    if (!(name in removed)) values[name] = value;
+    else if (removed[name] !== value) return null;
+  }
+  if (!isInside(parameters, values)) return null;
+  const known = { ...imputed, ...values };
+  for (const parameter of parameters) {
+    const value = known[parameter.name];
+    if (value !== undefined && isActive(parameter, parameters, known)) values[parameter.name] = value;
+  }
+  return isInside(parameters, values) ? values : null;
+}
+
+function isActive({ condition }: Parameter, all: readonly Parameter[], values: Readonly<Record<string, Scalar>>): boolean {
+  if (!condition) return true;
+  const parent = all.find(({ name }) => name === condition.parent);
+  const value = values[condition.parent];
+  return parent !== undefined && value !== undefined && (condition.values as Scalar[]).includes(value) && isActive(parent, all, values);
+}
