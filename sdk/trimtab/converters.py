@@ -650,8 +650,13 @@ def from_trial(space: Sequence[Parameter], message: pb.Trial) -> Trial:
 
 
 def _from_params(space: Sequence[Parameter], message: Mapping[str, pb.Value]) -> Params:
-    values = cast(space, {name: from_value(value) for name, value in message.items()})
-    return {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
+    """Return a configuration in the order of the space, then parameters that the space lacks.
+
+    Those are in trials from before an edit of the space, and in later ones if this program does not know of the edit.
+    """
+    values = cast(space, {name: from_value(value) for name, value in sorted(message.items())})
+    known = {parameter.name: values[parameter.name] for parameter in space if parameter.name in values}
+    return {**known, **values}
 
 
 def _from_measurement(message: pb.Measurement) -> Measurement:

@@ -127,13 +127,13 @@ class EditedSpace:
         """Return the declaration of a parameter that trials of the study may have; None for any other name."""
         return self.declared[name] if name in self.declared.names() else self.removed.get(name)
 
-    @property
-    def added(self) -> dict[str, Scalar]:
+    @cached_property
+    def added(self) -> Mapping[str, Scalar]:
         """The values of parameters of the space in trials that lack them."""
         return {name: value for name, value in self.absent.items() if name in self.declared.names()}
 
-    @property
-    def left(self) -> dict[str, Scalar]:
+    @cached_property
+    def left(self) -> Mapping[str, Scalar]:
         """The values that the removed parameters have in trials that lack them."""
         return {name: self.absent[name] for name in self.removed}
 

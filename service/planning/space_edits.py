@@ -51,8 +51,8 @@ def preview(
     check_space: SpaceCheck = takes_all,
 ) -> Edited:
     """Return the unchanged study and how its trials would count. Raises the errors of `edit_space`."""
-    edit = Edit.parse(data)
     study = selectors.get_study(principal, name)
+    edit = Edit.parse(data)
     known = _record(study, edit, request_id)
     return Edited(study, known.trials if known else _prepared(principal, study, edit, budget, check_space)[1].counts())
 
@@ -80,8 +80,8 @@ def edit_space(
     `too_many_edits`; `algorithm_failed` if agents run the study and the algorithm cannot suggest their trials).
     """
     check_identifier("request_id", request_id, 100)
-    edit = Edit.parse(data)
     study = selectors.get_study(principal, name)
+    edit = Edit.parse(data)
     if (known := _record(study, edit, request_id)) is not None:
         return Edited(study, known.trials)
     version = study.space_version

@@ -288,6 +288,7 @@ def test_parameters_are_edited_while_the_search_goes_on(client: trimtab.Client, 
         trimtab.Categorical("alg", ["a", "b"], default="a"),
     ]
     study = make_study(client, name, space=space, constraints=[], algorithm="gp", max_trials=24)
+    elsewhere = client.get_study(name)
     for trial in study.ask(8):
         study.tell(trial, float(trial.params["x"]) + (trial.params["alg"] == "b"))
     others = sum(trial.params["alg"] == "b" for trial in study.trials())
@@ -303,6 +304,10 @@ def test_parameters_are_edited_while_the_search_goes_on(client: trimtab.Client, 
     assert (status.fixed, status.imputed, status.removed) == ({"alg": "a"}, {"cache": 8}, {})
     assert [(one.version, one.added, one.fixed) for one in status.space_edits] == [(2, ("cache",), {"alg": "a"})]
     assert [parameter.name for parameter in study.spec.space] == ["x", "n", "alg", "cache"]
+    # Another program, which knows nothing of the edit, gets the new parameter too.
+    (other,) = elsewhere.ask()
+    assert list(other.params) == ["x", "n", "alg", "cache"]
+    elsewhere.tell(other, 1.0)
     for trial in study.ask(3):
         assert (trial.params["alg"], 1 <= int(trial.params["cache"]) <= 64) == ("a", True)
         study.tell(trial, float(trial.params["x"]) + 0.01 * int(trial.params["cache"]))

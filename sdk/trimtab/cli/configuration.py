@@ -1,7 +1,7 @@
 """Parse parameters of the command line: NAME=VALUE in a configuration, NAME=MIN..MAX or NAME=A,B,C for ranges."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trimtab.errors import InvalidInput
 from trimtab.space import Bool, Categorical, Float, Int, Ordinal, Parameter, Params, Scalar
@@ -72,6 +72,9 @@ def _declaration(item: str) -> Parameter:
         raise InvalidInput.of(field, item, allowed) from None
 
 
+_FLAGS: Mapping[str, Scalar] = {"true": True, "false": False}
+
+
 def _items(space: Sequence[Parameter], items: Sequence[str], what: str) -> list[tuple[Parameter, str]]:
     parameters = {parameter.name: parameter for parameter in space}
     found: dict[str, str] = {}
@@ -106,7 +109,9 @@ def _range(parameter: Parameter, text: str) -> dict[str, object]:
 
 
 def _like(known: Sequence[Scalar], text: str) -> Scalar:
-    """Return a new choice: a number if all known choices are numbers, else a string."""
+    """Return a new choice: a boolean or a number if all known choices are so, else a string."""
+    if text in _FLAGS and known and all(isinstance(one, bool) for one in known):
+        return _FLAGS[text]
     if known and all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
         try:
             return int(text) if all(isinstance(one, int) for one in known) else float(text)
@@ -118,11 +123,12 @@ def _like(known: Sequence[Scalar], text: str) -> Scalar:
 def _value(parameter: Parameter, text: str) -> Scalar:
     if isinstance(parameter, Int | Float):
         return _number(parameter, text)
-    allowed: dict[str, Scalar]
+    allowed: Mapping[str, Scalar] = _FLAGS
     if isinstance(parameter, Categorical | Ordinal):
+        if len(parameter.values) == 1:
+            # The parameter is fixed, and the service knows its other values.
+            return _like(parameter.values, text)
         allowed = {str(value): value for value in parameter.values}
-    else:
-        allowed = {"true": True, "false": False}
     if text not in allowed:
         raise InvalidInput.of(parameter.name, text, ", ".join(allowed))
     return allowed[text]

@@ -194,13 +194,15 @@ def test_edit_the_space(shell: Shell, client: trimtab.Client, name: str) -> None
     shown = shell.succeed("study", "show", name)
     assert "alg = a" in shown
     assert "1 of 2 trials are used" in shown
+    shell.succeed("study", "edit-space", name, "--fix", "alg=b")
+    shell.succeed("study", "edit-space", name, "--fix", "alg=a")
     shell.succeed(
         "study", "edit-space", name, "--free", "alg", "--remove", "cache", "--remove", "n=4", "--trials", "30"
     )
     status = study.refresh()
     assert (status.fixed, status.removed, study.spec.max_trials) == ({}, {"cache": 8, "n": 4}, 30)
     data = json.loads(shell.succeed("study", "show", name, "--json"))
-    assert [one["version"] for one in data["space_edits"]] == [2, 3]
+    assert [one["version"] for one in data["space_edits"]] == [2, 3, 4, 5]
     assert "params.n" in shell.succeed("study", "export", name, "--format", "csv").splitlines()[0]
     for wrong in ("cache", "cache=1", 'cache={"type": "int", "least": 1}'):
         assert "PARAMETER=JSON" in shell.fail("study", "edit-space", name, "--add", wrong)

@@ -384,6 +384,12 @@ def test_the_insight_is_computed_again(principal: Principal) -> None:
     insight.compute(study.tenant_id, study.pk)
     found = insight.read(principal, study)
     assert (found.asked_at, found.error, found.data["objectives"][0]["configurations"]) == (None, "", 16)
+    edited(principal, name, fix={"cache": 8})
+    study = get(principal, name)
+    insight.read(principal, study)
+    insight.compute(study.tenant_id, study.pk)
+    found = insight.read(principal, study)
+    assert (found.asked_at, found.error, found.data["objectives"][0]["configurations"]) == (None, "", 16)
 
 
 def test_a_study_that_starts_from_an_edited_one_takes_what_was_removed(principal: Principal) -> None:

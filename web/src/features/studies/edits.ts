@@ -52,7 +52,11 @@ export function editOf(study: Study, chosen: Readonly<Record<string, Chosen>>, d
 
 /** Return the value that a text means. A known choice keeps its type, so that the text "1" stays a text. */
 function scalarOf(parameter: Parameter, text: string): Scalar {
-  return parameter.values?.find((value) => textOf(value) === text.trim()) ?? valueOf(text);
+  const known = parameter.values ?? [];
+  const same = known.find((value) => textOf(value) === text.trim());
+  if (same !== undefined) return same;
+  // A fixed parameter has only its present value; its other choices probably have the same type.
+  return known.length > 0 && known.every((value) => typeof value === "string") ? text.trim() : valueOf(text);
 }
 
 /** Return the parameters that a YAML text declares: a line for each, as below `parameters` in a study file. */
