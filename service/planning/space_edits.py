@@ -128,8 +128,9 @@ def _prepared(
     _expect_same_default(study, changed, edit)
     # Raises InvalidInput if the algorithm or a policy cannot work in this space.
     Tuner(changed.problem, method_of(changed))
-    # Raises InvalidInput (`no_feasible_configuration`) if the constraints rule out what is left.
-    registry.create("random", changed.problem, seed=changed.seed, options={}).suggest(1, cursor=0)
+    if changed.space.constraints:
+        # Raises InvalidInput (`no_feasible_configuration`) if they rule out what is left.
+        registry.create("random", changed.problem, seed=changed.seed, options={}).suggest(1, cursor=0)
     return changed, census
 
 
