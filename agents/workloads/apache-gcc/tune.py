@@ -9,6 +9,7 @@ table of the gains over -O2 and over the best level, with intervals, and which f
 """
 
 import argparse
+import json
 import random
 import statistics
 import sys
@@ -145,12 +146,10 @@ def run(options: argparse.Namespace) -> None:
     criteria = parse_criteria(options)
     with trimtab.Client() as client:
         component = client.component(COMPONENT)
+        algorithms = check_algorithms(client, options, criteria)
         say_if_no_agent(client, "the study waits for one")
         space = component.space
-        searches = {
-            algorithm: open_search(client, options, criteria, space, algorithm)
-            for algorithm in dict.fromkeys(options.algorithms.split(","))
-        }
+        searches = {algorithm: open_search(client, options, criteria, space, algorithm) for algorithm in algorithms}
         for search in searches.values():
             follow(search, "Search", options.trials)
         trials = {algorithm: completed(search) for algorithm, search in searches.items()}
@@ -209,6 +208,22 @@ def parse_criteria(options: argparse.Namespace) -> list[Criterion]:
         raise InvalidInput.of("--trials", options.trials, allowed)
     check_interval("--rounds", options.rounds, LEAST_ROUNDS)
     return [Criterion(name, CRITERIA[name][1]) for name in dict.fromkeys(names)]
+
+
+def check_algorithms(client: trimtab.Client, options: argparse.Namespace, criteria: Sequence[Criterion]) -> list[str]:
+    """Return the names of the algorithms. Raise InvalidInput for one that the service would refuse."""
+    names = list(dict.fromkeys(options.algorithms.split(",")))
+    for name in names:
+        if not name:  # a study file may leave the name out
+            raise InvalidInput.of("--algorithms", options.algorithms, "names of algorithms, with commas between them")
+        described = {
+            "component": COMPONENT,
+            "objectives": [{"maximize" if one.maximize else "minimize": one.metric} for one in criteria],
+            "algorithm": {"name": name, "options": dict(ALGORITHM_OPTIONS.get(name, {}))},
+            "budget": {"max_trials": options.trials},
+        }
+        client.parse_study_file(json.dumps(described))
+    return names
 
 
 def plain(level: str, space: Sequence[trimtab.Parameter]) -> trimtab.Params:

@@ -116,6 +116,20 @@ def test_a_study_that_was_interrupted_before_it_was_paused(service: dict[str, st
 
 
 @pytest.mark.parametrize(
+    ("algorithms", "message"),
+    [
+        ("random,nsga3", "algorithm.name: 'nsga3' is not allowed. Use one of auto, "),
+        ("random,", "--algorithms: 'random,' is not allowed. Use names of algorithms, with commas between them"),
+    ],
+)
+def test_a_wrong_algorithm_begins_no_study(service: dict[str, str], algorithms: str, message: str) -> None:
+    """The first algorithm is right, but its study must not begin either."""
+    check_refusal(run_script(WORKLOAD, "tune", "--algorithms", algorithms, "--name", "refused", **service), message)
+    with trimtab.Client(service["TRIMTAB_URL"], token=service["TRIMTAB_TOKEN"]) as client:
+        assert client.list_studies(name_prefix="refused") == []
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--pages", "static"], "--pages: 'static' is not allowed. Use one of static-2k, "),
