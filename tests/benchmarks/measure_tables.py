@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import groupby
 from pathlib import Path
 
@@ -67,12 +68,19 @@ def measure(bench: Bench, one: Table) -> None:
     if one.arrivals is None:
         grid = bench.grid(one.name, one.study(), one.replicates)
     else:
-        seeded = (lambda seed: ["-s", str(seed)]) if one.component == "small-read-optimizer" else (lambda seed: [])
-        with bench.disturbed(one.noise, gaps(one.arrivals, one.noise_seconds), seeded):
+        with noise_of(bench, one):
             grid = bench.grid(one.name, one.study(), one.replicates)
     with grid.open("rb") as file, one.path.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as to:
         shutil.copyfileobj(file, to)
     screen.print(f"{one.name}: {one.path}")
+
+
+def noise_of(bench: Bench, one: Table) -> AbstractContextManager[None]:
+    """Start the other applications of a table with noise again and again, until the context ends."""
+    assert one.arrivals is not None
+    seeded = (lambda seed: ["-s", str(seed)]) if one.component == "small-read-optimizer" else (lambda seed: [])
+    noise: AbstractContextManager[None] = bench.disturbed(one.noise, gaps(one.arrivals, one.noise_seconds), seeded)
+    return noise
 
 
 if __name__ == "__main__":
