@@ -21,6 +21,8 @@ from service.core.errors import InvalidInput
 LONGEST = 2000
 # The limit on levels of Python's syntax tree, in which a sum of n terms is n levels deep.
 DEEPEST = 200
+# The limit on parts of one constraint: names, numbers, texts and operations.
+MOST_PARTS = 500
 # A power of integers with more bits than this is not computed, because 9 ** 9 ** 9 would exhaust the memory.
 _MOST_BITS = 4096
 
@@ -48,6 +50,8 @@ class Constraint:
 
     text: str
     names: frozenset[str] = field(compare=False)
+    parts: int = field(compare=False)
+    """The number of names, constants and operations. The time of an evaluation is proportional to it."""
     _tree: ast.expr = field(compare=False, repr=False)
     _quoted: Mapping[str, str] = field(compare=False, repr=False)
     _evaluate: _Evaluate = field(compare=False, repr=False)
@@ -127,12 +131,16 @@ def parse(text: object, where: str = "constraint") -> Constraint:
         raise InvalidInput(where, text, _ALLOWED, problem=f"cannot be read ({error.msg})") from None
     except (ValueError, MemoryError, RecursionError):
         raise InvalidInput(where, text, f"{_ALLOWED}, at most {DEEPEST} levels deep") from None
+    parts = sum(isinstance(node, ast.expr) for node in ast.walk(tree))
+    if parts > MOST_PARTS:
+        allowed = f"a constraint of at most {MOST_PARTS} names, constants and operations"
+        raise InvalidInput(where, text, allowed, problem=f"has {parts} parts", code="constraint_too_large")
     compiler = _Compiler(text, plain, quoted, where)
     evaluate = compiler.compile(tree, 1)
     if not compiler.names:
         allowed = f"{_ALLOWED}, with the name of at least one parameter"
         raise InvalidInput(where, text, allowed, problem="names no parameter")
-    return Constraint(text, frozenset(compiler.names), tree, quoted, evaluate)
+    return Constraint(text, frozenset(compiler.names), parts, tree, quoted, evaluate)
 
 
 class _Compiler:
@@ -181,7 +189,12 @@ class _Compiler:
             wanted = isinstance(kinds[0], ast.In)
             inner = self.compile(sides[0], depth)
             members = [self.compile(member, depth) for member in sides[1].elts]
-            return lambda values: any(_equal(inner(values), member(values)) for member in members) is wanted
+
+            def within(values: Values) -> bool:
+                value = inner(values)
+                return any(_equal(value, member(values)) for member in members) is wanted
+
+            return within
         if not all(type(kind) in _COMPARISONS for kind in kinds):
             raise self._refusal(node)
         parts = [self.compile(side, depth) for side in sides]
@@ -229,21 +242,27 @@ class _Checker:
         return "number"
 
     def _check_comparison(self, sides: list[ast.expr], kinds: list[ast.cmpop]) -> None:
-        for left, kind, right in zip(sides, kinds, sides[1:], strict=False):
+        # Each side is visited once, also one that has a comparison on either hand or many members opposite.
+        found = [self._kinds_of(side) for side in sides]
+        for left, kind, right in zip(found, kinds, found[1:], strict=False):
             if _is_order(kind):
-                self._require_number(left, "an order comparison")
-                self._require_number(right, "an order comparison")
-                continue
-            others = right.elts if isinstance(right, ast.List | ast.Tuple) else [right]
-            for other in others:
-                if {self.kind_of(left), self.kind_of(other)} == {"number", "text"}:
-                    allowed = "comparisons of a text with a text and of a number with a number"
-                    raise InvalidInput(self._where, self._text, allowed, problem="compares a text with a number")
+                if "text" in left | right:
+                    raise self._text_as_number("an order comparison")
+            elif any({one, other} == {"number", "text"} for one in left for other in right):
+                allowed = "comparisons of a text with a text and of a number with a number"
+                raise InvalidInput(self._where, self._text, allowed, problem="compares a text with a number")
+
+    def _kinds_of(self, side: ast.expr) -> set[Kind]:
+        members = side.elts if isinstance(side, ast.List | ast.Tuple) else [side]
+        return {self.kind_of(member) for member in members}
 
     def _require_number(self, node: ast.expr, what: str) -> None:
         if self.kind_of(node) == "text":
-            allowed = "texts only with ==, != and in"
-            raise InvalidInput(self._where, self._text, allowed, problem=f"uses a text with {what}")
+            raise self._text_as_number(what)
+
+    def _text_as_number(self, what: str) -> InvalidInput:
+        allowed = "texts only with ==, != and in"
+        return InvalidInput(self._where, self._text, allowed, problem=f"uses a text with {what}")
 
 
 def _is_order(kind: ast.cmpop) -> bool:

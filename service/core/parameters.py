@@ -17,8 +17,10 @@ Scalar: TypeAlias = float | int | str | bool
 
 MOST_VALUES = 10_000
 LONGEST_TEXT = 1000
-# A grid with more points is never listed. A multiplicative grid must be listed, so it may not have more.
+# A grid with more points is never listed.
 MOST_LISTED = 2**20
+# A multiplicative grid is always listed, so it has at most this many points.
+MOST_FACTOR_POINTS = 10_000
 # The smallest step, as a share of the larger bound. Below it, rounding makes neighbouring points or their logarithms
 # equal.
 FINEST_STEP = 1e-12
@@ -434,8 +436,8 @@ def _check_range(
             raise InvalidInput(f"{where}.factor", factor, allowed, problem="is given together with a step")
         if factor <= 1:
             raise InvalidInput(f"{where}.factor", factor, "a factor above 1", problem="is not above 1")
-        if steps(least, most, factor) >= MOST_LISTED:
-            allowed = f"a factor that makes at most {MOST_LISTED} points"
+        if steps(least, most, factor) >= MOST_FACTOR_POINTS:
+            allowed = f"a factor that makes at most {MOST_FACTOR_POINTS} points"
             raise InvalidInput(f"{where}.factor", factor, allowed, problem="makes too many points")
     return factor
 

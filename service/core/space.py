@@ -15,6 +15,7 @@ from functools import cached_property
 from service.core import constraints as language
 from service.core.constraints import Constraint
 from service.core.errors import InvalidInput, JsonValue, shorten
+from service.core.grids import steps
 from service.core.lattice import Configuration, Lattice
 from service.core.parameters import (
     BoolParameter,
@@ -44,9 +45,17 @@ __all__ = [
 
 MOST_PARAMETERS = 1000
 MOST_CONSTRAINTS = 1000
+# The limit on the parts of all constraints together. One evaluation of so many takes a few milliseconds.
+MOST_CONSTRAINT_PARTS = 10_000
+# The limit on the points of all multiplicative grids together.
+MOST_FACTOR_POINTS = 20_000
+# The limit on levels of conditions: a parameter, its parent, the parent of that, and so on.
+DEEPEST_CONDITION = 50
 NAME = re.compile(r"\w[\w.:/+-]{0,126}")
-# If constraints rule out almost everything, `enumerate` gives up after so many steps more than its limit.
+# If constraints rule out almost everything, `enumerate` gives up after so many steps more than its limit, and after so
+# many evaluations of parts of constraints (about 3 s).
 _MOST_STEPS = 2**16
+_MOST_EVALUATIONS = 2**24
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -69,6 +78,7 @@ class Space:
             raise InvalidInput("space", len(parameters), f"1 to {MOST_PARAMETERS} parameters")
         by_name: dict[str, Parameter] = {}
         fields = [f"space[{index}]" for index in range(len(parameters))] if places is None else places
+        points = 0
         for where, parameter in zip(fields, parameters, strict=True):
             name = parameter.name
             if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -77,6 +87,10 @@ class Space:
             if name in by_name:
                 raise InvalidInput(f"{where}.name", name, "each name once", problem="is repeated")
             by_name[name] = parameter.checked(where)
+            points += _factor_points(by_name[name])
+            if points > MOST_FACTOR_POINTS:
+                allowed = f"factors that make at most {MOST_FACTOR_POINTS} points in all parameters together"
+                raise InvalidInput(f"{where}.factor", points, allowed, problem="points so far", code="space_too_large")
         for where, parameter in zip(fields, parameters, strict=True):
             if parameter.condition is not None:
                 condition = _checked_condition(parameter, parameter.condition, by_name, f"{where}.condition")
@@ -85,6 +99,10 @@ class Space:
             raise InvalidInput("constraints", len(constraints), f"at most {MOST_CONSTRAINTS} constraints")
         kinds = {name: parameter.kind_in_constraints() for name, parameter in by_name.items()}
         parsed = [language.parse(text, f"constraints[{index}]") for index, text in enumerate(constraints)]
+        parts = sum(constraint.parts for constraint in parsed)
+        if parts > MOST_CONSTRAINT_PARTS:
+            allowed = f"at most {MOST_CONSTRAINT_PARTS} names, constants and operations in all constraints together"
+            raise InvalidInput("constraints", parts, allowed, problem="parts in total", code="space_too_large")
         for index, constraint in enumerate(parsed):
             constraint.check(kinds, f"constraints[{index}]")
         return cls(tuple(by_name.values()), tuple(parsed))
@@ -203,11 +221,13 @@ class Space:
         lattice = self.lattice
         if lattice is None or (lattice.size > limit and not self.constraints):
             return None
+        parts = sum(constraint.parts for constraint in self.constraints)
+        most_steps = min(limit + _MOST_STEPS, _MOST_EVALUATIONS // max(1, parts))
         found: list[Configuration] = []
         for taken, (_, configuration) in enumerate(lattice.walk(0)):
             if configuration is not None:
                 found.append(configuration)
-            if len(found) > limit or taken > limit + _MOST_STEPS:
+            if len(found) > limit or taken > most_steps:
                 return None
         return found
 
@@ -306,6 +326,13 @@ class Space:
         return tuple(placed.values())
 
 
+def _factor_points(parameter: Parameter) -> int:
+    """Return the number of points of a multiplicative grid, which is always listed; 0 for other parameters."""
+    if not isinstance(parameter, FloatParameter | IntParameter) or parameter.factor is None:
+        return 0
+    return steps(parameter.min, parameter.max, parameter.factor) + 1
+
+
 def _in_words(condition: Condition) -> str:
     values = [repr(value) for value in condition.values]
     return f"{condition.parent} is {'one of ' if len(values) > 1 else ''}{shorten(', '.join(values), 300)}"
@@ -318,7 +345,7 @@ def _checked_condition(
     if not isinstance(condition.parent, str) or condition.parent not in by_name:
         raise InvalidInput(f"{where}.parent", condition.parent, f"one of {shorten(', '.join(by_name), 500)}")
     ancestor: Parameter | None = by_name[condition.parent]
-    for _ in by_name:
+    for _ in range(DEEPEST_CONDITION):
         if ancestor is None:
             break
         if ancestor.name == parameter.name:
@@ -326,6 +353,10 @@ def _checked_condition(
             allowed = "a parameter that does not depend on this one"
             raise InvalidInput(f"{where}.parent", condition.parent, allowed, problem=problem)
         ancestor = by_name.get(ancestor.condition.parent) if ancestor.condition is not None else None
+    else:
+        allowed = f"a parameter below at most {DEEPEST_CONDITION} others"
+        problem = "is below too many conditions"
+        raise InvalidInput(f"{where}.parent", condition.parent, allowed, problem=problem, code="space_too_large")
     if not condition.values:
         raise InvalidInput(f"{where}.values", [], "at least one value of the parent")
     parent = by_name[condition.parent]

@@ -1,5 +1,6 @@
 import json
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -51,6 +52,7 @@ def compiler() -> Space:
         ([FloatParameter("x", 0, 1, factor=2)], "space[0].min"),
         ([FloatParameter("x", 1, 2, factor=1)], "space[0].factor"),
         ([FloatParameter("x", 1, 2, factor=1 + 1e-9)], "space[0].factor"),
+        ([FloatParameter("x", 1, 1e45, factor=1.0001)], "space[0].factor"),
         ([FloatParameter("x", 1, 4, factor=2, step=1)], "space[0].factor"),
         ([FloatParameter("x", 0, 1, step=0)], "space[0].step"),
         ([FloatParameter("x", 0, 1, step=2)], "space[0].step"),
@@ -101,6 +103,32 @@ def test_build_checks_constraints_against_parameters() -> None:
         with pytest.raises(InvalidInput) as caught:
             Space.build([IntParameter("n", 1, 3), CategoricalParameter("alg", ("a",))], ["n <= 2", constraint])
         assert caught.value.data["field"] == "constraints[1]"
+
+
+def test_a_space_that_costs_too_much_is_refused() -> None:
+    fine = 1e45 ** (1 / 9_000)
+    texts = [" + ".join(["x"] * 150) + f" > {index}" for index in range(34)]
+    chain = [
+        BoolParameter("x0"),
+        *(BoolParameter(f"x{n}", condition=Condition(f"x{n - 1}", (True,))) for n in range(1, 900)),
+    ]
+    for given_parameters, constraints, field in (
+        ([FloatParameter(f"x{n}", 1, 1e45, factor=fine) for n in range(1000)], [], "space[2].factor"),
+        ([FloatParameter("x", 0, 1)], texts, "constraints"),
+        (chain, [], "space[50].condition.parent"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            Space.build(given_parameters, constraints)
+        assert (caught.value.code, caught.value.data["field"]) == ("space_too_large", field)
+
+
+def test_enumeration_ends_soon_although_many_constraints_must_be_evaluated() -> None:
+    every = " + ".join(f"x{n}" for n in range(16))
+    texts = [f"{every} < {30 + n}" for n in range(300)] + [f"{every} < 0"]
+    space = Space.build([BoolParameter(f"x{n}") for n in range(16)], texts)
+    started = time.thread_time()
+    assert space.enumerate(50_000) is None
+    assert time.thread_time() - started < 30
 
 
 def test_build_makes_fields_exact() -> None:
