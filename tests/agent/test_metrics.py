@@ -1,5 +1,7 @@
 """Numbers out of output."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +67,8 @@ def test_json(text: str, path: str, expected: float) -> None:
         ('{"a": true}', "a", "True is not a number"),
         ('{"a": null}', "a", "None is not a number"),
         ('{"a": NaN}', "a", "not a finite"),
+        ('{"a": 1' + "0" * 400 + "}", "a", "too large"),
+        ("[" * 20_000, "a", "its last line is JSON"),
     ],
 )
 def test_json_without_a_number(text: str, path: str, words: str) -> None:
@@ -79,3 +83,9 @@ def test_aggregate(how: str, expected: float) -> None:
 
 def test_median_of_an_even_number() -> None:
     assert extract.aggregate([4.0, 1.0, 2.0, 9.0], "median") == 3.0
+
+
+def test_a_source_that_is_not_a_regular_file_has_no_value(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "out.json")
+    with pytest.raises(extract.NoValueError, match="not a regular file"):
+        extract.read_source({"source": "out.json"}, {}, str(tmp_path))

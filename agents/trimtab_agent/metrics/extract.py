@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trimtab_agent.supervisor.files import open_regular
+
 # Maximum number of bytes to read from a file of the application.
 FILE_LIMIT = 16 << 20
 
@@ -38,11 +40,11 @@ def by_json(text: str, metric: Mapping[str, Any]) -> float:
     """
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # a RecursionError: nested too deeply
         lines = [line for line in text.splitlines() if line.strip()]
         try:
             value = json.loads(lines[-1])
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, RecursionError):
             raise NoValueError(f"neither {metric['source']} nor its last line is JSON") from None
     for key in metric["path"].split(".") if metric["path"] else []:
         try:
@@ -64,6 +66,8 @@ def number(value: object, metric: Mapping[str, Any]) -> float:
         found = float(value)
     except ValueError:
         raise NoValueError(f"{value!r} is not a number") from None
+    except OverflowError:
+        raise NoValueError("an integer is too large for a number") from None
     if not math.isfinite(found):
         raise NoValueError(f"{found!r} is not a finite number")
     return found
@@ -78,12 +82,12 @@ def read_source(metric: Mapping[str, Any], streams: Mapping[str, str], work: str
         work: the trial's work folder.
 
     Raises:
-        NoValueError: the application did not write the file.
+        NoValueError: the application did not write the file, or it is not a regular file.
     """
     source = metric["source"]
     path = streams.get(source) or os.path.join(work, source)
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return file.read(FILE_LIMIT).decode("utf-8", "replace")
     except OSError as error:
         raise NoValueError(f"{source} cannot be read: {error.strerror}") from None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from trimtab_agent.supervisor.files import open_regular
 from trimtab_agent.supervisor.process import HaltedError, Signals
 
 # Maximum bytes of a line, and seconds for the lines of one pass: a bad pattern can take very long.
@@ -128,7 +129,7 @@ class _Followed:
         self._offset = 0
 
     def read(self) -> None:
-        with suppress(OSError), open(self._path, "rb") as file:
+        with suppress(OSError), open_regular(self._path) as file:
             if os.fstat(file.fileno()).st_size < self._offset:
                 self._offset = 0  # the file was replaced
             file.seek(self._offset)
@@ -149,7 +150,7 @@ def _metrics(line: bytes, rule: "re.Pattern[bytes] | None") -> dict[str, float]:
     if rule is None:
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON, or nested too deeply
             return {}
         if not isinstance(found, dict):
             return {}

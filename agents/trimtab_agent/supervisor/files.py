@@ -1,6 +1,9 @@
 """Atomic and durable files."""
 
+import errno
 import os
+import stat
+from typing import BinaryIO
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, durable: bool = False) -> None:
@@ -32,6 +35,19 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, durable: bool
         raise
     if durable:
         sync_folder(os.path.dirname(name) or ".")
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file that a trial may have made, to read it. This never waits, as opening a named pipe would.
+
+    Raises:
+        OSError: there is no such file, or it is not a regular one.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    return os.fdopen(handle, "rb")
 
 
 def is_there(folder: str | os.PathLike[str], name: str) -> bool:

@@ -195,13 +195,22 @@ def run(
     except ValueError as error:  # a NUL in an argument
         raise NotStartedError(f"{argv[0]!r} cannot be started: {error}") from None
     sinks = {out: stdout, err: stderr}
-    ended = _follow(pid, started, deadline=started + seconds, grace=grace, sinks=sinks, signals=signals, watch=watch)
-    kill_orphans()
-    for pipe, captures in sinks.items():
-        os.set_blocking(pipe, False)
-        while _pump(pipe, captures):
-            pass
-        os.close(pipe)
+    try:
+        ended = _follow(
+            pid, started, deadline=started + seconds, grace=grace, sinks=sinks, signals=signals, watch=watch
+        )
+        kill_orphans()
+        for pipe, captures in sinks.items():
+            os.set_blocking(pipe, False)
+            while _pump(pipe, captures):
+                pass
+    except BaseException:
+        # A receiver has failed. The command must not go on without a supervisor.
+        kill_orphans()
+        raise
+    finally:
+        for pipe in sinks:
+            os.close(pipe)
     return ended
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.runners.jobs import PATIENCE, run, shell, until
+from tests.contract.runners.jobs import PATIENCE, left_behind, run, shell, until
 from trimtab_agent.runners.base import JobState, Outcome, Runner
 
 
@@ -66,3 +66,25 @@ async def test_a_costly_pattern_of_a_stream_ends_the_stream_alone(runner: Runner
     assert result.outcome is Outcome.COMPLETED
     assert reported(folder) == []
     assert "[stream: reading lines took 2 s, so no more are read" in (folder / "log").read_text()
+
+
+@pytest.mark.without_ray
+async def test_hostile_output_ends_neither_the_reading_nor_the_supervision(runner: Runner, folder: Path) -> None:
+    """Lines that no JSON reader can take, then a number that no float can hold, then a measurement."""
+    script = (
+        "python3 -c \"print('[' * 20000); print('{\\\"v\\\": 1' + '0' * 400 + '}')\"; "
+        'setsid sleep 60 & echo \'{"step": 7, "v": 1}\''
+    )
+    streams = [{"source": "stdout", "pattern": ""}]
+    result = await run(runner, folder, shell(folder, script, stream=streams))
+    assert (result.outcome, result.reason) == (Outcome.COMPLETED, "")
+    assert reported(folder) == [(7, {"v": 1})]
+    assert left_behind(folder) == []
+
+
+@pytest.mark.without_ray
+async def test_a_named_pipe_in_place_of_a_file_does_not_hold_up_the_time_out(runner: Runner, folder: Path) -> None:
+    streams = [{"source": "reported", "pattern": ""}]
+    result = await run(runner, folder, shell(folder, "mkfifo reported; sleep 60", stream=streams, timeout=1.0))
+    assert result.outcome is Outcome.INFEASIBLE
+    assert left_behind(folder) == []
